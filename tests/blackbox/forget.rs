@@ -155,7 +155,11 @@ fn plant_files(lab: &Lab, dice: &mut Dice) {
 }
 
 /// Plants it in the texts of a session, and in its files.
-fn plant_session(lab: &Lab) {
+fn plant_session(lab: &Lab, dice: &mut Dice) {
+    // So much new content is packed without compression by a process that lives long.
+    let mut noise: Vec<u8> = (0..6_000_000).map(|_| dice.roll(256) as u8).collect();
+    noise[5_000_000..5_000_000 + 12].copy_from_slice(secret(38).as_bytes());
+    lab.write("noise.bin", noise);
     let mut sidecar = Sidecar::start(lab, &[]);
     sidecar.ask(json!({"type": "hello", "session": "one", "client": "test"}));
     sidecar.ask(json!({"type": "run.start", "goal": format!("find {}", secret(14))}));
@@ -209,14 +213,14 @@ fn plant_records(lab: &Lab) {
 /// Takes it out of the files that are there now.
 fn clean(lab: &Lab) {
     lab.sh(&format!("find . -depth -name '*{SECRET}*' -exec rm -rf {{}} +"));
-    lab.sh("rm -f plain.txt a/b/c/d/e/deep link big.bin .gitignore many/77 logged typed doomed dropped long.txt ../other/copy");
+    lab.sh("rm -f plain.txt a/b/c/d/e/deep link big.bin .gitignore many/77 logged typed doomed dropped long.txt noise.bin ../other/copy");
 }
 
 #[test]
 fn no_byte_of_a_secret_is_found_afterwards_and_the_rest_is_exact() {
     let (lab, mut dice) = (Lab::new(), Dice(11));
     plant_files(&lab, &mut dice);
-    plant_session(&lab);
+    plant_session(&lab, &mut dice);
     plant_records(&lab);
     clean(&lab);
     assert_eq!(lab.piton(&["checkpoint", "clean"]).code, 0);
@@ -323,6 +327,48 @@ fn a_path_goes_and_no_restore_takes_the_hole_for_a_deletion() {
     lab.restore(3, &[]);
     assert_eq!(lab.read("code"), "3");
     assert_eq!(lab.piton(&["diff", &old[..10], "3", "--stat"]).code, 0);
+}
+
+#[test]
+fn other_workspaces_and_what_was_fetched_are_told_apart() {
+    let (theirs, lab) = (Lab::new(), Lab::new());
+    let remote = lab.root().join("remote.git");
+    lab.sh(&format!("git init -q --bare {}", remote.display()));
+    theirs.write("shared", SECRET);
+    theirs.take("theirs");
+    let push = theirs.piton(&["push", remote.to_str().unwrap()]);
+    assert_eq!(push.code, 0, "{push:?}");
+    lab.write("mine", SECRET);
+    lab.take("mine");
+    let fetch = |code: i32| {
+        let fetched = lab.piton(&["fetch", remote.to_str().unwrap()]);
+        assert_eq!(fetched.code, code, "{fetched:?}");
+    };
+    fetch(0);
+    let other = lab.root().join("other");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("copy"), SECRET).unwrap();
+    std::fs::write(other.join("own"), format!("own {SECRET}")).unwrap();
+    assert_eq!(lab.piton_in(&other, &["checkpoint"]).code, 0);
+    // Of one workspace: the other one keeps what it has.
+    let output = forget_secret(&lab, &["--in", other.to_str().unwrap(), "--json"]);
+    assert_eq!(output.code, 0, "{output:?}");
+    assert_eq!(output.json()["checkpoints"].as_array().unwrap().len(), 1, "{output:?}");
+    assert_eq!(lab.piton(&["show", "1:mine"]).stdout, SECRET);
+    assert_eq!(lab.piton_in(&other, &["show", "1:own"]).code, 3);
+    let remote_id =
+        || lab.piton(&["list", "--remote", "--json"]).json()["checkpoints"][0]["id"].as_str().unwrap().to_owned();
+    let before = remote_id();
+    let output = forget_secret(&lab, &[]);
+    assert_eq!(output.code, 0, "{output:?}");
+    assert_eq!(places(&lab), Vec::<PathBuf>::new());
+    let after = remote_id();
+    assert_ne!(before, after);
+    assert_eq!(lab.piton(&["show", &after]).code, 0);
+    // The remote has it still; it does not come back from there.
+    fetch(4);
+    assert_eq!((places(&lab), remote_id()), (Vec::<PathBuf>::new(), after));
+    sound(&lab);
 }
 
 #[test]

@@ -443,6 +443,21 @@ mod tests {
     }
 
     #[test]
+    fn labels_are_edited_in_parts_too() {
+        let (_dir, ledger, lock) = ledger();
+        let all: Vec<_> = (0..4000).map(|n| one(n, Some(if n % 1000 == 0 { "a secret" } else { "plain" }))).collect();
+        all.chunks(1000).for_each(|some| ledger.note(some, &lock).unwrap());
+        assert!(ledger.parts().count() > 0);
+        ledger.edit_labels(&|label| label.contains("secret").then(|| "***".to_owned())).unwrap();
+        let edited = |one: &DroppedCheckpoint| DroppedCheckpoint {
+            label: Some(if one.n % 1000 == 0 { "***" } else { "plain" }.to_owned()),
+            ..one.clone()
+        };
+        assert_eq!(ledger.all(), all.iter().map(edited).collect::<Vec<_>>());
+        assert!(ledger.packed_lines().all(|(_, lines)| !lines.contains("secret")));
+    }
+
+    #[test]
     fn a_history_that_went_is_explained_from_the_home() {
         use crate::checkpoint::catalog::checkpoint::tests::checkpoint;
         use crate::model::checkpoint::CheckpointKind;

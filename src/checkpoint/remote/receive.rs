@@ -167,8 +167,11 @@ impl Locked<'_> {
                 }
             }
         }
-        store.adopt(&quarantine, &arrivals)?;
-        self.catalog.store.renew()?;
+        // Objects that no ref would name are not brought over: they may be what was forgotten here.
+        if !arrivals.is_empty() {
+            store.adopt(&quarantine, &arrivals)?;
+            self.catalog.store.renew()?;
+        }
         Ok(received)
     }
 }

@@ -123,7 +123,8 @@ fn take_away(home: &Home, workspace: &Workspace) -> Result<bool> {
     // A record could bring a ref back.
     flush(&store, dir)?;
     for prefix in prefixes(workspace) {
-        let refs = store.refs(&prefix)?.into_iter().filter_map(|entry| Some((entry.name.to_string(), entry.target.ok()?)));
+        let refs =
+            store.refs(&prefix)?.into_iter().filter_map(|entry| Some((entry.name.to_string(), entry.target.ok()?)));
         store.delete_refs(&refs.collect::<Vec<_>>())?;
         // git leaves the directories of refs too: only empty ones are left, whose names say nothing.
         remove(&store.git_dir().join(prefix.trim_end_matches('/')))?;
