@@ -121,6 +121,13 @@ pub(super) fn forget(context: &mut Context, args: &ForgetArgs) -> Result<Exit> {
     Ok(exit(&forgotten.proof, forgotten.upkept.left.is_some() || has_faults))
 }
 
+/// Completes a forget that was killed, before other work on the store. A failure is said and stops nothing.
+pub(super) fn complete_first(context: &Context) {
+    if let Err(error) = complete(&context.home) {
+        print::warning(&format!("a forget that was killed is not completed yet: {}", error.text()));
+    }
+}
+
 fn go_on(context: &Context) -> Result<Exit> {
     if unfinished(&context.home).is_none() {
         return Err(Error::new(Code::NoSuchCheckpoint, "no forget was killed").hint("nothing to do"));

@@ -7,6 +7,7 @@ use clap::Args;
 use super::confirm::agreed;
 use super::context::Context;
 use super::exit::Exit;
+use super::forget::complete_first;
 use super::print;
 use crate::checkpoint::Workspace;
 use crate::checkpoint::catalog::retention::DropReason;
@@ -74,9 +75,12 @@ pub(super) fn prune(context: &mut Context, args: &PruneArgs) -> Result<Exit> {
     let total = common.policy.retention.total_bytes;
     let make = |looks: &mut Looks| PrunePlan::make(&context.home, &policy, (wish, total), looks, &|| Flow::Continue);
     let mut looks = looks_of_person(&context.home);
+    let is_look = args.dry_run || args.plan.is_some() || (context.json && !args.yes);
+    if !is_look {
+        complete_first(context);
+    }
     let mut plan = make(&mut looks)?;
     let is_by_size = plan.over > 0 || plan.lines.iter().any(|line| line.reason == DropReason::TotalMb);
-    let is_look = args.dry_run || args.plan.is_some() || (context.json && !args.yes);
     let mut packed = Upkept::default();
     if is_by_size && !is_look {
         // No checkpoint goes for room that packing makes too.

@@ -357,8 +357,7 @@ struct Charged {
     shared: u64,
 }
 
-/// Has the store delete what nothing reaches, and pack the rest densely. Completes a forget that was killed first. After the
-/// drops of a plan, it is written down what
+/// Has the store delete what nothing reaches, and pack the rest densely. After the drops of a plan, it is written down what
 /// the workspaces take now.
 ///
 /// # Errors
@@ -368,10 +367,6 @@ pub fn keep_up(
     dropped: Option<(&PrunePlan, &HashSet<ObjectId>)>,
     control: Interrupt<'_>,
 ) -> Result<Upkept> {
-    if let Err(error) = super::forget::complete(home) {
-        // It is tried again, and `status` says so; all else must not wait for it.
-        tracing::warn!(%error, "a forget that was killed is not completed yet");
-    }
     let mut store = Store::open(home.path())?;
     store.recover(&home.workspaces(), &boot_id())?;
     if let Some(left) = refs::lost(home, &store)? {

@@ -239,3 +239,43 @@ pub(super) fn open(path: &Path) -> Result<Option<File>> {
         opened => opened.at("opening", path).map(Some),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checkpoint::history::journal::{Journal, Line, frame as framed_line};
+    use crate::model::id::ObjectKind;
+
+    #[test]
+    fn a_journal_names_new_checkpoints_and_no_line_has_the_secret() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal");
+        let [old, new] = [b"old", b"new"].map(|text| ObjectId::of(ObjectKind::Blob, text).unwrap());
+        let line = |op: String| framed_line(&Line::Aborted { op }).unwrap();
+        let damaged = b"deadbeef {\"event\": \"t0ken\"}\n".to_vec();
+        let lines = [line(old.to_string()), line("dir/t0ken%20x".into()), damaged, line("plain".into())];
+        std::fs::write(&path, lines.concat()).unwrap();
+        let pattern = SecretPattern::literal(b"t0ken").unwrap();
+        let edit = RecordEdit { map: HashMap::from([(old, new)]), pattern: Some(&pattern) };
+        edit.journal(&path).unwrap();
+        let read = Journal::in_dir(dir.path()).read().unwrap();
+        let op = |line: Line| if let Line::Aborted { op } = line { op } else { String::new() };
+        let ops: Vec<String> = read.lines.into_iter().map(op).collect();
+        assert_eq!((ops, read.damaged), (vec![new.to_string(), "dir/***%20x".into(), "plain".into()], 1));
+        assert!(!pattern.is_in(&std::fs::read(&path).unwrap()));
+    }
+
+    #[test]
+    fn json_stays_json_whatever_the_pattern_matches() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, log) = (dir.path().join("state.json"), dir.path().join("log.txt"));
+        std::fs::write(&path, r#"{"runs":{"key=1":{"a":["key=2, and more"],"n":3}},"x":null}"#).unwrap();
+        std::fs::write(&log, "one\nkey=4 five\n").unwrap();
+        let pattern = SecretPattern::regex("key=.*").unwrap();
+        let edit = RecordEdit { map: HashMap::new(), pattern: Some(&pattern) };
+        edit.json(&path).unwrap();
+        edit.json(&log).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), r#"{"runs":{"***":{"a":["***"],"n":3}},"x":null}"#);
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "one\n**********\n");
+    }
+}
