@@ -37,6 +37,7 @@ use crate::sys::interrupt::{Flow, Interrupt};
 
 use super::orphans;
 use super::prune::roots;
+use super::refs;
 use intent::{ForgetIntent, IntentKind};
 use proof::{Trace, prove};
 use records::RecordEdit;
@@ -359,6 +360,9 @@ fn purge(home: &Home) -> Result<Upkept> {
     let (until, mut done) = (Instant::now() + PATIENCE, Upkept::default());
     loop {
         let mut store = opened(home)?;
+        if let Some(left) = refs::lost(home, &store)? {
+            return Ok(Upkept { left: Some(left), ..done });
+        }
         let control: Interrupt<'_> = &|| Flow::Continue;
         let owners: Vec<String> = Workspace::known(home)?.into_iter().map(|workspace| workspace.id).collect();
         let mut marks = Marks::of(&store, roots(home, &store, &owners)?, control)?;

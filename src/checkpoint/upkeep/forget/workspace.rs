@@ -9,11 +9,13 @@ use super::records::{listed, remove};
 use super::{flush, lock, opened, prefixes, purge};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::dropped::note_forgotten;
+use crate::checkpoint::catalog::numbers::Noted;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::records::home::Home;
 use crate::checkpoint::records::identity::{self, AddingLock};
 use crate::checkpoint::records::lock::{LOCK_WAIT, WorkspaceLock};
 use crate::checkpoint::records::marks::{AtWork, at_work, guard_mark};
+use crate::checkpoint::records::state::WorkspaceState;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::error::{Code, Error, Result};
 use crate::model::id::{ObjectId, ObjectKind};
@@ -22,7 +24,7 @@ use crate::store::Upkept;
 use crate::sys::clock::now_ms;
 
 /// Files that stay while a process has the workspace open: it needs them, and they say nothing of the content.
-const LEFT_OPEN: [&str; 5] = ["workspace.json", "lock", "guarded", "runs", "ordinal"];
+const LEFT_OPEN: [&str; 6] = ["workspace.json", "lock", "guarded", "runs", "ordinal", "state.json"];
 
 /// The plan to forget a workspace.
 pub struct WorkspacePlan {
@@ -120,6 +122,10 @@ fn take_away(home: &Home, workspace: &Workspace) -> Result<bool> {
     let _known = AddingLock::acquire(home)?;
     let lock = WorkspaceLock::acquire(dir, "forgetting", LOCK_WAIT)?;
     store.complete(&dir.join("log"))?;
+    // A number is never used twice, and maintenance does not take the refs for lost.
+    let state = WorkspaceState::load(dir);
+    let next_ordinal = state.next_ordinal.max(Noted::read(dir).highest + 1);
+    WorkspaceState { next_ordinal, ..state }.save(dir, &lock)?;
     // A record could bring a ref back.
     flush(&store, dir)?;
     for prefix in prefixes(workspace) {
@@ -148,6 +154,7 @@ fn take_away(home: &Home, workspace: &Workspace) -> Result<bool> {
         let runs = listed(&dir.join("runs"))?;
         let is_mark = |path: &&PathBuf| path.extension().is_some_and(|end| end == "lock" || end == "open");
         runs.iter().filter(|path| !is_mark(path)).try_for_each(|path| remove(path))?;
+        WorkspaceState { next_ordinal, ..WorkspaceState::default() }.save(dir, &lock)?;
         return Ok(true);
     }
     identity::forget(home, &workspace.id)?;
