@@ -121,9 +121,10 @@ pub(super) fn forget(context: &mut Context, args: &ForgetArgs) -> Result<Exit> {
     Ok(exit(&forgotten.proof, forgotten.upkept.left.is_some() || has_faults))
 }
 
-/// Completes a forget that was killed, before other work on the store. A failure is said and stops nothing.
-pub(super) fn complete_first(context: &Context) {
-    if let Err(error) = complete(&context.home) {
+/// Completes a forget that was killed, before other work on the store, if that work changes anything. A failure is said and
+/// stops nothing.
+pub(super) fn complete_first(context: &Context, is_due: bool) {
+    if is_due && let Err(error) = complete(&context.home) {
         print::warning(&format!("a forget that was killed is not completed yet: {}", error.text()));
     }
 }

@@ -76,9 +76,7 @@ pub(super) fn prune(context: &mut Context, args: &PruneArgs) -> Result<Exit> {
     let make = |looks: &mut Looks| PrunePlan::make(&context.home, &policy, (wish, total), looks, &|| Flow::Continue);
     let mut looks = looks_of_person(&context.home);
     let is_look = args.dry_run || args.plan.is_some() || (context.json && !args.yes);
-    if !is_look {
-        complete_first(context);
-    }
+    complete_first(context, !is_look);
     let mut plan = make(&mut looks)?;
     let is_by_size = plan.over > 0 || plan.lines.iter().any(|line| line.reason == DropReason::TotalMb);
     let mut packed = Upkept::default();
