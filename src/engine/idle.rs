@@ -98,19 +98,26 @@ impl Idle {
                 }
                 note(status, |status| status.fault = fault);
             }
-            IdleTask::Maintain => {
-                if self.rounds.go_round(timeline.policy().retention.interval_hours, give_way) != RoundEnd::NotDue {
-                    // A round knows every object for a moment.
-                    memory::give_back();
-                }
-            }
+            IdleTask::Maintain => self.maintain(timeline, give_way),
             IdleTask::Poll => {
                 let polled = timeline.take(&Take::of(CheckpointKind::Turn, "local", "polling"), give_way);
                 if let Err(error) = polled.map(drop) {
                     tracing::debug!(%error, "not polled");
                 }
+                self.maintain(timeline, give_way);
             }
-            IdleTask::Audit => audit(timeline, status, give_way),
+            IdleTask::Audit => {
+                audit(timeline, status, give_way);
+                // A round that gave way a moment ago was not tried again before.
+                self.maintain(timeline, give_way);
+            }
+        }
+    }
+
+    fn maintain(&self, timeline: &Timeline, give_way: Interrupt<'_>) {
+        if self.rounds.go_round(timeline.policy().retention.interval_hours, give_way) != RoundEnd::NotDue {
+            // A round knows every object for a moment.
+            memory::give_back();
         }
     }
 

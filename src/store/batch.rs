@@ -26,6 +26,7 @@ use super::pack::{self, PackWriter, Sealed};
 use super::packs::Set;
 use super::present::Present;
 use super::repository::Store;
+use super::stock::BLOCK;
 use super::{lazy, loose};
 use crate::error::Result;
 use crate::model::id::{ObjectId, ObjectKind};
@@ -71,7 +72,7 @@ impl NewCommit<'_> {
 pub struct BatchStats {
     /// Objects that were not in the store before.
     pub objects: u64,
-    /// Compressed bytes.
+    /// Compressed bytes; of loose files their blocks.
     pub bytes: u64,
 }
 
@@ -217,7 +218,8 @@ impl<'s> Batch<'s> {
             let _ = log.cut(begin);
             return Err(error);
         }
-        Ok(stats)
+        let loose = record.objects.iter().map(|(_, bytes)| (bytes.len() as u64).next_multiple_of(BLOCK));
+        Ok(BatchStats { bytes: stats.bytes + loose.sum::<u64>(), ..stats })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

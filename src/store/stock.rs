@@ -17,7 +17,7 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 
 /// The bytes that a file takes at least on most file systems: one block.
-const BLOCK: u64 = 4096;
+pub(super) const BLOCK: u64 = 4096;
 
 /// The bytes that an index has for each object.
 const INDEXED: u64 = 28;

@@ -1,5 +1,6 @@
 //! Maintenance that nobody asks for: rounds in idle time and at the end, caps, directories that are gone.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -258,6 +259,95 @@ fn an_orphan_goes_with_everything_once_it_is_proved() {
     assert_eq!(listed(&lab).len(), 1);
     assert_eq!(lab.piton(&["restore", "1", "--yes"]).code, 3, "it is as it was");
     assert_eq!(std::fs::read(lab.work.join("same")).unwrap(), same);
+    sound(&lab);
+}
+
+#[test]
+fn no_event_waits_for_a_round() {
+    let (lab, mut dice) = (Lab::new(), Dice(29));
+    for n in 0..3000 {
+        lab.write(&format!("d{}/f{n}", n % 60), noise(&mut dice, 1500));
+    }
+    lab.take("first");
+    for n in 0..30 {
+        for file in 0..20 {
+            lab.write(&format!("d{}/g{file}", n % 60), noise(&mut dice, 3000));
+        }
+        lab.take(&format!("state {n}"));
+    }
+    assert_eq!(lab.piton(&["delete", "2", "5", "9", "13", "17", "21", "--yes"]).code, 0);
+    pass(&lab, 25);
+    let before = schedule(&lab);
+    let mut sidecar = idle_sidecar(&lab, &[]);
+    let (mut n, mut slowest) = (0, Duration::ZERO);
+    // The client pauses until a round has begun, and then comes in the midst of it.
+    for _ in 0..6 {
+        std::thread::sleep(Duration::from_millis(3010 + dice.roll(800)));
+        for _ in 0..3 {
+            n += 1;
+            lab.write("a", n.to_string());
+            let from = Instant::now();
+            let reply = sidecar.ask(json!({"type": "checkpoint.create", "label": format!("within {n}")}));
+            slowest = slowest.max(from.elapsed());
+            assert_eq!(reply["ok"], true, "{reply}");
+        }
+    }
+    // A round that gave way comes again while nothing else is to do.
+    round_after(&lab, &before);
+    println!("beside a round, the slowest of {n} checkpoints took {slowest:?}");
+    assert!(slowest < Duration::from_secs(1), "{slowest:?}");
+    assert_eq!(sidecar.finish(), 0);
+    sound(&lab);
+}
+
+#[test]
+fn the_daemon_does_a_round_by_itself() {
+    let (lab, mut dice) = (Lab::new(), Dice(19));
+    lab.write("big", noise(&mut dice, 300_000));
+    lab.take("one");
+    lab.write("big", "small");
+    assert_eq!(lab.piton(&["delete", "1", "--yes"]).code, 0);
+    let full = stored(&lab);
+    pass(&lab, 25);
+    let before = schedule(&lab);
+    let event = json!({ "hook_event_name": "PreToolUse", "session_id": "s", "prompt_id": "t", "cwd": lab.work,
+        "tool_name": "Bash", "tool_input": { "command": "rm big" }, "tool_use_id": "u" });
+    let mut hook = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
+    hook.args(["hook", "claude-code", "PreToolUse"]).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut hook = hook.spawn().unwrap();
+    hook.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
+    assert!(hook.wait().unwrap().success());
+    round_after(&lab, &before);
+    assert_eq!(lab.piton(&["daemon", "stop"]).code, 0);
+    assert!(stored(&lab) < full - 200_000, "{} of {full}", stored(&lab));
+    sound(&lab);
+}
+
+#[test]
+fn copies_of_a_project_cost_little() {
+    let (lab, mut dice) = (Lab::new(), Dice(23));
+    for n in 0..600 {
+        lab.write(&format!("d{}/f{n}", n % 20), noise(&mut dice, 20_000));
+    }
+    lab.take("one");
+    lab.piton(&["prune", "--yes"]);
+    let size = || -> u64 {
+        let all = lab.command("du", &lab.work).args(["-s", "--block-size=1"]).arg(lab.home.join("piton")).output();
+        String::from_utf8(all.unwrap().stdout).unwrap().split_whitespace().next().unwrap().parse().unwrap()
+    };
+    let one = size();
+    for n in 1..20 {
+        lab.sh(&format!("cp -r . ../copy{n}"));
+        assert_eq!(lab.piton_in(&lab.root().join(format!("copy{n}")), &["checkpoint", "one"]).code, 0);
+    }
+    lab.sh("touch -d '2 days ago' ../home/piton/workspaces/*/stamps");
+    pass(&lab, 25);
+    round(&lab, &[]).finish();
+    let all = size();
+    println!("one project takes {one} bytes, and 20 copies {all}");
+    assert!(all < one + one / 20, "{one} {all}");
+    lab.write("d0/f0", "new");
+    lab.take("two");
     sound(&lab);
 }
 

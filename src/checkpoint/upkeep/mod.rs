@@ -2,6 +2,7 @@
 
 pub mod adoption;
 pub mod clear;
+mod copies;
 pub mod drops;
 pub mod forget;
 pub mod orphans;

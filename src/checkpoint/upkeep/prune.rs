@@ -6,14 +6,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
-use super::orphans;
-use super::refs;
 use super::schedule::Looks;
 use super::usage::{Usage, WorkspaceUsage};
+use super::{copies, orphans, refs};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::numbers::Noted;
 use crate::checkpoint::catalog::open::{AllCheckpoints, Catalog};
-use crate::checkpoint::catalog::retention::{DropReason, Kept, Ranked, order, over, plan, shares};
+use crate::checkpoint::catalog::retention::{DropReason, Kept, Ranked, budgets, order, over, plan};
 use crate::checkpoint::records::home::Home;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::checkpoint::timeline::Timeline;
@@ -218,12 +217,18 @@ impl PrunePlan {
             rest = after;
         }
         let fixed = shared + charges[stay..others].iter().sum::<u64>();
-        let budgets = self.budgets(&staying, &parts, total.saturating_sub(fixed));
-        let mut left: u64 = fixed + parts.iter().flat_map(|part| part.iter()).sum::<u64>();
+        let owns: Vec<u64> = parts.iter().map(|part| part.iter().sum()).collect();
+        let staying_of = |at: usize| staying[at].iter().zip(parts[at]).filter(|(one, _)| one.stays);
+        let floor = |at: usize| match self.workspaces[at].is_sized {
+            true => staying_of(at).map(|(_, bytes)| bytes).sum(),
+            false => owns[at],
+        };
+        let floors: Vec<u64> = (0..owns.len()).map(floor).collect();
+        let budgets = budgets(&owns, &floors, total.saturating_sub(fixed));
+        let mut left: u64 = fixed + owns.iter().sum::<u64>();
         for (at, (ranked, part)) in staying.iter().zip(&parts).enumerate() {
-            let Some(budget) = budgets[at] else { continue };
             let charged: HashMap<usize, u64> = ranked.iter().map(|one| one.at).zip(part.iter().copied()).collect();
-            for place in over(ranked, part, budget) {
+            for place in over(ranked, part, budgets[at]) {
                 let id = self.workspaces[at].all[place].id;
                 left -= charged[&place];
                 bytes.insert(id, charged[&place]);
@@ -232,11 +237,8 @@ impl PrunePlan {
         }
         self.over = left.saturating_sub(total);
         if self.over > 0 {
-            let is_low =
-                |at: usize| staying[at].iter().all(|one| one.stays || gone_in(&going[at], &self.workspaces[at], one));
-            let takes = |at: usize| parts[at].iter().sum::<u64>() > 0;
             self.at_floor =
-                (0..parts.len()).filter(|at| takes(*at) && (budgets[*at].is_none() || is_low(*at))).count() as u64;
+                floors.iter().zip(&budgets).filter(|(floor, budget)| **floor > 0 && floor >= budget).count() as u64;
         }
         for ((workspace, of), gone) in self.workspaces.iter().enumerate().zip(&going) {
             for checkpoint in &of.all {
@@ -246,33 +248,6 @@ impl PrunePlan {
             }
         }
         Ok(())
-    }
-
-    /// Shares `budget` bytes among the workspaces. One without a share keeps what it has, and one of which more stays in any
-    /// case than its share keeps that: both leave less to the others.
-    fn budgets(&self, staying: &[Vec<Ranked>], parts: &[&[u64]], mut budget: u64) -> Vec<Option<u64>> {
-        let own = |at: usize| parts[at].iter().sum::<u64>();
-        let floor = |at: usize| -> u64 {
-            staying[at].iter().zip(parts[at]).filter(|(one, _)| one.stays).map(|(_, bytes)| bytes).sum()
-        };
-        let (mut free, bound): (Vec<usize>, Vec<usize>) =
-            (0..parts.len()).partition(|at| self.workspaces[*at].is_sized);
-        budget = budget.saturating_sub(bound.into_iter().map(own).sum());
-        let mut budgets = vec![None; parts.len()];
-        loop {
-            let owns: Vec<u64> = free.iter().map(|at| own(*at)).collect();
-            let shared: Vec<(usize, u64)> = free.iter().copied().zip(shares(&owns, budget)).collect();
-            let (low, rest): (Vec<_>, Vec<_>) = shared.into_iter().partition(|(at, share)| floor(*at) > *share);
-            if low.is_empty() {
-                rest.into_iter().for_each(|(at, share)| budgets[at] = Some(share));
-                return budgets;
-            }
-            for (at, _) in low {
-                budgets[at] = Some(floor(at));
-                budget = budget.saturating_sub(floor(at));
-            }
-            free = rest.into_iter().map(|(at, _)| at).collect();
-        }
     }
 
     /// Returns the digest of the plan: of the checkpoints that are to go.
@@ -344,11 +319,6 @@ impl PrunePlan {
     }
 }
 
-/// Returns true if a checkpoint is to go.
-fn gone_in(going: &HashMap<ObjectId, DropReason>, of: &PrunedWorkspace, one: &Ranked) -> bool {
-    going.contains_key(&of.all[one.at].id)
-}
-
 /// The bytes that workspaces take.
 struct Charged {
     /// Own bytes and shared ones, by the id of a workspace.
@@ -388,7 +358,9 @@ pub fn keep_up(
             }
         }
         let charged = Charged { of, stored: charges.iter().sum::<u64>() + shared, shared };
-        plan.usage(gone, &charged).write(home)?;
+        let usage = plan.usage(gone, &charged);
+        usage.write(home)?;
+        copies::shrink(home, &store, &usage.workspaces)?;
     }
     Ok(upkept)
 }

@@ -23,7 +23,7 @@ use crate::sys::fs::lock::{FileLock, Mode};
 use crate::sys::interrupt::{Flow, Interrupt};
 
 /// The time after a round that gave way until it is tried again.
-const GAVE_WAY: Duration = Duration::from_secs(20);
+const GAVE_WAY: Duration = Duration::from_secs(5);
 
 /// The longest time between two looks at the schedule: another process may have changed it.
 const LOOK: Duration = Duration::from_mins(10);

@@ -22,7 +22,7 @@ use crate::model::policy::Retention;
 
 pub use floor::{DropReason, Kept, StayReason};
 use floor::{Judged, families};
-pub use size::{over, shares};
+pub use size::{budgets, over};
 pub use worth::{Ranked, order};
 
 /// Lists what to drop, oldest first. `all` is ordered from oldest to newest. With the present time (milliseconds since

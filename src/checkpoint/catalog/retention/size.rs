@@ -28,8 +28,25 @@ pub fn over(order: &[Ranked], charges: &[u64], budget: u64) -> Vec<usize> {
 }
 
 /// Shares `budget` bytes among workspaces that take `own` bytes. One that takes less than a fair share leaves the rest to
-/// the others.
-pub fn shares(own: &[u64], budget: u64) -> Vec<u64> {
+/// the others. One of which more stays in any case (`floors`) gets just that, and leaves less to the others.
+pub fn budgets(own: &[u64], floors: &[u64], mut budget: u64) -> Vec<u64> {
+    let mut budgets = floors.to_vec();
+    let mut free: Vec<usize> = (0..own.len()).collect();
+    loop {
+        let owns: Vec<u64> = free.iter().map(|at| own[*at]).collect();
+        let shared: Vec<(usize, u64)> = free.iter().copied().zip(shares(&owns, budget)).collect();
+        let (low, rest): (Vec<_>, Vec<_>) = shared.into_iter().partition(|(at, share)| floors[*at] > *share);
+        if low.is_empty() {
+            rest.into_iter().for_each(|(at, share)| budgets[at] = share);
+            return budgets;
+        }
+        budget = low.into_iter().fold(budget, |left, (at, _)| left.saturating_sub(floors[at]));
+        free = rest.into_iter().map(|(at, _)| at).collect();
+    }
+}
+
+/// Shares `budget` bytes among workspaces that take `own` bytes.
+pub(super) fn shares(own: &[u64], budget: u64) -> Vec<u64> {
     let mut order: Vec<usize> = (0..own.len()).collect();
     order.sort_by_key(|at| own[*at]);
     let (mut shares, mut left) = (vec![0; own.len()], budget);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::age::thinned;
+use super::size::shares;
 use super::*;
 use crate::checkpoint::catalog::checkpoint::tests::checkpoint;
 use crate::model::checkpoint::{BY_HAND, CheckpointKind, Record};
@@ -429,5 +430,18 @@ proptest! {
         // One that gets less than it takes gets as much as any other, but for a rest of the division.
         prop_assert!(short.iter().all(|share| share + own.len() as u64 >= most), "{shares:?} of {own:?}");
         prop_assert!(short.is_empty() || budget - sum < own.len() as u64);
+    }
+
+    #[test]
+    fn budgets_meet_the_cap_if_floors_let_them(
+        all in prop::collection::vec((0u64..10_000, 0u64..10_000), 0..20), budget in 0u64..50_000
+    ) {
+        let own: Vec<u64> = all.iter().map(|(a, b)| *a.max(b)).collect();
+        let floors: Vec<u64> = all.iter().map(|(a, b)| *a.min(b)).collect();
+        let budgets = budgets(&own, &floors, budget);
+        let (sum, least) = (budgets.iter().sum::<u64>(), floors.iter().sum::<u64>());
+        prop_assert!(sum <= budget.max(least), "{budgets:?}");
+        prop_assert!(budgets.iter().zip(&floors).all(|(budget, floor)| budget >= floor));
+        prop_assert!(budgets.iter().zip(&own).all(|(budget, own)| budget <= own));
     }
 }
