@@ -379,6 +379,9 @@ fn a_round_that_is_killed_leaves_a_valid_store() {
         assert_eq!(lab.piton(&["show", &newest, "--json"]).code, 0);
         assert!(!id_of(&lab, all[0]).is_empty());
     }
+    // After an hour a temporary file is nobody's.
+    lab.sh("find ../home/piton -name '*.tmp-*' -exec touch -d '2 hours ago' {} +");
+    lab.sh("touch -d '2 hours ago' $(ls -d ../home/piton/workspaces/*)/state.json.tmp-1-1");
     pass(&lab, 25);
     round(&lab, &[]).finish();
     sound(&lab);
