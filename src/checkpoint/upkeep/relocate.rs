@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::clear::refuse_at_work;
+use super::rounds::UpkeepLock;
 use crate::checkpoint::records::home::Home;
 use crate::checkpoint::records::identity::AddingLock;
 use crate::checkpoint::records::lock::WorkspaceLock;
@@ -106,6 +107,7 @@ impl Relocation {
     /// # Errors
     /// `conflict` if somebody is at work; `store-locked`; I/O errors. Before the last step the home is where it was.
     pub fn carry_out(&self, home: &Home) -> Result<Home> {
+        let _upkeep = UpkeepLock::take(home, "moving the store", PATIENCE)?;
         let _adding = AddingLock::acquire(home)?;
         let known = Workspace::known(home)?;
         let mut locks = Vec::new();

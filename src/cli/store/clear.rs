@@ -1,8 +1,11 @@
 //! `piton store clear`: whole histories go.
 
+use std::time::Duration;
+
 use crate::checkpoint::upkeep::clear::{clear as clear_history, refuse_at_work};
 use crate::checkpoint::upkeep::orphans::sweep;
 use crate::checkpoint::upkeep::prune::keep_up;
+use crate::checkpoint::upkeep::rounds::UpkeepLock;
 use crate::checkpoint::upkeep::survey::{Survey, SurveyedWorkspace};
 use crate::cli::confirm::agreed;
 use crate::cli::context::Context;
@@ -14,6 +17,9 @@ use crate::model::text::{bytes, count};
 use crate::protocol::{ClearDocument, ClearItem};
 use crate::store::Upkept;
 use crate::sys::interrupt::Flow;
+
+/// The longest wait for a round of maintenance.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Removes the history of the named workspace, or all.
 ///
@@ -43,6 +49,7 @@ pub(super) fn clear(context: &Context, policy: &Policy, yes: bool) -> Result<Exi
             return Ok(exit);
         }
     }
+    let _upkeep = UpkeepLock::take(&context.home, "clearing", PATIENCE)?;
     let mut checkpoints = 0;
     for one in &chosen {
         checkpoints += clear_history(&context.home, &one.workspace, policy)?;

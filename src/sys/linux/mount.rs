@@ -52,7 +52,7 @@ const TABLE: &str = "/proc/self/mountinfo";
 
 /// Kinds whose servers may never answer. A look at a directory of theirs could wait for ever.
 const REMOTE: &[&str] =
-    &["nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "afs", "coda", "lustre", "gpfs", "fuse.sshfs"];
+    &["autofs", "nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "afs", "coda", "lustre", "gpfs", "fuse.sshfs"];
 
 /// Kinds whose directories are those of another machine, or of a program. Their inodes prove nothing.
 const BORROWED: &[&str] = &["9p", "virtiofs", "vboxsf", "hmdfs", "fuseblk"];
