@@ -215,13 +215,22 @@ impl ForgetPlan {
 /// # Errors
 /// Those of locks and of writing.
 pub fn complete(home: &Home) -> Result<()> {
-    let Some(mut intent) = ForgetIntent::load(home)?.filter(|intent| !intent.has_moved) else { return Ok(()) };
+    let is_due = |intent: &ForgetIntent| !intent.has_moved;
+    if ForgetIntent::load(home)?.filter(is_due).is_none() {
+        return Ok(());
+    }
     let Ok(_one) = FileLock::acquire(&home.path().join("forget.lock"), Mode::Exclusive, "forgetting", Duration::ZERO)
     else {
         return Ok(()); // another process forgets now
     };
+    // Another process may have finished it before the lock was free.
+    let Some(mut intent) = ForgetIntent::load(home)?.filter(is_due) else { return Ok(()) };
     let known = Workspace::known(home)?;
     let of = known.into_iter().find(|workspace| Some(&workspace.id) == intent.workspace.as_ref());
+    if of.is_none() && intent.workspace.is_some() && intent.kind != IntentKind::Workspace {
+        // That workspace is gone as a whole, and no other one is meant.
+        return finish(home, None, &intent, true).map(drop);
+    }
     let victims = match &intent.kind {
         IntentKind::Workspace => return workspace::complete(home, of, &intent),
         IntentKind::Secret { contents } => Victims::Contents(contents.iter().copied().collect()),
