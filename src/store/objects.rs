@@ -40,8 +40,16 @@ const BORROWED: usize = 5;
 pub(super) enum ObjectPlace<'p> {
     /// The pack, and the offset of the entry in it.
     Packed(&'p Pack, u64),
+    /// The same, where the objects that it is a delta on come from any copy that is whole.
+    Rebased(&'p Pack, u64),
     /// The loose file.
     Alone(&'p Path),
+}
+
+impl ObjectPlace<'_> {
+    fn is_rebased(self) -> bool {
+        matches!(self, ObjectPlace::Rebased(..))
+    }
 }
 
 /// Reads something of an object at one of its places.
@@ -209,9 +217,10 @@ impl Objects {
 
     fn read_by(&self, id: &ObjectId, most: u64, steps: &Cell<usize>) -> Result<(StoredKind, Vec<u8>)> {
         self.tried(id, &mut |place| match place {
-            ObjectPlace::Packed(pack, at) => {
+            ObjectPlace::Packed(pack, at) | ObjectPlace::Rebased(pack, at) => {
                 let other = |base: &ObjectId| self.base(base, most_of_base(most), steps);
-                let (kind, content) = pack.with(&other, |source| source.read_within(at, id, most))?;
+                let (kind, content) =
+                    pack.with(&other, place.is_rebased(), |source| source.read_within(at, id, most))?;
                 match kind {
                     Some(kind) if hash::plain_id(kind, &content) != *id => Err(OTHER_BYTES),
                     kind => Ok((kind, content)),
@@ -251,7 +260,9 @@ impl Objects {
             }
         };
         self.tried(id, &mut |place| match place {
-            ObjectPlace::Packed(pack, at) => pack.with(&other, |source| source.describe(at)),
+            ObjectPlace::Packed(pack, at) | ObjectPlace::Rebased(pack, at) => {
+                pack.with(&other, place.is_rebased(), |source| source.describe(at))
+            }
             ObjectPlace::Alone(path) => loose::describe(path).map(|(kind, size)| (Some(kind), size)),
         })
     }
@@ -282,8 +293,10 @@ impl Objects {
             };
             for pack in &set.packs {
                 let Some(at) = pack.find(id) else { continue };
-                if let Some(found) = tried(ObjectPlace::Packed(pack, at), pack.stem.with_extension("pack")) {
-                    return Ok(found);
+                for place in [ObjectPlace::Packed(pack, at), ObjectPlace::Rebased(pack, at)] {
+                    if let Some(found) = tried(place, pack.stem.with_extension("pack")) {
+                        return Ok(found);
+                    }
                 }
             }
             for dir in &self.dirs {
@@ -332,9 +345,9 @@ impl Objects {
     ) -> Result<T, Fault> {
         let (pack, at) = match place {
             ObjectPlace::Alone(path) => return loose::with(path, take),
-            ObjectPlace::Packed(pack, at) => (pack, at),
+            ObjectPlace::Packed(pack, at) | ObjectPlace::Rebased(pack, at) => (pack, at),
         };
-        pack.with(&|base| self.base(base, u64::MAX, steps), |source| {
+        pack.with(&|base| self.base(base, u64::MAX, steps), place.is_rebased(), |source| {
             let head = source.head(at)?;
             match head.form {
                 Form::Whole(kind) => take(kind, head.size, &mut source.stream(&head)),

@@ -117,14 +117,20 @@ impl Pack {
         *self.file.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Calls `read` with the open pack; bases that it does not hold are read by `other`.
+    /// Calls `act` with the open pack. Bases that it does not hold are read by `other`; all of them if it `is_rebased`.
     pub(super) fn with<T>(
         &self,
         other: &Elsewhere<'_>,
+        is_rebased: bool,
         act: impl FnOnce(&PackSource<'_>) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let file = self.file()?;
-        act(&PackSource { file: &file, length: self.pack.size, find: &|id| self.index.find(id), other })
+        act(&PackSource {
+            file: &file,
+            length: self.pack.size,
+            find: &|id| if is_rebased { None } else { self.index.find(id) },
+            other,
+        })
     }
 }
 
