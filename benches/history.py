@@ -5,7 +5,7 @@ usage: history.py [--few 50] [--many 5000] [--files 1000] [--workspaces 0] [--ea
 
 Two homes, each with a tree of the same files: one workspace has `--few` checkpoints, the other `--many`, taken by a sidecar with
 one file changed before each. Then, in turn on both: `piton list`, `piton checkpoint` with one file changed, and `piton hook claude-code
-PreToolUse` of a turn's first `rm`, with one file changed, without a daemon and with one. Medians of wall milliseconds, and their ratio.
+PreToolUse` of a turn's first `rm`, with one file changed. Medians of wall milliseconds, and their ratio.
 `--prune`: `piton prune --yes` runs first in both.
 `--workspaces N`: instead, one home with N workspaces of `--each` checkpoints: `piton store status` and the plan of `piton prune`.
 """
@@ -81,10 +81,6 @@ def deep(args, base):
         each("list", lambda side: side.run("list", "list"))
         each("checkpoint", lambda side: side.run("checkpoint", "checkpoint", "one more"))
         for side in sides:
-            side.env["PITON_NO_DAEMON"] = "1"
-        each("hook without a daemon", lambda side: side.first_of_turn("hook without a daemon"))
-        for side in sides:
-            del side.env["PITON_NO_DAEMON"]
             side.hook(None, "SessionStart")
             for _ in range(5):
                 side.first_of_turn(None)

@@ -250,7 +250,7 @@ impl Timeline {
     pub fn settle(&mut self, control: &dyn Fn() -> Flow) -> Result<()> {
         let mut is_done = self.lock("settling")?.settle()?;
         while !is_done && control() == Flow::Continue {
-            is_done = self.lock("settling")?.drop_surplus()?;
+            is_done = self.lock("settling")?.thin_out()?;
         }
         Ok(())
     }

@@ -37,7 +37,7 @@ pub(super) struct AdoptArgs {
 /// Returns the error of what could not be done.
 pub(super) fn adopt(context: &Context, args: &AdoptArgs) -> Result<Exit> {
     let policy = common_policy(context)?;
-    let at = |path: &PathBuf| context.from_cwd(path);
+    let at = |path: &PathBuf| context.below_cwd(path);
     let plan = match &args.to {
         Some(to) => Adoption::plan(&context.home, &at(&args.from), &at(to), &policy)?,
         None => Adoption::plan_back(&context.home, &at(&args.from), &policy)?,

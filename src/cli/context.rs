@@ -129,7 +129,7 @@ impl Context {
     }
 
     /// Returns a path as it was typed, from the working directory on.
-    pub(super) fn from_cwd(&self, typed: &Path) -> PathBuf {
+    pub(super) fn below_cwd(&self, typed: &Path) -> PathBuf {
         self.cwd.as_deref().unwrap_or(Path::new("/")).join(typed)
     }
 

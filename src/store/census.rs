@@ -42,7 +42,7 @@ impl Store {
         for fan in 0..=255u8 {
             let dir = self.git_dir().join(format!("objects/{fan:02x}"));
             each_file(&dir, &mut |_, bytes| {
-                (census.loose, census.loose_bytes) = (census.loose + 1, census.loose_bytes + bytes())
+                (census.loose, census.loose_bytes) = (census.loose + 1, census.loose_bytes + bytes());
             });
         }
         each_file(&self.git_dir().join("objects/pack"), &mut |name, bytes| {

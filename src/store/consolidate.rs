@@ -238,8 +238,11 @@ fn is_plain(name: &str) -> bool {
     name.split_once('/').is_some_and(|(dir, file)| word(dir) && word(file))
 }
 
-/// Returns the entries of a pack in their order, and if there are deltas among them; `None` when one is damaged.
-fn readable(found: &PackFile) -> Result<Option<(Vec<(PackEntry, u64)>, bool)>> {
+/// The entries of a pack in their order, each with where the next begins; and true if there are deltas among them.
+type Readable = (Vec<(PackEntry, u64)>, bool);
+
+/// Reads all entries of a pack; `None` when one is damaged.
+fn readable(found: &PackFile) -> Result<Option<Readable>> {
     let Some(spans) = spans(found)? else {
         return Ok(None);
     };

@@ -125,7 +125,7 @@ fn spans(items: &[Item]) -> Vec<PackSpan> {
     let (mut before, mut from) = (0, 0);
     for versions in items.chunk_by(|a, b| a.rank == b.rank) {
         let mut packs = versions.iter().filter_map(|item| item.long).map(|pack| places[&pack]);
-        let (first, last) = (packs.next(), packs.last());
+        let (first, last) = (packs.next(), packs.next_back());
         let place = first.unwrap_or(before);
         for (at, item) in (from..).zip(versions).filter(|(_, item)| item.long.is_none()) {
             spans[place].items.push(at);

@@ -129,7 +129,7 @@ impl Store {
 
     /// Counts the loose refs of a workspace's kinds (`refs/piton/w/<kind>/…`), as long as they are fewer than `most`.
     pub fn loose_refs(&self, prefix: &str, most: usize) -> usize {
-        // What cannot be listed is not packed.
+        // Refs that cannot be listed are not packed.
         let list = |path: PathBuf| std::fs::read_dir(path).into_iter().flatten().flatten();
         let kinds = list(self.git_dir.join(prefix)).map(|kind| kind.path());
         kinds.flat_map(list).take(most).count()

@@ -301,6 +301,7 @@ impl Locked {
         is_put.then(|| Locked { path: path.to_owned(), lock, file: None, put: false })
     }
 
+    /// Makes the lock file of the ref at `path`; an error is a `conflict` if there is one.
     pub(super) fn create(path: &Path) -> Result<Locked> {
         let lock = lock_of(path);
         let create = || std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&lock);
@@ -371,6 +372,7 @@ fn moved(name: &str) -> Error {
     Error::new(Code::Conflict, format!("`{name}` was moved by somebody else")).hint("try again")
 }
 
+/// Adds the refs below a directory.
 pub(super) fn collect(git_dir: &Path, dir: &str, found: &mut BTreeMap<String, Result<ObjectId, String>>) -> Result<()> {
     let mut pending = vec![dir.to_owned()];
     while let Some(dir) = pending.pop() {
@@ -414,6 +416,7 @@ fn content(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(content)
 }
 
+/// Returns the id that a ref holds. The error says what is wrong with it.
 pub(super) fn parse(content: &[u8]) -> Result<ObjectId, String> {
     if content.is_empty() {
         return Err("the ref is empty".to_owned());

@@ -296,15 +296,15 @@ impl Upkeep<'_> {
     /// Removes what a new pack replaces.
     fn replace(&mut self, made: &Made) -> Result<()> {
         self.done.written += made.bytes;
-        self.grow(made.bytes as i64);
+        self.grow(made.bytes.cast_signed());
         let (packs, loose) = self.stock.moved(self.store, &made.name, &made.ids)?;
         self.remove(&packs, &loose)
     }
 
     /// Writes young packs anew without what has moved out of them, while the store has grown by much.
     fn make_room(&mut self) -> Result<()> {
-        while self.extra > self.sizes.crowded() as i64 {
-            let room = (self.sizes.extra as i64 - self.extra).max(0) as u64;
+        while self.extra > self.sizes.crowded().cast_signed() {
+            let room = (self.sizes.extra.cast_signed() - self.extra).max(0) as u64;
             let is_due = |pack: &StockPack| {
                 let is_young = pack.may_change() && !pack.is_long() && pack.best > 0;
                 is_young && pack.surplus() > pack.length / 8 && pack.best_bytes <= room
@@ -409,7 +409,7 @@ impl Upkeep<'_> {
             stock.is_gone = true;
             let length = stock.length;
             self.done.freed += length;
-            self.grow(-(length as i64));
+            self.grow(-length.cast_signed());
         }
         self.done.deleted += deleted;
         Ok(())
@@ -427,7 +427,7 @@ impl Upkeep<'_> {
         gone(&loose::path_of(&self.store.git_dir, id))?;
         let bytes = self.stock.loose.remove(id).unwrap_or_default();
         self.done.freed += bytes;
-        self.grow(-(bytes as i64));
+        self.grow(-bytes.cast_signed());
         Ok(())
     }
 

@@ -430,7 +430,7 @@ fn a_killed_forget_is_finished_by_the_next() {
         command.args(["forget", "--secret", SECRET, "--yes"]).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         // The moment is the test's subject, not its synchronisation.
-        std::thread::sleep(Duration::from_millis(dice.roll(400) as u64));
+        std::thread::sleep(Duration::from_millis(dice.roll(400)));
         let _ = child.kill();
         child.wait().unwrap();
         whole(&lab);

@@ -47,7 +47,7 @@ impl Writer {
         took
     }
 
-    /// What is listed has what it had.
+    /// Fails unless every listed checkpoint has the content that it was taken with.
     fn check(&self, lab: &Lab, fewest: usize) {
         let listed = lab.piton_in(&self.dir, &["list", "--json", "-n", "1000"]).json();
         let listed: Vec<u64> =
@@ -56,7 +56,7 @@ impl Writer {
         assert!(known.len() >= fewest.min(self.taken.len()), "{listed:?} of {}", self.taken.len());
         for n in known {
             let shown = lab.piton_in(&self.dir, &["show", &format!("{n}:state")]);
-            assert_eq!(shown.stdout, self.taken[n], "checkpoint {n} of {:?}: {shown:?}", self.dir);
+            assert_eq!(shown.stdout, self.taken[n], "checkpoint {n} of {}: {shown:?}", self.dir.display());
         }
     }
 }
@@ -196,7 +196,7 @@ fn lost_refs_delete_nothing() {
     let text = format!("{}{}", pruned.stdout, pruned.stderr);
     assert!(text.contains("are lost") && text.contains("doctor --refs"), "{pruned:?}");
     assert_eq!(objects(&lab), before);
-    // What a person has dropped is not lost.
+    // A checkpoint that a person has dropped is not lost.
     let lab = Lab::new();
     lab.write("a", "x");
     lab.take("only");

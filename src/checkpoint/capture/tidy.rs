@@ -40,13 +40,20 @@ impl Locked<'_> {
     /// many are left for another time.
     fn tidy(&mut self) -> Result<bool> {
         self.note_numbers(&*self.catalog.all()?)?;
-        let is_done = self.drop_surplus()?;
-        if let Err(error) = self.catalog.pack_refs(MANY_REFS, &self.lock) {
-            tracing::warn!(%error, "many refs stay in files of their own");
-        }
+        let is_done = self.thin_out()?;
         if let Err(error) = self.catalog.store.sweep() {
             tracing::warn!(%error, "temporary files of killed processes stay");
         }
         Ok(is_done)
+    }
+
+    /// Drops checkpoints that are too many, and packs refs that are many, for a moment. Returns false if some are left.
+    pub(crate) fn thin_out(&mut self) -> Result<bool> {
+        let is_done = self.drop_surplus()?;
+        let is_packed = self.catalog.pack_refs(MANY_REFS, &self.lock).unwrap_or_else(|error| {
+            tracing::warn!(%error, "many refs stay in files of their own");
+            true
+        });
+        Ok(is_done && is_packed)
     }
 }

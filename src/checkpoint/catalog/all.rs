@@ -50,20 +50,20 @@ impl Catalog {
     }
 
     /// Packs the refs of checkpoints that stand in files of their own, once there are `many`. A few at a time, so that the
-    /// lock is held for a moment.
+    /// lock is held for a moment: returns false if some are left.
     ///
     /// # Errors
     /// As [`Store::pack_refs`](crate::store::Store::pack_refs).
-    pub(crate) fn pack_refs(&self, many: usize, _lock: &WorkspaceLock) -> Result<()> {
+    pub(crate) fn pack_refs(&self, many: usize, _lock: &WorkspaceLock) -> Result<bool> {
         let prefix = self.leaf_prefix();
         if self.store.loose_refs(&prefix, many) < many {
-            return Ok(());
+            return Ok(true);
         }
         // A listing from before another process's write must not pass for one from after it.
         self.forget_moved();
-        let packed = self.store.pack_refs(&[prefix.clone()], PACKED_AT_ONCE);
+        let packed = self.store.pack_refs(std::slice::from_ref(&prefix), PACKED_AT_ONCE);
         self.refs.borrow_mut().note_packed(self.store.git_dir(), &prefix);
-        packed.map(drop)
+        Ok(packed? < PACKED_AT_ONCE)
     }
 
     /// Notes that refs were deleted.

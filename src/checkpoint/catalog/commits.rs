@@ -39,7 +39,7 @@ pub(crate) struct CommitCache {
     known: HashMap<ObjectId, CommitFacts>,
     /// The epoch of what is remembered; `None` as long as the file was not read. It is read once.
     epoch: Option<String>,
-    /// Those that may not be in the file.
+    /// Commits that may not be in the file.
     unsaved: Vec<ObjectId>,
     /// The file as this process left it: its length, and the epoch in its header.
     left: Option<(u64, String)>,

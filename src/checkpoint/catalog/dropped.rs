@@ -375,7 +375,7 @@ mod tests {
             n,
             id,
             label,
-            at: 1_767_225_600_000 + n as i64 * 61_000,
+            at: 1_767_225_600_000 + n.cast_signed() * 61_000,
             rule: "retention.days".into(),
             ..Default::default()
         }
@@ -450,7 +450,7 @@ mod tests {
         assert!(ledger.parts().count() > 0);
         ledger.edit_labels(&|label| label.contains("secret").then(|| "***".to_owned())).unwrap();
         let edited = |one: &DroppedCheckpoint| DroppedCheckpoint {
-            label: Some(if one.n % 1000 == 0 { "***" } else { "plain" }.to_owned()),
+            label: Some(if one.n.is_multiple_of(1000) { "***" } else { "plain" }.to_owned()),
             ..one.clone()
         };
         assert_eq!(ledger.all(), all.iter().map(edited).collect::<Vec<_>>());

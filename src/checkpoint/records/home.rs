@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::fs::durable::{create_private_dir, replace_cache};
 
-/// The signature of a tag (https://bford.info/cachedir/).
+/// The signature of a tag (<https://bford.info/cachedir/>).
 const SIGNATURE: &str = "Signature: 8a477f597d28d172789f06886806bc55";
 
 /// The whole tag.

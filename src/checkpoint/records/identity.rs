@@ -159,7 +159,7 @@ impl Identity {
         let scope = scope_of(&path);
         let was = self.was.as_deref().and_then(unquoted);
         let Identity { id, since, place, part_of, .. } = self;
-        Some(Workspace { id, scope, path, since, dir, place, was, part_of })
+        Some(Workspace { id, path, scope, since, dir, place, was, part_of })
     }
 }
 

@@ -327,16 +327,15 @@ struct Charged {
     shared: u64,
 }
 
+/// The commits of checkpoints that are gone.
+pub type DroppedIds = HashSet<ObjectId>;
+
 /// Has the store delete what nothing reaches, and pack the rest densely. After the drops of a plan, it is written down what
 /// the workspaces take now.
 ///
 /// # Errors
 /// As [`Store::keep_up`].
-pub fn keep_up(
-    home: &Home,
-    dropped: Option<(&PrunePlan, &HashSet<ObjectId>)>,
-    control: Interrupt<'_>,
-) -> Result<Upkept> {
+pub fn keep_up(home: &Home, dropped: Option<(&PrunePlan, &DroppedIds)>, control: Interrupt<'_>) -> Result<Upkept> {
     let mut store = Store::open(home.path())?;
     store.recover(&home.workspaces(), &boot_id())?;
     if let Some(left) = refs::lost(home, &store)? {

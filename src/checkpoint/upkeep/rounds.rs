@@ -123,12 +123,21 @@ pub struct Rounds {
     state: Mutex<State>,
 }
 
+/// The cap that the last round could not meet.
+#[derive(Default)]
+enum LastCap {
+    /// Nobody has looked yet.
+    #[default]
+    Unread,
+    Known(Option<UnmetCap>),
+}
+
 #[derive(Default)]
 struct State {
     /// The time before which the schedule is not looked at.
     quiet_until: Option<Instant>,
     /// The cap that could not be met by the last round, once it was looked for.
-    unmet: Option<Option<UnmetCap>>,
+    unmet: LastCap,
 }
 
 impl Rounds {
@@ -148,7 +157,15 @@ impl Rounds {
     /// Returns the cap that could not be met by the last round, as far as this process knows. The first call reads it.
     pub fn unmet_cap(&self, total: u64) -> Option<UnmetCap> {
         let read = || Usage::read(&self.home).and_then(|usage| usage.unmet_cap(total));
-        *self.state().unmet.get_or_insert_with(read)
+        let mut state = self.state();
+        match state.unmet {
+            LastCap::Known(unmet) => unmet,
+            LastCap::Unread => {
+                let unmet = read();
+                state.unmet = LastCap::Known(unmet);
+                unmet
+            }
+        }
     }
 
     /// Does a round if one is due, until `control` stops it. `hours` is the interval.
@@ -238,7 +255,7 @@ impl Rounds {
         }
         schedule.ended(looks);
         schedule.write(&self.home)?;
-        self.state().unmet = Some(Usage::read(&self.home).and_then(|usage| usage.unmet_cap(total)));
+        self.state().unmet = LastCap::Known(Usage::read(&self.home).and_then(|usage| usage.unmet_cap(total)));
         tracing::info!(
             dropped = pruned.gone.len(),
             busy = pruned.busy,

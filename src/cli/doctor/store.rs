@@ -138,7 +138,8 @@ fn caps(context: &Context, report: &mut DoctorReport) {
     match usage.unmet_cap(settings.policy.retention.total_bytes) {
         Some(unmet) => report.open("cap", unmet.to_string(), UNMET_STEP),
         None => {
-            report.well("cap", format!("all checkpoints took {} at the last round of maintenance", bytes(usage.stored)))
+            report
+                .well("cap", format!("all checkpoints took {} at the last round of maintenance", bytes(usage.stored)));
         }
     }
 }

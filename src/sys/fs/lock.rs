@@ -31,7 +31,7 @@ pub enum Mode {
 /// A held lock; it is freed when it is dropped.
 #[derive(Debug)]
 pub struct FileLock {
-    _file: File,
+    file: File,
     path: PathBuf,
     /// The text of the last exclusive holder before, and that of this one.
     texts: (String, String),
@@ -85,7 +85,7 @@ impl FileLock {
             texts = describe(&file, verb, number).unwrap_or_default();
             taken().push(HeldLock { number, path: path.to_owned(), thread: std::thread::current().id() });
         }
-        Ok(FileLock { _file: file, path: path.to_owned(), texts, number })
+        Ok(FileLock { file, path: path.to_owned(), texts, number })
     }
 
     /// Tells whether the last exclusive holder before was the one that held `earlier`.
@@ -96,7 +96,7 @@ impl FileLock {
     /// Returns true if the locked file is still the one at its path: another one there would be locked by others.
     pub fn stands(&self) -> bool {
         let node = |facts: Metadata| (facts.dev(), facts.ino());
-        let here = self._file.metadata().map(node).ok(); // one that cannot be looked at does not stand
+        let here = self.file.metadata().map(node).ok(); // one that cannot be looked at does not stand
         here.is_some() && here == self.path.metadata().map(node).ok() // as above
     }
 

@@ -182,7 +182,7 @@ fn labelled_ones_have_a_limit_of_their_own_and_base_captures_none() {
 #[test]
 fn untyped_ones_go_with_age_and_a_wrong_clock_makes_nothing_old() {
     let days = Retention { days: Some(7), ..limits(50, 50) };
-    let all: Vec<_> = (1..=5).map(|n| at(n, CheckpointKind::Manual, "local", n as i64 * DAY)).collect();
+    let all: Vec<_> = (1..=5).map(|n| at(n, CheckpointKind::Manual, "local", n.cast_signed() * DAY)).collect();
     let gone = |all: &[Checkpoint], now: i64| outdated(all, &Kept::default(), &days, BEGIN + now);
     assert_eq!(gone(&all, 10 * DAY), [1, 2]);
     assert_eq!(gone(&all, 10 * DAY - 1), [1, 2]);

@@ -197,8 +197,8 @@ impl ForgetPlan {
             (Some(pattern), None) => prove(home, &Trace::Secret { pattern, spared: None }),
             (Some(pattern), Some(of)) => {
                 let others = Workspace::known(home)?.into_iter().filter(|other| other.id != of.id).map(|it| it.dir);
-                let spared = Some((marks(roots_of(home, &store, None)?)?, others.collect()));
-                prove(home, &Trace::Secret { pattern, spared })
+                let spared = (marks(roots_of(home, &store, None)?)?, others.collect());
+                prove(home, &Trace::Secret { pattern, spared: Some(&spared) })
             }
             (None, _) => {
                 let still = marks(roots_of(home, &store, None)?)?;
@@ -216,7 +216,7 @@ impl ForgetPlan {
 /// Those of locks and of writing.
 pub fn complete(home: &Home) -> Result<()> {
     let is_due = |intent: &ForgetIntent| !intent.has_moved;
-    if ForgetIntent::load(home)?.filter(is_due).is_none() {
+    if !ForgetIntent::load(home)?.is_some_and(|intent| is_due(&intent)) {
         return Ok(());
     }
     let Ok(_one) = FileLock::acquire(&home.path().join("forget.lock"), Mode::Exclusive, "forgetting", Duration::ZERO)

@@ -20,7 +20,7 @@ const MOST_TOLD: usize = 100;
 /// The sign by which something is known that must be gone.
 pub(super) enum Trace<'t> {
     /// A secret. Objects and directories that are spared are of other workspaces.
-    Secret { pattern: &'t SecretPattern, spared: Option<(Marks, Vec<PathBuf>)> },
+    Secret { pattern: &'t SecretPattern, spared: Option<&'t (Marks, Vec<PathBuf>)> },
     /// Contents, by their ids.
     Contents(&'t HashSet<ObjectId>),
     /// A workspace, by its id, which may be in the spared places.
@@ -117,7 +117,7 @@ impl Trace<'_> {
     fn spares(&self, dir: &Path) -> bool {
         match self {
             Trace::Contents(_) => false,
-            Trace::Secret { spared, .. } => spared.as_ref().is_some_and(|(_, dirs)| dirs.iter().any(|it| it == dir)),
+            Trace::Secret { spared, .. } => spared.is_some_and(|(_, dirs)| dirs.iter().any(|it| it == dir)),
             Trace::Workspace { spared, .. } => spared.contains(&dir),
         }
     }

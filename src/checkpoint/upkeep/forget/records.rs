@@ -59,7 +59,7 @@ impl RecordEdit<'_> {
                 }
                 None => false,
             },
-            Value::Array(items) => items.iter_mut().fold(false, |is_news, item| self.value(item) || is_news),
+            Value::Array(items) => self.values(items.iter_mut()) > 0,
             Value::Object(fields) => {
                 let secret: Vec<(String, String)> =
                     fields.keys().filter_map(|key| Some((key.clone(), self.secret(key)?))).collect();
@@ -67,10 +67,15 @@ impl RecordEdit<'_> {
                     let moved = fields.remove(old);
                     moved.and_then(|value| fields.insert(new.clone(), value));
                 }
-                fields.values_mut().fold(!secret.is_empty(), |is_news, item| self.value(item) || is_news)
+                self.values(fields.values_mut()) > 0 || !secret.is_empty()
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => false,
         }
+    }
+
+    /// Edits all texts in values. Returns the number of values that changed.
+    fn values<'v>(&self, values: impl Iterator<Item = &'v mut Value>) -> usize {
+        values.filter_map(|value| self.value(value).then_some(())).count()
     }
 
     /// Edits the texts of a file that is one JSON value. Another file is overwritten in its place.
