@@ -86,10 +86,10 @@ fn make(root: &Path, home: &Home, (runs, codons): (usize, usize)) -> Result<()> 
             timeline.mark_codon(&name, &mark, &|| Flow::Continue)?;
         }
         if run % 20 == 0 {
-            timeline.settle()?;
+            timeline.settle(&|| Flow::Continue)?;
         }
     }
-    timeline.settle()
+    timeline.settle(&|| Flow::Continue)
 }
 
 fn write(root: &Path, n: usize, content: &str) {

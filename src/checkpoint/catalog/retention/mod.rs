@@ -1,5 +1,5 @@
-//! Chooses the checkpoints to drop: those that are too many ([`counts`]), too old ([`age`]), or too large together
-//! ([`size`]). Pure: each line of a plan has its reason, and the caller drops the refs.
+//! Chooses the checkpoints to drop: those that are too many (`counts`), too old (`age`), or too large together
+//! (`size`). Pure: each line of a plan has its reason, and the caller drops the refs.
 //!
 //! Retention is per workspace: one busy workspace never evicts another's. Labelled checkpoints have a limit of their own
 //! and count in no other; base captures count in none. The typed checkpoints of a run are one chain, so a run goes as a

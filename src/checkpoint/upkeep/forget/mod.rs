@@ -1,11 +1,11 @@
 //! Forgets content on purpose: takes it out of every checkpoint, and proves that its bytes are gone.
 //!
-//! 1. The plan: every checkpoint that holds the content is written anew in memory ([`rewrite`]). Nothing changes.
-//! 2. The new objects are stored, and the note of this forget ([`intent`]) tells which commits they replace.
+//! 1. The plan: every checkpoint that holds the content is written anew in memory (`rewrite`). Nothing changes.
+//! 2. The new objects are stored, and the note of this forget (`intent`) tells which commits they replace.
 //! 3. Each workspace, under its lock: checkpoints that were taken meanwhile are written anew too; the ledger gets the old
-//!    ids; the log is flushed; the refs move; journal, state and runs are edited ([`records`]).
+//!    ids; the log is flushed; the refs move; journal, state and runs are edited (`records`).
 //! 4. The store deletes what nothing reaches any more, with a new epoch, so that no other process trusts what it knows.
-//! 5. Derived files are removed, the note too, and everything is read once more ([`proof`]).
+//! 5. Derived files are removed, the note too, and everything is read once more (`proof`).
 //!
 //! Lock order: the lock of forgetting → that of maintenance → workspace → store. While the lock of maintenance is held, no
 //! round can delete the new objects, which nothing names yet. *Invariant:* the secret is never written down.
