@@ -53,6 +53,9 @@ const PACKS: usize = 4;
 /// The time that a deletion waits for the store lock.
 const PATIENCE: Duration = Duration::from_millis(500);
 
+/// The reason of a round that gave way.
+const OTHER_WORK: &str = "something else is to do";
+
 /// The owner of roots that came while the store was kept up.
 const NEWCOMER: u32 = u32::MAX;
 
@@ -131,12 +134,16 @@ impl Store {
         let left = |why: &str| Ok(Upkept { left: Some(why.to_owned()), ..Upkept::default() });
         // An own light pack at work holds the lock that is taken now.
         self.recompressing = None;
+        let interrupted =
+            |why: &str| Ok(Upkept { left: Some(why.to_owned()), is_interrupted: true, ..Upkept::default() });
         let Some(_ours) = try_lock(&self.home.join("consolidate.lock"))? else {
-            let left = Some("another process is at work on the store".to_owned());
-            return Ok(Upkept { left, is_interrupted: true, ..Upkept::default() });
+            return interrupted("another process is at work on the store");
         };
         self.sweep()?;
-        let seen = mark_newcomers(self, marks, None, control)?;
+        let seen = match mark_newcomers(self, marks, None, control) {
+            Err(error) if error.code() == Code::ShuttingDown => return interrupted(OTHER_WORK),
+            seen => seen?,
+        };
         if let Some((id, why)) = marks.unread() {
             return left(&format!("an object of a checkpoint cannot be read ({why}: {id}), so nothing may be deleted"));
         }
@@ -146,7 +153,7 @@ impl Store {
         let mut upkeep = Upkeep { store: self, marks, stock, sizes, control, seen, is_deleting: false, extra: 0, done };
         match upkeep.run() {
             Err(error) if error.code() == Code::ShuttingDown => {
-                (upkeep.done.left, upkeep.done.is_interrupted) = (Some("something else is to do".into()), true);
+                (upkeep.done.left, upkeep.done.is_interrupted) = (Some(OTHER_WORK.into()), true);
             }
             Err(error) if error.code() == Code::Busy => {
                 (upkeep.done.left, upkeep.done.is_interrupted) = (Some(error.text()), true);
