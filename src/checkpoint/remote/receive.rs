@@ -167,8 +167,9 @@ impl Locked<'_> {
                 }
             }
         }
-        // Objects that no ref would name are not brought over: they may be what was forgotten here.
-        if !arrivals.is_empty() {
+        // Objects that no ref would name are not brought over: they may be what was forgotten here. Those of refs that stand
+        // may be whole there and damaged here.
+        if received.known > 0 || !arrivals.is_empty() {
             store.adopt(&quarantine, &arrivals)?;
             self.catalog.store.renew()?;
         }
