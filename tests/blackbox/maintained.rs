@@ -122,7 +122,8 @@ fn kills_of_maintenance_lose_nothing() {
         is_done.store(true, Ordering::Relaxed);
     });
     for writer in &mut writers {
-        assert_eq!(writer.sidecar.finish(), 0);
+        // It never rested, so that its grace may end while retention drops hundreds.
+        assert!([0, 130].contains(&writer.sidecar.finish()));
         writer.check(&lab, 12);
     }
     assert!([0, 3].contains(&lab.piton(&["prune", "--yes"]).code));
