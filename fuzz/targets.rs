@@ -429,7 +429,7 @@ pub fn message(data: &[u8]) {
     let mut texts = rest.split(|byte| *byte == 0).map(|text| String::from_utf8_lossy(text).into_owned());
     let mut text = || texts.next().unwrap_or_default();
     let kind = CheckpointKind::ALL[usize::from(bits(0)) % CheckpointKind::ALL.len()];
-    let effects = CLASSES.iter().enumerate().filter(|(i, _)| bits(2 + i / 8) >> (i % 8) & 1 == 1);
+    let effects = Class::ALL.iter().enumerate().filter(|(i, _)| bits(2 + i / 8) >> (i % 8) & 1 == 1);
     let record = Record {
         kind,
         ordinal: u64::from(bits(5)) << 56 | u64::from(bits(6)),
@@ -450,29 +450,6 @@ pub fn message(data: &[u8]) {
     };
     settles(&record);
 }
-
-const CLASSES: [Class; 20] = [
-    Class::FileDelete,
-    Class::FileOverwrite,
-    Class::FileWrite,
-    Class::FileMove,
-    Class::FilePerm,
-    Class::VcsDiscard,
-    Class::VcsHistory,
-    Class::VcsRemote,
-    Class::Database,
-    Class::NetworkWrite,
-    Class::Container,
-    Class::Cloud,
-    Class::Publish,
-    Class::Process,
-    Class::System,
-    Class::RemoteShell,
-    Class::ExecRemote,
-    Class::ExecOpaque,
-    Class::Piton,
-    Class::Unknown,
-];
 
 fn settles(record: &Record) {
     let message = record.message();

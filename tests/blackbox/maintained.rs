@@ -79,7 +79,8 @@ fn sound(lab: &Lab) {
     let doctor = lab.piton(&["doctor", "--refs"]);
     assert_eq!(doctor.code, 0, "{doctor:?}");
     let mut left = Vec::new();
-    temporary(&lab.store(), &mut left);
+    // Others, such as that of the epoch, go after an hour: their writer may be in another container.
+    temporary(&lab.store().join("objects"), &mut left);
     assert!(left.is_empty(), "{left:?}");
 }
 
