@@ -83,7 +83,7 @@ impl Catalog {
     /// Returns the checkpoints that a person names, as far as they may be deleted.
     ///
     /// # Errors
-    /// Those of [`Catalog::resolve`]; `conflict` for one that undo or an open run needs, that is pinned, or that is part
+    /// Returns the errors of [`Catalog::resolve`]; `conflict` for one that undo or an open run needs, that is pinned, or that is part
     /// of a run's history.
     pub fn deletable(&self, selectors: &[String]) -> Result<Vec<Checkpoint>> {
         let chosen = self.chosen(selectors)?;
@@ -219,7 +219,7 @@ impl Timeline {
     /// `control` may stop it between two moments. Each moment waits for the lock for `patience`.
     ///
     /// # Errors
-    /// Those of the lock, if nothing is gone yet, and of writing; some may be gone by then.
+    /// Returns the errors of the lock, if nothing is gone yet, and of writing; some may be gone by then.
     pub fn drop_all(
         &mut self,
         going: &[(ObjectId, DropReason)],
@@ -266,7 +266,7 @@ impl Timeline {
     /// Pins checkpoints, or unpins them. Returns those for which that is news.
     ///
     /// # Errors
-    /// Those of the lock and of writing.
+    /// Returns the errors of the lock and of writing.
     pub fn pin(&mut self, chosen: &[Checkpoint], pinned: bool) -> Result<Vec<ObjectId>> {
         let locked = self.lock("pinning")?;
         let dir = &locked.catalog.workspace.dir;

@@ -64,7 +64,7 @@ pub fn remove(
 /// Removes the records of a workspace that has no checkpoints any more.
 ///
 /// # Errors
-/// Those of writing.
+/// Returns the errors of writing.
 pub(super) fn remove_records(home: &Home, workspace: &Workspace, _lock: &AddingLock) -> Result<()> {
     identity::forget(home, &workspace.id)?;
     let away = home.path().join(format!("{REMOVED}{}", workspace.id));

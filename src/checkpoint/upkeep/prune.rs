@@ -277,7 +277,7 @@ impl PrunePlan {
     /// which another process is at work for longer than `patience` is left for another time.
     ///
     /// # Errors
-    /// Those of locks and of writing; what was dropped by then is gone.
+    /// Returns the errors of locks and of writing; what was dropped by then is gone.
     pub fn carry_out(&self, home: &Home, patience: Duration, control: Interrupt<'_>) -> Result<Pruned> {
         let (mut gone, mut busy) = (HashSet::new(), 0);
         for (at, of) in self.workspaces.iter().enumerate() {

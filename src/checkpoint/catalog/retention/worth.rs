@@ -22,7 +22,7 @@ pub struct Ranked {
 
 /// Ranks checkpoints, the most worthy first: those that stay, labelled ones, typed ones by their runs, those by hand,
 /// `auto` and `pre-restore`, the further ones of a turn, autosaves, base captures. Of equals the newest comes first.
-/// Those that stay, labelled ones, and typed ones of their runs are never dropped for their size.
+/// No size drops a checkpoint that stays, a labelled one, or a typed one of a run with such a checkpoint.
 pub fn order(all: &[Checkpoint], kept: &Kept) -> Vec<Ranked> {
     let judged = Judged::at(all, kept);
     let families = families(all);

@@ -161,7 +161,7 @@ impl ForgetPlan {
     /// Carries the plan out, and proves it. Checkpoints that were taken since it was made are written anew too.
     ///
     /// # Errors
-    /// Those of locks and of writing. The next forget or round of maintenance completes the rest.
+    /// Returns the errors of locks and of writing. The next `forget` or a person's `prune` completes the rest.
     pub fn carry_out(mut self, home: &Home) -> Result<Forgotten> {
         let _one = lock(home, "forget.lock")?;
         let (kind, at) = (self.kind(), now_ms());
@@ -213,7 +213,7 @@ impl ForgetPlan {
 /// Completes a forget that was killed, as far as that is possible without the secret. Does nothing while one is at work.
 ///
 /// # Errors
-/// Those of locks and of writing.
+/// Returns the errors of locks and of writing.
 pub fn complete(home: &Home) -> Result<()> {
     let is_due = |intent: &ForgetIntent| !intent.has_moved;
     if !ForgetIntent::load(home)?.is_some_and(|intent| is_due(&intent)) {

@@ -144,7 +144,7 @@ impl Rewriter {
     /// Writes the history of each root anew, as far as it holds what is to go.
     ///
     /// # Errors
-    /// Those of reading and of `emit`. A commit that is missing or damaged is a fault and stays as it is.
+    /// Returns the errors of reading and of `emit`. A commit that is missing or damaged is a fault and stays as it is.
     pub(super) fn rewrite(&mut self, roots: Vec<ObjectId>, emit: &mut EmitObject<'_>) -> Result<()> {
         let mut open = roots;
         while let Some(id) = open.pop() {

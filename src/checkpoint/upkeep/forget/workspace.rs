@@ -82,7 +82,7 @@ impl WorkspacePlan {
     /// Forgets the workspace, and proves it.
     ///
     /// # Errors
-    /// Those of locks and of writing. The next forget or round of maintenance completes the rest.
+    /// Returns the errors of locks and of writing. The next `forget` or a person's `prune` completes the rest.
     pub fn carry_out(&self, home: &Home) -> Result<ForgottenWorkspace> {
         let _one = lock(home, "forget.lock")?;
         let at = now_ms();
