@@ -1,12 +1,15 @@
-//! Reads `config/rules.yaml` and `config/words.yaml` and prints them as Rust, because reading them when a program starts takes
-//! longer than all else a hook does. `src/classify/rules/embedded.rs` and `src/model/words.rs` include the output. The dialect
-//! of the rules is the one in which users write theirs.
+//! Reads `config/rules.yaml`, `config/words.yaml` and `config/default.yaml` and prints them as Rust, because reading them when a
+//! program starts takes longer than all else a hook does. `src/classify/rules/embedded.rs`, `src/model/words.rs` and
+//! `src/settings/defaults.rs` include the output. The dialect of the rules is the one in which users write theirs.
 
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::{Debug, Write as _};
 use std::path::Path;
 use std::{env, fs};
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
 
 #[allow(dead_code, unreachable_pub, reason = "the build reads and prints; what finds is the program's")]
 #[path = "src/classify/rules/dialect.rs"]
@@ -25,6 +28,7 @@ mod text;
 
 const TABLE: &str = "config/rules.yaml";
 const WORDS: &str = "config/words.yaml";
+const DEFAULTS: &str = "config/default.yaml";
 const READERS: [&str; 4] = [
     "src/classify/rules/dialect.rs",
     "src/classify/rules/index.rs",
@@ -33,7 +37,7 @@ const READERS: [&str; 4] = [
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    for file in READERS.iter().chain([&TABLE, &WORDS, &"build.rs"]) {
+    for file in READERS.iter().chain([&TABLE, &WORDS, &DEFAULTS, &"build.rs"]) {
         println!("cargo:rerun-if-changed={file}");
     }
     let yaml = fs::read_to_string(TABLE)?;
@@ -63,6 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dir = env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?;
     fs::write(Path::new(&dir).join("rules.rs"), out)?;
     fs::write(Path::new(&dir).join("words.rs"), words()?)?;
+    fs::write(Path::new(&dir).join("defaults.rs"), defaults()?)?;
     Ok(())
 }
 
@@ -93,6 +98,64 @@ fn words() -> Result<String, Box<dyn Error>> {
         }
     }
     Ok(out)
+}
+
+/// A section of `config/default.yaml`, in the order of the file.
+struct Section(Vec<(String, Setting)>);
+
+#[derive(serde::Deserialize)]
+#[serde(untagged)]
+enum Setting {
+    Section(Section),
+    Value(Value),
+}
+
+struct SectionVisitor;
+
+impl<'de> Visitor<'de> for SectionVisitor {
+    type Value = Section;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a section of settings")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Section, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(key) = access.next_key::<String>()? {
+            // Its value is a map and no section.
+            let setting = if key == "policy" { Setting::Value(access.next_value()?) } else { access.next_value()? };
+            entries.push((key, setting));
+        }
+        Ok(Section(entries))
+    }
+}
+
+impl<'de> Deserialize<'de> for Section {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Section, D::Error> {
+        deserializer.deserialize_map(SectionVisitor)
+    }
+}
+
+impl Section {
+    /// Adds the settings with their dotted keys, and their values as JSON.
+    fn print(&self, prefix: &str, out: &mut Vec<(String, String)>) {
+        for (key, setting) in &self.0 {
+            match setting {
+                Setting::Section(section) => section.print(&format!("{prefix}{key}."), out),
+                Setting::Value(value) => out.push((format!("{prefix}{key}"), value.to_string())),
+            }
+        }
+    }
+}
+
+/// Prints the default settings as a constant.
+fn defaults() -> Result<String, Box<dyn Error>> {
+    let yaml = fs::read_to_string(DEFAULTS)?;
+    let sections: Section =
+        serde_saphyr::from_str(&yaml).map_err(|error| format!("{DEFAULTS}: {}", error.without_snippet()))?;
+    let mut settings = Vec::new();
+    sections.print("", &mut settings);
+    Ok(format!("pub(super) const DEFAULTS: &[(&str, &str)] = &{settings:?};\n"))
 }
 
 fn list<T: Debug>(out: &mut String, name: &str, of: &str, items: &[T]) -> std::fmt::Result {

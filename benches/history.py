@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """What a long history costs: many checkpoints of one workspace against few, and many workspaces in one home.
 
-usage: history.py [--few 50] [--many 5000] [--files 1000] [--workspaces 0] [--each 20] [--reps 30] [--prune] [--piton target/release/piton] [--dir DIR] [--json]
+usage: history.py [--few 50] [--many 5000] [--files 1000] [--workspaces 0] [--each 20] [--at-once 4] [--reps 30] [--prune] [--piton target/release/piton] [--dir DIR] [--json]
 
 Two homes, each with a tree of the same files: one workspace has `--few` checkpoints, the other `--many`, taken by a sidecar with
 one file changed before each. Then, in turn on both: `piton list`, `piton checkpoint` with one file changed, and `piton hook claude-code
 PreToolUse` of a turn's first `rm`, with one file changed. Medians of wall milliseconds, and their ratio.
 `--prune`: `piton prune --yes` runs first in both.
-`--workspaces N`: instead, one home with N workspaces of `--each` checkpoints: `piton store status` and the plan of `piton prune`.
+`--workspaces N`: instead, one home with N workspaces of `--each` checkpoints, made by `--at-once` sidecars at a time: `piton store
+status` and the plan of `piton prune`. On ext4 most of the making is waiting for the disk; `--dir` may name a tmpfs.
 """
-import argparse, json, os, shutil, statistics, subprocess, sys, tempfile, time
+import argparse, concurrent.futures, json, os, shutil, statistics, subprocess, sys, tempfile, time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from mutate import listing, mutate
@@ -95,21 +96,31 @@ def deep(args, base):
     return result
 
 
+def make(args, base, at):
+    """Makes one workspace of the home, with its checkpoints, by a sidecar of its own."""
+    tree = os.path.join(base, "trees", f"w{at}")
+    os.makedirs(os.path.join(tree, "src"))
+    def write(number, text):
+        with open(os.path.join(tree, "src", f"file{number % 10}.txt"), "w") as file:
+            file.write(f"workspace {at} {text} {number}\n" * 20)
+    for number in range(10):
+        write(number, "file")
+    sidecar = Sidecar(args.piton, tree, os.path.join(base, "home"), SETTINGS)
+    for number in range(args.each):
+        write(number, "state")
+        reply, _ = sidecar.ask({"type": "turn.start", "turn": f"t{number}"}, {"type": "shell.before", "turn": f"t{number}", "command": "rm -rf none"})
+        if reply["checkpoint"]["status"] != "taken":
+            raise SystemExit(f"workspace {at}: {reply}")
+    sidecar.close()
+
+
 def wide(args, base):
-    home, result = os.path.join(base, "home"), {}
-    for at in range(args.workspaces):
-        tree = os.path.join(base, "trees", f"w{at}")
-        os.makedirs(os.path.join(tree, "src"))
-        for number in range(10):
-            with open(os.path.join(tree, "src", f"file{number}.txt"), "w") as file:
-                file.write(f"workspace {at} file {number}\n" * 20)
-        sidecar = Sidecar(args.piton, tree, home, SETTINGS)
-        for number in range(args.each):
-            with open(os.path.join(tree, "src", f"file{number % 10}.txt"), "w") as file:
-                file.write(f"workspace {at} state {number}\n" * 20)
-            sidecar.ask({"type": "turn.start", "turn": f"t{number}"}, {"type": "shell.before", "turn": f"t{number}", "command": "rm -rf none"})
-        sidecar.process.stdin.close()
-        sidecar.process.wait()
+    home, result, started = os.path.join(base, "home"), {}, time.monotonic()
+    # The first one makes the home.
+    make(args, base, 0)
+    with concurrent.futures.ThreadPoolExecutor(args.at_once) as pool:
+        list(pool.map(lambda at: make(args, base, at), range(1, args.workspaces)))
+    result[f"{args.workspaces} workspaces, s to make"] = round(time.monotonic() - started, 1)
     env = {**os.environ, "PITON_HOME": home, "XDG_CONFIG_HOME": os.path.join(home, "config")}
     def row(name, *command):
         times = []
@@ -133,7 +144,7 @@ def wide(args, base):
 
 def main():
     parse = argparse.ArgumentParser()
-    for name, value in (("few", 50), ("many", 5000), ("files", 1000), ("workspaces", 0), ("each", 20), ("reps", 30)):
+    for name, value in (("few", 50), ("many", 5000), ("files", 1000), ("workspaces", 0), ("each", 20), ("at-once", 4), ("reps", 30)):
         parse.add_argument(f"--{name}", type=int, default=value)
     parse.add_argument("--prune", action="store_true")
     parse.add_argument("--piton", default=os.path.join(HERE, "..", "target", "release", "piton"))

@@ -39,7 +39,7 @@ use crate::model::cost::Cost;
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
 use crate::model::policy::Policy;
-use crate::store::{BOUNDS, Slice, Store};
+use crate::store::{BOUNDS, Bounds, Slice, Store};
 use crate::sys::interrupt::Flow;
 use crate::sys::memory;
 use crate::worktree::Target;
@@ -271,7 +271,7 @@ impl Timeline {
     /// As [`Store::recompress`]; nothing is lost by them.
     pub fn recompress(&mut self, slice: Slice, control: &dyn Fn() -> Flow) -> Result<()> {
         let recompressed = self.catalog.store.recompress(slice, control);
-        self.consolidate(control)?;
+        self.consolidate(BOUNDS, control)?;
         recompressed.map(drop)
     }
 
@@ -279,8 +279,8 @@ impl Timeline {
     ///
     /// # Errors
     /// As [`Store::consolidate`]; nothing is lost by them.
-    pub fn consolidate(&mut self, control: &dyn Fn() -> Flow) -> Result<()> {
-        self.catalog.store.consolidate(BOUNDS, control).map(drop)
+    pub fn consolidate(&mut self, bounds: Bounds, control: &dyn Fn() -> Flow) -> Result<()> {
+        self.catalog.store.consolidate(bounds, control).map(drop)
     }
 
     // The records.

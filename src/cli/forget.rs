@@ -12,8 +12,8 @@ use super::exit::Exit;
 use super::print;
 use crate::checkpoint::Workspace;
 use crate::checkpoint::upkeep::forget::{
-    ForgetPlan, ForgetProof, ForgetWish, Forgotten, ForgottenWorkspace, RewrittenCheckpoint, WorkspacePlan, complete,
-    unfinished,
+    ForgetPlan, ForgetProof, ForgetWish, Forgotten, ForgottenWorkspace, Pace, RewrittenCheckpoint, WorkspacePlan,
+    complete, unfinished,
 };
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::path::RelPath;
@@ -124,7 +124,7 @@ pub(super) fn forget(context: &mut Context, args: &ForgetArgs) -> Result<Exit> {
 /// Completes a forget that was killed, before other work on the store, if that work changes anything. A failure is said and
 /// stops nothing.
 pub(super) fn complete_first(context: &Context, is_due: bool) {
-    if is_due && let Err(error) = complete(&context.home) {
+    if is_due && let Err(error) = complete(&context.home, Pace::patient()) {
         print::warning(&format!("a forget that was killed is not completed yet: {}", error.text()));
     }
 }
@@ -133,7 +133,7 @@ fn go_on(context: &Context) -> Result<Exit> {
     if unfinished(&context.home).is_none() {
         return Err(Error::new(Code::NoSuchCheckpoint, "no forget was killed").hint("nothing to do"));
     }
-    complete(&context.home)?;
+    complete(&context.home, Pace::patient())?;
     match unfinished(&context.home) {
         None => {
             print::say("The forget that was killed is finished.");

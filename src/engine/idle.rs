@@ -10,7 +10,7 @@ use crate::checkpoint::upkeep::rounds::{RoundEnd, Rounds};
 use crate::error::Code;
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::policy::{Policy, Watching};
-use crate::store::IDLE;
+use crate::store::{BRIEF, IDLE};
 use crate::sys::interrupt::Flow;
 use crate::sys::interrupt::Interrupt;
 use crate::sys::memory;
@@ -18,7 +18,7 @@ use crate::sys::memory;
 /// The number of times in a row that the start of a watcher gives way to a job.
 const GIVE_WAY: u32 = 3;
 
-/// The longest time that a worker packs loose objects at its end.
+/// The longest time that a worker packs loose objects at its end. Also for dropping checkpoints, where nobody waits.
 const AT_END: Duration = Duration::from_millis(300);
 
 /// A task for the time when no job waits. They are done in this order.
@@ -178,16 +178,22 @@ fn audit(timeline: &mut Timeline, status: &SharedStatus, give_way: Interrupt<'_>
     memory::give_back();
 }
 
-/// Writes the rest that waited for idle time, at the end of the worker.
-pub(super) fn finish(timeline: &mut Timeline, idle: &Idle) {
-    settle(timeline, &|| Flow::Continue);
-    save(timeline);
+/// Writes the rest that waited for idle time, at the end of the worker. Checkpoints that are too many go until `rest_until`.
+pub(super) fn finish(timeline: &mut Timeline, idle: &Idle, rest_until: Option<Instant>) {
+    let before = |until: Instant| if Instant::now() < until { Flow::Continue } else { Flow::Stop };
+    let rest_until = rest_until.unwrap_or_else(|| Instant::now() + AT_END);
+    write_rest(timeline, &|| before(rest_until));
     let until = Instant::now() + AT_END;
-    let in_time = || if Instant::now() < until { Flow::Continue } else { Flow::Stop };
-    if let Err(error) = timeline.consolidate(&in_time) {
+    if let Err(error) = timeline.consolidate(BRIEF, &|| before(until)) {
         tracing::warn!(%error, "packs could not be consolidated");
     }
     idle.rounds.before_end(timeline.policy().retention.interval_hours);
+}
+
+/// Makes late writes durable. Drops what is too much until `control` stops it: the next process does the rest.
+fn write_rest(timeline: &mut Timeline, control: Interrupt<'_>) {
+    settle(timeline, control);
+    save(timeline);
 }
 
 fn save(timeline: &mut Timeline) {
@@ -199,5 +205,35 @@ fn save(timeline: &mut Timeline) {
 fn settle(timeline: &mut Timeline, give_way: Interrupt<'_>) {
     if let Err(error) = timeline.settle(give_way) {
         tracing::warn!(%error, "stamps or retention could not be written");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checkpoint::{Home, Workspace};
+
+    #[test]
+    fn a_worker_that_ends_leaves_the_rest_of_what_retention_drops() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (home, root) = (Home::at(&scratch.path().join("home")).unwrap(), scratch.path().join("work"));
+        std::fs::create_dir(&root).unwrap();
+        let mut policy = crate::settings::load(None, home.path(), &[]).unwrap().policy;
+        policy.retention.enabled = false;
+        let workspace = Workspace::open(&home, &root).unwrap();
+        let mut timeline = Timeline::open(&home, workspace, policy.clone()).unwrap();
+        for n in 0..300 {
+            std::fs::write(root.join("a"), n.to_string()).unwrap();
+            timeline.take(&Take::of(CheckpointKind::Manual, "local", "work"), &|| Flow::Continue).unwrap();
+        }
+        policy.retention.enabled = true;
+        (policy.retention.per_workspace, policy.retention.labelled) = (1, 1);
+        timeline.set_policy(policy);
+        let left = |timeline: &Timeline| timeline.catalog().all().unwrap().checkpoints.len();
+        write_rest(&mut timeline, &|| Flow::Stop);
+        let after = left(&timeline);
+        assert!((2..300).contains(&after), "{after}");
+        write_rest(&mut timeline, &|| Flow::Continue);
+        assert_eq!(left(&timeline), 1, "{after}");
     }
 }

@@ -208,8 +208,11 @@ impl Engine {
     /// then.
     pub fn close(&self, deadline: Instant) -> bool {
         let places = self.places();
+        // The rest of the time is for the step that is at work then, and for its writes.
+        let now = Instant::now();
+        let rest_until = now + deadline.saturating_duration_since(now) / 2;
         // All are asked to end before one is waited for.
-        while places.iter().filter(|place| !place.worker.close()).count() > 0 {
+        while places.iter().filter(|place| !place.worker.close(rest_until)).count() > 0 {
             if Instant::now() >= deadline {
                 places.iter().for_each(|place| place.worker.stop());
                 return false;

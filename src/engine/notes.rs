@@ -5,6 +5,7 @@ use super::session::Session;
 use super::state::JournalMark;
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::history::journal::{Journal, Line, unquoted};
+use crate::checkpoint::upkeep::usage::UNMET_STEP;
 use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
 use crate::model::redact::redact;
@@ -23,9 +24,10 @@ impl Session {
             return Vec::new();
         }
         let back = workspace.map(|workspace| self.brought_back(workspace)).unwrap_or_default();
+        let cap = workspace.and_then(|workspace| self.unmet_cap(workspace));
         let mut state = self.state();
         let mut notes = std::mem::take(&mut state.notes);
-        notes.extend(back);
+        notes.extend(back.into_iter().chain(cap));
         if !notes.is_empty() {
             state.keep();
         }
@@ -42,6 +44,17 @@ impl Session {
         let surplus = state.notes.len().saturating_sub(MOST);
         state.notes.drain(..surplus);
         state.keep();
+    }
+
+    /// Returns a note that the cap of the store cannot be met, once in a session. A hook's connection gets no notices.
+    fn unmet_cap(&self, open: &OpenWorkspace) -> Option<String> {
+        if self.state().is_cap_told {
+            return None;
+        }
+        let total = open.in_force().policy.retention.total_bytes;
+        let unmet = self.engine.rounds().unmet_cap(total)?;
+        self.state().is_cap_told = true;
+        Some(format!("piton: {unmet}; {UNMET_STEP}"))
     }
 
     /// Returns notes of restores in the session's workspace since its last note, or since the session began.

@@ -61,6 +61,8 @@ struct State {
     is_at_work: bool,
     /// True once the worker was dropped.
     is_closed: bool,
+    /// The time until which the worker may drop checkpoints at its end; `None`: for a moment.
+    rest_until: Option<Instant>,
 }
 
 impl State {
@@ -193,10 +195,19 @@ impl Queue {
         !state.items.is_empty() || !state.bases.is_empty() || state.is_closed
     }
 
-    /// Closes the queue to new items; the waiting ones are still done.
-    pub(super) fn close(&self) {
-        self.lock().is_closed = true;
+    /// Closes the queue to new items; the waiting ones are still done. `rest_until` limits the work that could also be done by
+    /// the next process.
+    pub(super) fn close(&self, rest_until: Option<Instant>) {
+        let mut state = self.lock();
+        state.is_closed = true;
+        state.rest_until = rest_until.or(state.rest_until);
+        drop(state);
         self.changed.notify_one();
+    }
+
+    /// Returns the time until which the worker may drop checkpoints at its end; `None` if nobody waits for that.
+    pub(super) fn rest_until(&self) -> Option<Instant> {
+        self.lock().rest_until
     }
 }
 

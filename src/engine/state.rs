@@ -42,6 +42,8 @@ pub struct SessionState {
     pub notes: Vec<String>,
     /// The length up to which the journal of each workspace was reported, by workspace id.
     pub told: BTreeMap<String, JournalMark>,
+    /// True once the model was told that the cap of the store cannot be met.
+    pub is_cap_told: bool,
     /// The name by which the session's client calls itself.
     pub client: Option<String>,
     /// The client's own name of the session, where that is no id of piton's.

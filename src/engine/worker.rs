@@ -63,7 +63,7 @@ impl Worker {
             while worker.guarded(WorkerLoop::run).is_none() {
                 worker.queue.done();
             }
-            worker.guarded(|worker| idle::finish(&mut worker.timeline, &worker.idle));
+            worker.guarded(|worker| idle::finish(&mut worker.timeline, &worker.idle, worker.queue.rest_until()));
         });
         let failed = |error| Error::new(Code::Internal, format!("the workspace's worker cannot be started: {error}"));
         Ok(Worker { queue, stop, watcher, thread: thread.map_err(failed)? })
@@ -120,16 +120,16 @@ impl Worker {
         self.stop.store(true, Ordering::SeqCst);
     }
 
-    /// Takes no more jobs; `true` when the thread has ended.
-    pub fn close(&self) -> bool {
-        self.queue.close();
+    /// Takes no more jobs; `true` when the thread has ended. Until `rest_until` it drops what retention does not keep.
+    pub fn close(&self, rest_until: Instant) -> bool {
+        self.queue.close(Some(rest_until));
         self.thread.is_finished()
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        self.queue.close();
+        self.queue.close(None);
     }
 }
 

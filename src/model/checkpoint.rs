@@ -131,6 +131,29 @@ pub struct Record {
 }
 
 impl Record {
+    /// Makes a record that says nothing but kind and number.
+    pub fn bare(kind: CheckpointKind, ordinal: u64) -> Record {
+        let text = String::new;
+        Record {
+            kind,
+            ordinal,
+            workspace: text(),
+            run: text(),
+            turn: None,
+            codon_id: None,
+            codon_name: None,
+            reason: text(),
+            time: text(),
+            duration_ms: None,
+            effects: Vec::new(),
+            files: 0,
+            bytes: 0,
+            skipped: 0,
+            flags: Vec::new(),
+            pinned: false,
+        }
+    }
+
     /// Returns the reason of one that was asked for; for most it is their label.
     pub fn by_hand(&self) -> Option<&str> {
         (self.kind == CheckpointKind::Manual).then_some(self.reason.as_str())

@@ -3,7 +3,9 @@
 //! The hash detects collision attacks (`sha1-checked`), as git's own does: a file crafted to collide is refused instead
 //! of being taken for an object that is already stored.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::str::FromStr;
 
 use sha1_checked::{Digest, Sha1};
@@ -48,6 +50,20 @@ impl ObjectId {
         ObjectId(bytes)
     }
 
+    /// From 40 hex digits, in either case; `None` for anything else.
+    pub fn from_hex(digits: &[u8]) -> Option<ObjectId> {
+        let (pairs, rest) = digits.as_chunks::<2>();
+        let pairs: &[[u8; 2]; 20] = pairs.try_into().ok().filter(|_| rest.is_empty())?;
+        let (mut id, mut seen) = ([0; 20], 0);
+        for at in 0..20 {
+            let [high, low] = pairs[at];
+            let (high, low) = (DIGITS[usize::from(high)], DIGITS[usize::from(low)]);
+            seen |= high | low;
+            id[at] = high << 4 | low;
+        }
+        (seen & NO_DIGIT == 0).then_some(ObjectId(id))
+    }
+
     /// Returns the raw bytes.
     pub fn as_bytes(&self) -> &[u8; 20] {
         &self.0
@@ -69,12 +85,37 @@ impl ObjectId {
     }
 }
 
+/// A map from ids. They are hashes themselves, so their first bytes are hash enough.
+pub type IdMap<V> = HashMap<ObjectId, V, BuildHasherDefault<IdHasher>>;
+
+/// A set of ids.
+pub type IdSet = HashSet<ObjectId, BuildHasherDefault<IdHasher>>;
+
+/// Takes the first bytes of an id for its hash.
+#[derive(Default)]
+pub struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(first) = bytes.first_chunk() {
+            self.0 = u64::from_le_bytes(*first);
+        }
+    }
+
+    /// Ids are all of one length.
+    fn write_usize(&mut self, _length: usize) {}
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        const TEXT: &[u8; 16] = b"0123456789abcdef";
         let mut text = [0; 40];
         for (pair, byte) in text.as_chunks_mut::<2>().0.iter_mut().zip(self.0) {
-            *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+            *pair = [TEXT[usize::from(byte >> 4)], TEXT[usize::from(byte & 15)]];
         }
         // Digits are text.
         f.write_str(std::str::from_utf8(&text).unwrap_or_default())
@@ -91,18 +132,11 @@ impl FromStr for ObjectId {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<ObjectId> {
-        let bytes = text.as_bytes();
-        let mut id = [0u8; 20];
-        if bytes.len() != 40 {
-            return Err(Error::new(Code::BadRequest, format!("an object id has 40 hex digits, got {}", bytes.len())));
+        if text.len() != 40 {
+            return Err(Error::new(Code::BadRequest, format!("an object id has 40 hex digits, got {}", text.len())));
         }
-        for (i, pair) in bytes.chunks_exact(2).enumerate() {
-            let (Some(high), Some(low)) = (hex_digit(pair[0]), hex_digit(pair[1])) else {
-                return Err(Error::new(Code::BadRequest, "an object id has only hex digits"));
-            };
-            id[i] = high << 4 | low;
-        }
-        Ok(ObjectId(id))
+        let odd = || Error::new(Code::BadRequest, "an object id has only hex digits");
+        ObjectId::from_hex(text.as_bytes()).ok_or_else(odd)
     }
 }
 
@@ -119,9 +153,21 @@ impl<'de> serde::Deserialize<'de> for ObjectId {
     }
 }
 
-fn hex_digit(byte: u8) -> Option<u8> {
-    (byte as char).to_digit(16).map(|digit| digit as u8)
-}
+/// The value of each hex digit; [`NO_DIGIT`] for other bytes.
+const DIGITS: [u8; 256] = {
+    let mut values = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < 16 {
+        let digit = b"0123456789abcdef"[value];
+        values[digit as usize] = value as u8;
+        values[digit.to_ascii_uppercase() as usize] = value as u8;
+        value += 1;
+    }
+    values
+};
+
+/// A value that no digit has.
+const NO_DIGIT: u8 = 0x80;
 
 /// Hashes an object piece by piece; its length must be known beforehand.
 pub struct ObjectHasher(Sha1);

@@ -1,11 +1,12 @@
 //! Configuration: layers of YAML, environment and flags, resolved into plain policy values (rank 1).
 //!
-//! Lowest first: `config/default.yaml` (embedded, the only source of defaults), the user's file, the workspace's
+//! Lowest first: `config/default.yaml` (embedded by `build.rs`, the only source of defaults), the user's file, the workspace's
 //! `.piton.yaml` (which can only widen until the user trusts it), the environment, flags. Every value tells its origin.
 //!
 //! *Invariant:* a mistake disarms nothing. It costs its own key, or part of a list or map. That keeps the value of the layers
 //! below, or in a running process the value that was in force. The mistake is told, with file, line and column ([`Mistake`]).
 
+mod defaults;
 mod keys;
 pub mod marks;
 mod mistake;
@@ -24,9 +25,6 @@ use keys::{KEYS, Key};
 pub use mistake::Mistake;
 use mistake::Wrong;
 use yaml::{Leaf, Spot};
-
-/// The embedded defaults.
-pub const DEFAULTS: &str = include_str!("../../config/default.yaml");
 
 /// The workspace's own file.
 pub const WORKSPACE_FILE: &str = ".piton.yaml";
@@ -275,10 +273,12 @@ fn defaults() -> Result<Effective> {
         rules: Spot::default(),
         is_running: false,
     };
-    let path = Path::new("config/default.yaml");
-    for leaf in yaml::leaves(DEFAULTS).map_err(|error| error.in_file(path))? {
+    for (key, value) in defaults::DEFAULTS {
+        let value = serde_json::from_str(value)
+            .map_err(|error| Error::new(Code::Internal, "reading piton's own defaults").caused_by(error))?;
+        let leaf = Leaf { key: (*key).to_owned(), value, spot: Spot::default() };
         if let Some(wrong) = apply(&mut effective, &leaf, &SettingOrigin::Default, None).into_iter().next() {
-            return Err(Mistake::in_file(path, DEFAULTS, wrong).error());
+            return Err(Mistake::outside(SettingOrigin::Default, wrong).error());
         }
     }
     Ok(effective)

@@ -35,12 +35,17 @@ pub struct Bounds {
     pub left: usize,
     /// The most bytes that one call copies; it copies two packs at least. Also the most bytes of content in memory.
     pub bytes: u64,
+    /// The number of objects behind which one call takes no more; it copies two packs at least.
+    pub objects: usize,
     /// The most loose objects that may exist, roughly.
     pub loose: usize,
 }
 
 /// The bounds that piton keeps to.
-pub const BOUNDS: Bounds = Bounds { packs: 16, left: 4, bytes: 32 << 20, loose: 500 };
+pub const BOUNDS: Bounds = Bounds { packs: 16, left: 4, bytes: 32 << 20, objects: usize::MAX, loose: 500 };
+
+/// The bounds of a process that is about to end: a step that is stopped was in vain, so it is a short one.
+pub const BRIEF: Bounds = Bounds { bytes: 2 << 20, objects: 1000, ..BOUNDS };
 
 /// The length from which on a pack is large enough.
 const LARGE_PACK: u64 = 16 << 20;
@@ -110,11 +115,12 @@ impl Store {
     fn merge(&mut self, bounds: Bounds, control: Interrupt<'_>) -> Result<Vec<String>> {
         let packs = self.small()?;
         let wanted = packs.len() - bounds.left.min(packs.len()) + 1;
-        let (mut old, mut copied, mut held) = (Vec::new(), 0, 0);
+        let (mut old, mut copied, mut held, mut objects) = (Vec::new(), 0, 0, 0);
         let (mut packing, mut plain) = (Packing::new(pack::DENSE, u64::MAX), Vec::new());
         let mut seen = HashSet::new();
         for found in &packs {
-            if old.len() >= wanted || (old.len() >= 2 && copied + found.length > bounds.bytes) {
+            let is_much = copied + found.length > bounds.bytes || objects >= bounds.objects;
+            if old.len() >= wanted || (old.len() >= 2 && is_much) {
                 break;
             }
             let Some((entries, has_deltas)) = readable(found)? else {
@@ -140,6 +146,7 @@ impl Store {
                 copy(self, found, &entries, &mut packing)?;
             }
             copied += found.length;
+            objects += entries.len();
             old.push(found.name());
         }
         if old.len() < 2 {
@@ -163,12 +170,12 @@ impl Store {
                 plain.push(Plain { id, kind, content, path: Vec::new() });
                 old.push(loose_name(&id));
             }
-            if held > bounds.bytes {
+            if held > bounds.bytes || old.len() >= bounds.objects {
                 break;
             }
         }
         // The number of them is an estimate: a pack of few is not worth its while.
-        if old.len() < bounds.loose / 2 && held <= bounds.bytes {
+        if old.len() < (bounds.loose / 2).min(bounds.objects) && held <= bounds.bytes {
             return Ok(Vec::new());
         }
         self.pack_all(Packing::new(pack::DENSE, u64::MAX), plain, old, control)

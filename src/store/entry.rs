@@ -23,6 +23,9 @@ const DEEPEST: usize = 4096;
 /// The size up to which an object is read at once; a larger one is read piece by piece.
 const AT_ONCE: u64 = 256 << 10;
 
+/// The size up to which a delta is inflated as a whole for its first bytes.
+const SMALL_DELTA: u64 = 16 << 10;
+
 /// The bytes of one read of a larger object.
 const PIECE: usize = 64 << 10;
 
@@ -278,6 +281,10 @@ impl PackSource<'_> {
     fn size_of(&self, head: &Head) -> Result<u64, Fault> {
         if matches!(head.form, Form::Whole(_) | Form::Tag) {
             return Ok(head.size);
+        }
+        // Most deltas are small, and a stream costs more than all of such a one.
+        if head.size <= SMALL_DELTA {
+            return made_by(&self.inflated(head)?).ok_or(Fault::Damaged("its delta is damaged"));
         }
         let mut begin = Vec::new();
         self.stream(head).take(20).read_to_end(&mut begin)?;

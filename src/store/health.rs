@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::holes::Holes;
+use super::inventory::{self, Inventory};
 use super::repository::Store;
 use super::{loose, packs};
 use crate::error::{IoContext, Result};
@@ -91,7 +92,8 @@ impl Store {
         // The holder writes, and a new pack appears before its index.
         let lock = self.home.join("store.lock");
         if let Ok(_alone) = FileLock::acquire(&lock, Mode::Exclusive, "looking", Duration::ZERO) {
-            found.extend(halves(&dir)?);
+            let known = Inventory::load(&self.git_dir);
+            found.extend(halves(&dir)?.into_iter().filter(|half| !is_leftover(half, known.as_ref())));
         }
         let set = self.objects.look_again()?;
         for pack in set.packs.iter().filter(|pack| pack.stem.parent() == Some(dir.as_path()) && pack.idx.is_some()) {
@@ -180,6 +182,15 @@ impl Store {
         }
         Ok(None)
     }
+}
+
+/// Returns true if a pack has no index because its writer was killed before it had one, or while the pack was being
+/// removed. No ref names anything that only such a pack holds: the inventory lists a pack before a ref moves, and as long as
+/// its objects are of use. The next writer makes the index, and the next round deletes what is of no use.
+fn is_leftover(half: &Ailment, known: Option<&Inventory>) -> bool {
+    let Ailment::PackWithoutIndex(pack) = half else { return false };
+    let name = pack.file_stem().unwrap_or_default().to_string_lossy();
+    known.is_some_and(|known| !known.packs.contains_key(name.as_ref())) && inventory::may_name(&name)
 }
 
 /// Packs and indexes of which the other one is missing.

@@ -13,7 +13,8 @@ use git2::ConfigLevel;
 
 use super::inventory::Inventory;
 use crate::error::{Code, Error, IoContext, Result};
-use crate::sys::fs::durable::{create_private_dir, replace_cache, replace_file, sync_dir, unique_suffix};
+use crate::sys::fs::aside::Aside;
+use crate::sys::fs::durable::{create_private_dir, replace_cache, replace_file, sync_dir};
 
 /// The format this version reads and writes.
 const FORMAT: u32 = 1;
@@ -120,8 +121,8 @@ pub(super) fn prepare(home: &Path) -> Result<PathBuf> {
 
 /// Builds a new repository aside and renames it, so that no process ever sees a half-made one.
 fn create(home: &Path, git_dir: &Path) -> Result<()> {
-    let aside = home.join(format!("store.git.tmp-{}", unique_suffix()));
-    create_private_dir(&aside)?;
+    let made = Aside::dir(git_dir)?;
+    let aside = &made.path;
     for dir in ["objects/pack", "objects/info", "refs/heads", "refs/piton", "info"] {
         create_private_dir(&aside.join(dir))?;
     }
@@ -133,15 +134,15 @@ fn create(home: &Path, git_dir: &Path) -> Result<()> {
     replace_file(&aside.join("HEAD"), HEAD.as_bytes())?;
     replace_file(&aside.join("description"), b"Checkpoints kept by piton; see `piton list`.\n")?;
     replace_file(&aside.join("piton-epoch"), new_epoch()?.as_bytes())?;
-    Inventory::default().save(&aside)?;
-    match std::fs::rename(&aside, git_dir) {
+    Inventory::default().save(aside)?;
+    match made.put(git_dir) {
         Ok(()) => sync_dir(home),
         Err(_) if git_dir.join("config").exists() => {
             // Another process made it first. This copy is not needed and is empty; if it stays, it does no harm.
-            let _ = std::fs::remove_dir_all(&aside);
+            let _ = std::fs::remove_dir_all(aside);
             Ok(())
         }
-        Err(error) => Err(Error::io(error, "renaming the new store", &aside)),
+        Err(error) => Err(Error::io(error, "renaming the new store", aside)),
     }
 }
 

@@ -244,16 +244,18 @@ pub(super) fn estimate(git_dir: &Path) -> Result<usize> {
 
 /// Returns the ids of all loose objects.
 pub(super) fn list(git_dir: &Path) -> Result<Vec<ObjectId>> {
-    list_in(&git_dir.join("objects"))
+    list_in(&git_dir.join("objects"), "")
 }
 
-/// Returns the ids of all loose objects below a directory of objects.
-pub(super) fn list_in(objects: &Path) -> Result<Vec<ObjectId>> {
+/// Returns the ids of all loose objects below a directory of objects. Directories in which no id begins with `hex` are passed
+/// over.
+pub(super) fn list_in(objects: &Path, hex: &str) -> Result<Vec<ObjectId>> {
     let mut ids = Vec::new();
     for dir in std::fs::read_dir(objects).at("listing", objects)? {
         let dir = dir.at("listing", objects)?;
         let fan_out = dir.file_name().to_string_lossy().into_owned();
-        if fan_out.len() != 2 || !dir.path().is_dir() {
+        let may_have = fan_out.starts_with(hex) || hex.starts_with(&fan_out);
+        if fan_out.len() != 2 || !may_have || !dir.path().is_dir() {
             continue;
         }
         for entry in std::fs::read_dir(dir.path()).at("listing", dir.path())? {

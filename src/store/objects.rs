@@ -416,6 +416,14 @@ impl Objects {
     /// # Errors
     /// When directories cannot be listed.
     pub(super) fn each(&self, each: &mut dyn FnMut(ObjectId) -> bool) -> Result<()> {
+        self.each_near("", each)
+    }
+
+    /// As [`Objects::each`], of all objects whose ids begin with these hex digits, and of some others.
+    ///
+    /// # Errors
+    /// As [`Objects::each`].
+    pub(super) fn each_near(&self, hex: &str, each: &mut dyn FnMut(ObjectId) -> bool) -> Result<()> {
         let set = self.refresh()?;
         for pack in &set.packs {
             if !pack.index.entries().filter(|entry| !pack.bad.contains(&entry.id)).all(|entry| each(entry.id)) {
@@ -423,7 +431,7 @@ impl Objects {
             }
         }
         for dir in &self.dirs {
-            if !loose::list_in(dir)?.into_iter().all(&mut *each) {
+            if !loose::list_in(dir, hex)?.into_iter().all(&mut *each) {
                 return Ok(());
             }
         }

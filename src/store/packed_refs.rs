@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use memchr::{memchr, memmem, memrchr};
 
+use super::ref_name::RefName;
 use super::refs::{Locked, RefEntry, collect, loose_target, parse};
 use super::repository::Store;
 use crate::error::{Code, Error, IoContext, Result};
@@ -32,26 +33,64 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(5);
 
 /// The content of the file at one moment.
-#[derive(Clone, Default)]
-pub(super) struct PackedRefs(Arc<[u8]>);
+#[derive(Clone)]
+pub(super) struct PackedRefs {
+    /// The content as text, of which names are parts.
+    text: Arc<String>,
+    /// The content itself, where it is no UTF-8: the names of such refs are only shown as text.
+    raw: Option<Arc<[u8]>>,
+}
+
+impl Default for PackedRefs {
+    fn default() -> PackedRefs {
+        PackedRefs::of(Vec::new())
+    }
+}
 
 /// The content as it was read last, with the file's mark then.
 #[derive(Default)]
 pub(super) struct PackedCache(std::sync::Mutex<Option<(FileMark, PackedRefs)>>);
 
 impl PackedRefs {
+    fn of(content: Vec<u8>) -> PackedRefs {
+        match String::from_utf8(content) {
+            Ok(text) => PackedRefs { text: text.into(), raw: None },
+            Err(odd) => PackedRefs {
+                text: Arc::new(String::from_utf8_lossy(odd.as_bytes()).into_owned()),
+                raw: Some(odd.into_bytes().into()),
+            },
+        }
+    }
+
+    /// Returns the content, byte for byte.
+    fn bytes(&self) -> &[u8] {
+        self.raw.as_deref().unwrap_or(self.text.as_bytes())
+    }
+
     /// Returns the refs whose names begin with `prefix`, in the file's order.
     pub(super) fn below(&self, prefix: &str) -> Vec<RefEntry> {
-        let wanted = format!(" {prefix}");
-        let entry = |at| self.entry(at).map(|(name, target)| RefEntry { name: name.into(), target });
-        memmem::find_iter(&self.0, wanted.as_bytes()).filter_map(entry).collect()
+        let (wanted, mut found, text) = (format!(" {prefix}"), Vec::new(), self.text.as_bytes());
+        let finder = memmem::Finder::new(&wanted);
+        let mut next = finder.find(text);
+        while let Some(at) = next {
+            let mut from = at + 1;
+            if let Some((name, target)) = self.entry(at) {
+                from += name.len();
+                found.push(RefEntry { name: RefName::within(&self.text, at + 1, from), target });
+            }
+            // Names are sorted, so that the next one mostly stands in the next line, behind the digits of an id.
+            let beside = memchr(b'\n', &text[from..]).map(|end| from + end + 41);
+            let is_beside = |at: &usize| text.get(*at..).is_some_and(|rest| rest.starts_with(wanted.as_bytes()));
+            next = beside.filter(is_beside).or_else(|| finder.find(&text[from..]).map(|at| from + at));
+        }
+        found
     }
 
     /// Returns where a ref is; `None` when it is not packed. The error says what is wrong with its line.
     pub(super) fn target(&self, name: &str) -> Option<Result<ObjectId, String>> {
         let wanted = format!(" {name}");
-        let mut found = memmem::find_iter(&self.0, wanted.as_bytes()).filter_map(|at| self.entry(at));
-        found.find(|(found, _)| found == name).map(|(_, target)| target)
+        let mut found = memmem::find_iter(self.text.as_bytes(), wanted.as_bytes()).filter_map(|at| self.entry(at));
+        found.find(|(found, _)| *found == name).map(|(_, target)| target)
     }
 
     /// Returns where refs of these names are, as far as they are packed.
@@ -65,19 +104,24 @@ impl PackedRefs {
     }
 
     /// Reads the line whose name begins behind the space at `at`; `None` if that is no line of a ref.
-    fn entry(&self, at: usize) -> Option<(std::borrow::Cow<'_, str>, Result<ObjectId, String>)> {
-        let from = memrchr(b'\n', &self.0[..at]).map_or(0, |end| end + 1);
-        let name = &self.0[at + 1..];
-        let name = &name[..memchr(b'\n', name).unwrap_or(name.len())];
-        let id = &self.0[from..at];
+    fn entry(&self, at: usize) -> Option<(&str, Result<ObjectId, String>)> {
+        let name = &self.text[at + 1..];
+        let name = name[..memchr(b'\n', name.as_bytes()).unwrap_or(name.len())].trim_ascii_end();
+        // Nearly every line begins with the digits of an id.
+        let digits = at.checked_sub(40).filter(|from| *from == 0 || self.text.as_bytes()[from - 1] == b'\n');
+        if let Some(id) = digits.and_then(|from| ObjectId::from_hex(&self.text.as_bytes()[from..at])) {
+            return Some((name, Ok(id)));
+        }
+        let from = memrchr(b'\n', &self.text.as_bytes()[..at]).map_or(0, |end| end + 1);
+        let id = &self.text.as_bytes()[from..at];
         let is_ref = !id.contains(&b' ') && !id.starts_with(b"#") && !id.starts_with(b"^");
-        is_ref.then(|| (String::from_utf8_lossy(name.trim_ascii_end()), parse(id)))
+        is_ref.then(|| (name, parse(id)))
     }
 
     /// Returns the lines of all refs by their names, each with the line of the object that a tag points to.
     fn lines(&self) -> BTreeMap<&[u8], &[u8]> {
         let mut lines = BTreeMap::new();
-        let mut rest = &self.0[..];
+        let mut rest = self.bytes();
         while !rest.is_empty() {
             let mut end = memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
             if let Some(tail) = rest.get(end..).filter(|tail| tail.starts_with(b"^")) {
@@ -113,7 +157,7 @@ impl Store {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             read => read.at("reading", &path)?,
         };
-        let refs = PackedRefs(bytes.into());
+        let refs = PackedRefs::of(bytes);
         // The file is only ever replaced. One that was, after the look, has another mark at the next look.
         *cache = Some((mark, refs.clone()));
         Ok(refs)
@@ -124,7 +168,7 @@ impl Store {
     /// # Errors
     /// When they cannot be read.
     pub fn packed_names(&self) -> Result<HashSet<String>> {
-        Ok(self.packed()?.below("refs/").into_iter().map(|entry| entry.name.as_ref().into()).collect())
+        Ok(self.packed()?.below("refs/").into_iter().map(|entry| entry.name.to_string()).collect())
     }
 
     /// Counts the loose refs of a workspace's kinds (`refs/piton/w/<kind>/…`), as long as they are fewer than `most`.
@@ -228,7 +272,7 @@ mod tests {
     use super::*;
 
     fn packed(text: &str) -> PackedRefs {
-        PackedRefs(text.as_bytes().into())
+        PackedRefs::of(text.as_bytes().to_vec())
     }
 
     const A: &str = "1111111111111111111111111111111111111111";

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::packed_refs::PACKED;
+use super::ref_name::RefName;
 use super::repository::Store;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
@@ -25,7 +25,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefEntry {
     /// The full name.
-    pub name: Arc<str>,
+    pub name: RefName,
     /// The object that it names; else the reason why nobody can tell.
     pub target: Result<ObjectId, String>,
 }
@@ -145,10 +145,17 @@ impl Store {
         // Before the packed ones: a ref that is being packed goes from here only when it is there.
         collect(&self.git_dir, if start.is_empty() { "refs" } else { start }, &mut loose)?;
         let mut entries = self.packed()?.below(prefix);
-        entries.retain(|entry| !loose.contains_key(&*entry.name));
-        let loose = loose.into_iter().filter(|(name, _)| name.starts_with(prefix));
-        entries.extend(loose.map(|(name, target)| RefEntry { name: name.into(), target }));
         entries.sort_by(|a, b| a.name.cmp(&b.name));
+        let packed = entries.len();
+        for (name, target) in loose.into_iter().filter(|(name, _)| name.starts_with(prefix)) {
+            match entries[..packed].binary_search_by(|entry| (*entry.name).cmp(&name)) {
+                Ok(at) => entries[at].target = target,
+                Err(_) => entries.push(RefEntry { name: name.into(), target }),
+            }
+        }
+        if entries.len() > packed {
+            entries.sort_by(|a, b| a.name.cmp(&b.name));
+        }
         Ok(entries)
     }
 
@@ -420,6 +427,9 @@ fn content(path: &Path) -> std::io::Result<Vec<u8>> {
 pub(super) fn parse(content: &[u8]) -> Result<ObjectId, String> {
     if content.is_empty() {
         return Err("the ref is empty".to_owned());
+    }
+    if let Some(id) = ObjectId::from_hex(content.trim_ascii_end()) {
+        return Ok(id);
     }
     let text = std::str::from_utf8(content).map_err(|_| "the ref is not text".to_owned())?;
     if text.starts_with("ref:") {

@@ -217,7 +217,7 @@ impl Store {
     /// When the object database cannot be listed.
     pub fn resolve_prefix(&self, hex: &str) -> Result<Vec<ObjectId>> {
         let mut found = Vec::new();
-        self.objects.each(&mut |id| {
+        self.objects.each_near(hex, &mut |id| {
             if id.to_string().starts_with(hex) && !found.contains(&id) {
                 found.push(id);
             }

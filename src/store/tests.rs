@@ -248,11 +248,11 @@ fn again_until(store: &mut Store, mut is_done: impl FnMut(&mut Store) -> bool) {
     }
 }
 
-fn consolidated(store: &mut Store, bounds: consolidate::Bounds) {
+fn consolidated(store: &mut Store, bounds: Bounds) {
     again_until(store, |store| store.consolidate(bounds, &|| Flow::Continue).unwrap());
 }
 
-const FEW: consolidate::Bounds = consolidate::Bounds { packs: 5, left: 2, bytes: 1 << 30, loose: 6000 };
+const FEW: Bounds = Bounds { packs: 5, left: 2, bytes: 1 << 30, objects: usize::MAX, loose: 6000 };
 
 #[test]
 fn many_packs_become_few_and_no_reader_notices() {
@@ -312,10 +312,27 @@ fn very_many_loose_objects_become_a_pack() {
     assert!(stale.has(&commits[0]).unwrap());
     let ids = loose::list(store.git_dir()).unwrap();
     assert!(ids.len() > 600 && loose::estimate(store.git_dir()).unwrap() > 300);
-    consolidated(&mut store, consolidate::Bounds { loose: 10, ..FEW });
+    consolidated(&mut store, Bounds { loose: 10, ..FEW });
     assert_eq!((packs(&store), loose::list(store.git_dir()).unwrap().len()), (1, 0));
     all_is_there(&store, &commits);
     all_is_there(&stale, &commits);
+}
+
+#[test]
+fn a_short_step_takes_few_objects() {
+    let (_home, mut store) = store();
+    for n in 0..12 {
+        fill_with(&store, 50, &format!("loose {n}"));
+    }
+    let brief = Bounds { packs: 4, left: 1, objects: 100, loose: 10, ..FEW };
+    let loose = |store: &Store| loose::list(store.git_dir()).unwrap().len();
+    let all = loose(&store);
+    for step in 1..=5 {
+        assert!(store.consolidate(brief, &|| Flow::Continue).unwrap());
+        assert_eq!((packs(&store), loose(&store)), (step, all - step * 100));
+    }
+    assert!(store.consolidate(brief, &|| Flow::Continue).unwrap());
+    assert_eq!(packs(&store), 4, "two packs became one");
 }
 
 #[test]
@@ -338,7 +355,7 @@ fn packs_with_deltas_or_damage_are_left_as_they_are() {
     bytes[middle] ^= 1;
     std::fs::remove_file(damaged).unwrap();
     std::fs::write(damaged, &bytes).unwrap();
-    store.consolidate(consolidate::Bounds { packs: 2, left: 1, ..FEW }, &|| Flow::Continue).unwrap();
+    store.consolidate(Bounds { packs: 2, left: 1, ..FEW }, &|| Flow::Continue).unwrap();
     assert_eq!(std::fs::read(damaged).unwrap(), bytes);
 }
 

@@ -525,3 +525,34 @@ fn fetching_again_heals_what_was_fetched() {
         assert_eq!(tree(&out), ours.one, "{round}");
     }
 }
+
+/// Killed between the pack and its index, a fetch or a checkpoint leaves a pack that no ref needs.
+#[test]
+fn a_pack_that_a_killed_writer_left_is_no_damage_and_goes() {
+    let (scene, other) = (Scene::new(), Scene::new());
+    other.lab.write("foreign", "in no checkpoint of the other store");
+    assert_eq!(other.lab.take("another"), 3);
+    assert!([0, 3].contains(&other.lab.piton(&["prune", "--yes"]).code));
+    let left = scene.lab.store().join("objects/pack/pack-00112233445566778899aabbccddeeff00112233.pack");
+    std::fs::copy(&other.packs("pack")[0], &left).unwrap();
+    // Before the next writer has looked at it, and behind that.
+    for _ in 0..2 {
+        let doctor = scene.lab.piton(&["doctor", "--refs"]);
+        assert_eq!(doctor.code, 0, "{doctor:?}");
+        scene.lab.write("new", "newer");
+        scene.lab.take("next");
+    }
+    // Within its first second it may be another process's.
+    let until = std::time::Instant::now() + Duration::from_mins(1);
+    while left.exists() {
+        assert!(std::time::Instant::now() < until, "it stays");
+        assert!([0, 1, 3].contains(&scene.lab.piton(&["prune", "--yes"]).code));
+    }
+    assert_eq!(scene.packs("pack").len(), scene.packs("idx").len());
+    assert_eq!(scene.lab.piton(&["doctor", "--refs"]).code, 0);
+    assert_eq!(scene.brought_back(1).unwrap(), scene.one);
+    // A pack that is known, and has lost its index, is told of.
+    std::fs::remove_file(&scene.packs("idx")[0]).unwrap();
+    let doctor = scene.lab.piton(&["doctor"]);
+    assert!(doctor.code == 6 && doctor.stdout.contains("has no index"), "{doctor:?}");
+}

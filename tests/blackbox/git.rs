@@ -348,6 +348,9 @@ fn a_view_is_made_anew_whatever_became_of_it() {
         }
     }
     std::fs::write(view.join("packed-refs.tmp-1-1"), "torn").unwrap();
+    // As a git leaves them that was killed while it made an index.
+    std::fs::write(view.join("index.piton-new.lock"), "").unwrap();
+    std::fs::write(view.join("index.piton-1-1.lock"), "").unwrap();
     std::fs::remove_dir_all(view.join("refs")).unwrap();
     assert_eq!(count(), "3\n");
     assert!(!view.join("packed-refs.tmp-1-1").exists());
@@ -364,6 +367,12 @@ fn a_view_is_made_anew_whatever_became_of_it() {
         child.wait().unwrap();
     }
     assert_eq!(count(), "23\n");
+    // The killed ones may have finished it.
+    let _ = std::fs::remove_file(view.join("index-of"));
+    let status = ours(&lab, &["status", "--porcelain"]);
+    assert_eq!((status.code, &*status.stdout), (0, ""), "{status:?}");
+    let names = std::fs::read_dir(&view).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(names.filter(|name| name.starts_with("index.piton-")).count(), 0);
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {

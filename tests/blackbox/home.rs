@@ -411,3 +411,37 @@ fn a_killed_move_to_another_disk_leaves_a_whole_store() {
         assert_eq!((left(other.path()), left(&lab.home)), (0, 0), "round {round}");
     }
 }
+
+/// The figures of what workspaces take, as they were counted last.
+fn counted(lab: &Lab) -> Value {
+    serde_json::from_slice(&std::fs::read(lab.home.join("piton/usage")).unwrap()).unwrap()
+}
+
+#[test]
+fn the_workspaces_that_a_clear_leaves_are_counted_anew() {
+    let lab = Lab::new();
+    let other = lab.root().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let text: String = (0..20_000).map(|n| format!("{}\n", n * 7919 % 10_007)).collect();
+    for dir in [&lab.work, &other] {
+        std::fs::write(dir.join("common"), &text).unwrap();
+        assert_eq!(lab.piton_in(dir, &["checkpoint", "one"]).code, 0);
+    }
+    assert!([0, 1, 3].contains(&lab.piton(&["prune", "--yes"]).code));
+    let before = counted(&lab);
+    assert!(
+        before["workspaces"].as_object().unwrap().len() == 2 && before["shared"].as_u64() > Some(10_000),
+        "{before}"
+    );
+    let cleared = lab.piton(&["store", "clear", "--workspace", other.to_str().unwrap(), "--yes"]);
+    assert_eq!(cleared.code, 0, "{cleared:?}");
+    let after = counted(&lab);
+    let (_, own) = after["workspaces"].as_object().unwrap().iter().next().unwrap();
+    assert_eq!(
+        (after["workspaces"].as_object().unwrap().len(), &after["shared"], &own["shared"]),
+        (1, &json!(0), &json!(0))
+    );
+    assert!(own["own"].as_u64() > Some(10_000), "{after}");
+    assert_eq!(lab.piton(&["store", "clear", "--yes"]).code, 0);
+    assert_eq!(counted(&lab)["stored"], 0);
+}

@@ -194,6 +194,30 @@ fn large(lab: &Lab, random: &mut Random) -> BTreeMap<u64, Tree> {
 }
 
 #[test]
+fn what_a_killed_process_left_goes_with_the_next_checkpoint() {
+    let lab = Lab::new();
+    lab.write("a", "1");
+    lab.take("one");
+    let home = lab.home.join("piton");
+    let workspace = std::fs::read_dir(home.join("workspaces")).unwrap().next().unwrap().unwrap().path();
+    let mut left =
+        ["usage", "store.git/piton-epoch", "store.git/piton-packs", "sessions/s"].map(|path| home.join(path));
+    left.iter_mut().for_each(|path| path.as_mut_os_string().push(".tmp-1-1"));
+    let mut left: Vec<PathBuf> = left.into();
+    left.extend(["state.json.tmp-1-1", "runs/r.tmp-1-1"].map(|path| workspace.join(path)));
+    left.extend(["store.git.tmp-1-1/objects/00/x", ".removed-0123456789abcdef/log"].map(|path| home.join(path)));
+    left.push(workspace.join("fetch-1-1.git/objects/pack/x"));
+    for path in &left {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "torn").unwrap();
+    }
+    lab.write("a", "2");
+    lab.take("two");
+    left.retain(|path| path.exists());
+    assert_eq!(left, [] as [PathBuf; 0]);
+}
+
+#[test]
 fn while_a_large_checkpoint_is_compressed() {
     let times = if full() { 10 } else { 1 };
     let lab = Lab::new();

@@ -206,8 +206,24 @@ fn a_cap_that_cannot_be_met_is_said_and_costs_nothing() {
     assert!(lab.piton(&[]).stdout.contains("retention.total_mb"));
     let doctor = lab.piton(&["doctor"]).stdout;
     assert!(doctor.lines().any(|line| line.contains("WRONG") && line.contains("retention.total_mb")), "{doctor}");
+    // Each event of a hook is a process of its own, and the session is told once.
+    let hook = |session: &str, event: &str| {
+        let payload = json!({ "hook_event_name": event, "session_id": session, "prompt_id": "p", "cwd": lab.work,
+            "prompt": "go on", "tool_name": "Bash", "tool_input": { "command": "rm small" }, "tool_use_id": "u" });
+        let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
+        command.args(["hook", "claude-code", event, "--no-daemon"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut hook = command.spawn().unwrap();
+        hook.stdin.take().unwrap().write_all(payload.to_string().as_bytes()).unwrap();
+        String::from_utf8(hook.wait_with_output().unwrap().stdout).unwrap()
+    };
+    for (session, event) in [("one", "UserPromptSubmit"), ("two", "PostToolUse")] {
+        let said = hook(session, event);
+        assert!(said.contains("retention.total_mb"), "{session}: {said}");
+        assert!(!hook(session, event).contains("retention.total_mb"), "{session}");
+    }
     // With a higher cap nothing is said.
     lab.set("retention: {total_mb: 100}\n");
+    assert!(!hook("three", "UserPromptSubmit").contains("retention.total_mb"));
     assert_eq!(lab.piton(&["status", "--json"]).json()["cap"], Value::Null);
     sound(&lab);
 }
@@ -340,7 +356,6 @@ fn copies_of_a_project_cost_little() {
         lab.sh(&format!("cp -r . ../copy{n}"));
         assert_eq!(lab.piton_in(&lab.root().join(format!("copy{n}")), &["checkpoint", "one"]).code, 0);
     }
-    lab.sh("touch -d '2 days ago' ../home/piton/workspaces/*/stamps");
     pass(&lab, 25);
     round(&lab, &[]).finish();
     let all = size();
@@ -379,14 +394,62 @@ fn a_round_that_is_killed_leaves_a_valid_store() {
         assert_eq!(lab.piton(&["show", &newest, "--json"]).code, 0);
         assert!(!id_of(&lab, all[0]).is_empty());
     }
-    // After an hour a temporary file is nobody's.
-    lab.sh("find ../home/piton -name '*.tmp-*' -exec touch -d '2 hours ago' {} +");
-    lab.sh("touch -d '2 hours ago' $(ls -d ../home/piton/workspaces/*)/state.json.tmp-1-1");
+    lab.sh("touch $(ls -d ../home/piton/workspaces/*)/state.json.tmp-1-1");
     pass(&lab, 25);
     round(&lab, &[]).finish();
     sound(&lab);
     let stray: Vec<_> = tree(&lab.home.join("piton")).into_keys().filter(|path| is_stray(path)).collect();
     assert!(stray.is_empty(), "{stray:?}");
+}
+
+#[test]
+fn a_round_that_fails_is_told_and_the_next_process_does_it() {
+    let lab = Lab::new();
+    lab.set("retention: {per_workspace: 3}\n");
+    for n in 0..5 {
+        lab.write("a", n.to_string());
+        lab.take("one");
+    }
+    pass(&lab, 25);
+    // As on a full disk: no figures can be written.
+    let usage = lab.home.join("piton/usage");
+    std::fs::create_dir(&usage).unwrap();
+    let (before, all) = (schedule(&lab), listed(&lab));
+    let mut sidecar = idle_sidecar(&lab, &[]);
+    let until = Instant::now() + WAIT;
+    let told = || lab.piton(&["status", "--json"]).json()["mishaps"].to_string();
+    while !told().contains("the store could not be maintained") {
+        assert!(Instant::now() < until, "{}", told());
+    }
+    sidecar.finish();
+    assert_eq!((&schedule(&lab)["last"], listed(&lab)), (&before["last"], all));
+    sound(&lab);
+    std::fs::remove_dir(&usage).unwrap();
+    round(&lab, &[]).finish();
+    assert!(usage.is_file());
+    sound(&lab);
+}
+
+#[test]
+fn a_round_completes_a_killed_forget() {
+    let lab = Lab::new();
+    for n in 0..2 {
+        lab.write("hidden", format!("hidden {n}"));
+        lab.write("file", n.to_string());
+        lab.take("one");
+    }
+    let id = lab.piton(&["status", "--json"]).json()["workspace"]["id"].clone();
+    let kind = json!({"kind": "paths", "paths": ["hidden"]});
+    let note = json!({"at": 1, "kind": kind, "workspace": id, "map": [], "has_moved": false});
+    let path = lab.home.join("piton/forget.json");
+    std::fs::write(&path, note.to_string()).unwrap();
+    assert!(lab.piton(&["status"]).stdout.contains("is not finished"));
+    pass(&lab, 25);
+    round(&lab, &[]).finish();
+    assert!(!path.exists());
+    assert_eq!(lab.piton(&["show", "1:file"]).stdout, "0");
+    assert_ne!(lab.piton(&["show", "1:hidden"]).code, 0);
+    sound(&lab);
 }
 
 fn is_stray(path: &Path) -> bool {

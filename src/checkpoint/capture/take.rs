@@ -182,9 +182,9 @@ fn observe<'s>(
 
 /// Returns the checkpoint from which changed paths are counted.
 fn base<'c>(known: &'c AllCheckpoints, draft: &Draft, observed: &Observation) -> Option<&'c Checkpoint> {
-    let of_run = |c: &&Checkpoint| c.record.kind.is_typed() && c.record.run == draft.run;
+    let of_run = |c: &Checkpoint| c.record.kind().is_typed() && c.record.run() == draft.run;
     let narrowed = !observed.coverage.tracked.is_empty() || !observed.coverage.read_only.is_empty();
-    let typed = known.checkpoints.iter().rev().find(of_run).filter(|_| narrowed);
+    let typed = known.checkpoints.iter().rev().find(|one| narrowed && of_run(one));
     typed.or_else(|| known.newest_of_run(&draft.run)).or_else(|| known.newest_whole())
 }
 

@@ -2,6 +2,7 @@
 
 use crate::checkpoint::catalog::all::MANY_REFS;
 use crate::checkpoint::locked::Locked;
+use crate::checkpoint::records::leftovers::{sweep_home, sweep_workspace};
 use crate::error::Result;
 
 impl Locked<'_> {
@@ -41,10 +42,17 @@ impl Locked<'_> {
     fn tidy(&mut self) -> Result<bool> {
         self.note_numbers(&*self.catalog.all()?)?;
         let is_done = self.thin_out()?;
-        if let Err(error) = self.catalog.store.sweep() {
+        if let Err(error) = self.sweep() {
             tracing::warn!(%error, "temporary files of killed processes stay");
         }
         Ok(is_done)
+    }
+
+    /// Removes what killed processes have left in the store, in piton's home and among the records of this workspace.
+    fn sweep(&self) -> Result<()> {
+        self.catalog.store.sweep()?;
+        sweep_home(self.catalog.store.home())?;
+        sweep_workspace(&self.catalog.workspace.dir)
     }
 
     /// Drops checkpoints that are too many, and packs refs that are many, for a moment. Returns false if some are left.

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use super::checkpoint::Checkpoint;
 use super::commits::{CommitCache, CommitFacts};
+use super::lazy_record::LazyRecord;
 use super::open::{AllCheckpoints, Catalog};
 use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::error::Result;
-use crate::model::checkpoint::{CheckpointKind, Record};
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::id::ObjectId;
 use crate::store::RefEntry;
 
@@ -22,14 +23,18 @@ impl Catalog {
     /// Returns the refs whose names begin with `prefix`. An earlier listing holds as long as nobody else had the lock
     /// and the directories are unchanged. An ordinary git that writes refs changes these directories.
     pub(crate) fn refs(&self, prefix: &str) -> Result<Vec<RefEntry>> {
+        Ok(self.listed(prefix)?.to_vec())
+    }
+
+    /// As [`Catalog::refs`], without a copy.
+    pub(super) fn listed(&self, prefix: &str) -> Result<Arc<Vec<RefEntry>>> {
         let mut refs = self.refs.borrow_mut();
         if let Some(entries) = refs.standing(prefix) {
-            return Ok(entries.to_vec());
+            return Ok(Arc::clone(entries));
         }
         self.all.take();
         let (entries, marks) = self.store.refs_marked(prefix)?;
-        refs.put(prefix, entries.clone(), marks);
-        Ok(entries)
+        Ok(refs.put(prefix, entries, marks))
     }
 
     /// Returns true if no other process has moved such refs since they were listed.
@@ -125,7 +130,8 @@ impl AllCheckpoints {
 
     /// Returns the newest checkpoint of a run, base captures left out: `unchanged` compares with it.
     pub(crate) fn newest_of_run(&self, run: &str) -> Option<&Checkpoint> {
-        let counts = |record: &Record| record.run == run && record.kind != CheckpointKind::Turn && record.is_whole();
+        let counts =
+            |record: &LazyRecord| record.run() == run && record.kind() != CheckpointKind::Turn && record.is_whole();
         self.checkpoints.iter().rev().find(|checkpoint| counts(&checkpoint.record))
     }
 }

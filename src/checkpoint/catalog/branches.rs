@@ -5,19 +5,18 @@
 //! keep apart.
 
 use std::cell::LazyCell;
-use std::collections::HashSet;
-use std::sync::Arc;
 
 use super::checkpoint::Checkpoint;
 use super::commits::CommitFacts;
+use super::lazy_record::LazyRecord;
 use super::numbers::number_in;
 use super::open::{AllCheckpoints, Catalog};
 use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::checkpoint::records::state::WorkspaceState;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Record;
-use crate::model::id::ObjectId;
-use crate::store::RefEntry;
+use crate::model::id::{IdSet, ObjectId};
+use crate::store::{RefEntry, RefName};
 
 /// The number of commits read from the store from which on they are kept at once, not only in idle time.
 const MANY: usize = 256;
@@ -26,12 +25,19 @@ impl Catalog {
     /// Reads all checkpoints; refs that cannot be read are named.
     pub(crate) fn read_all(&self) -> Result<AllCheckpoints> {
         let epoch = self.store.epoch()?;
-        self.commits.borrow_mut().load(&self.commits_file(), &epoch)?;
+        // Only a look-up: a missing one is told where its ref is read.
+        let is_there = |id: &ObjectId| self.store.has(id).unwrap_or(false);
+        self.commits.borrow_mut().load(&self.commits_file(), &epoch, &is_there)?;
         let mut all = Vec::new();
         let (mut broken, mut unread) = (Vec::new(), 0);
         let mut fault = |name: &str, error: &Error| broken.push(format!("{name}: {}", error.fact()));
-        for leaf in self.refs(&self.leaf_prefix())? {
-            match tip_of(&leaf).and_then(|id| self.tip(id, &leaf.name)) {
+        let leaves = self.listed(&self.leaf_prefix())?;
+        all.reserve(leaves.len());
+        // Names of equal length are in the order of their numbers already: what is nearly sorted is sorted fast.
+        let mut order: Vec<u32> = (0..).take(leaves.len()).collect();
+        order.sort_by_key(|at| leaves[*at as usize].name.len());
+        for leaf in order.into_iter().map(|at| &leaves[at as usize]) {
+            match tip_of(leaf).and_then(|id| self.tip(id, &leaf.name)) {
                 Ok(checkpoint) => all.push(checkpoint),
                 Err(error) => {
                     // The name of an unreadable ref is still taken: the next checkpoint needs another number.
@@ -48,21 +54,18 @@ impl Catalog {
             }
         }
         // If timelines share checkpoints, they belong to the one that ended first.
-        tips.sort_by_key(|tip| tip.record.ordinal);
-        // Most checkpoints are in the file that was read.
-        let many = self.commits.borrow().len();
-        let mut claimed = HashSet::with_capacity(many);
-        all.reserve(many);
+        tips.sort_by_key(|tip| tip.record.ordinal());
+        let mut claimed = IdSet::default();
         for tip in tips {
-            let name = Arc::clone(&tip.name);
+            let name = tip.name.clone();
             if let Err(error) = self.chain(tip, &mut claimed, &mut all) {
                 fault(&name, &error);
             }
         }
-        all.sort_by_key(|checkpoint| checkpoint.record.ordinal);
+        all.sort_by_key(|checkpoint| checkpoint.record.ordinal());
         all.dedup_by_key(|checkpoint| checkpoint.id);
         let all = AllCheckpoints { checkpoints: all, broken, unread };
-        if self.commits.borrow().unsaved() >= MANY {
+        if self.commits.borrow().is_outdated(&epoch, MANY) {
             self.keep_commits_if_free(&all, &epoch);
         }
         Ok(all)
@@ -82,23 +85,24 @@ impl Catalog {
 
     /// Writes the facts of commits to their file.
     pub(crate) fn keep_commits(&self, lock: &WorkspaceLock) -> Result<()> {
-        if self.commits.borrow().unsaved() == 0 {
+        let epoch = self.store.epoch()?;
+        if !self.commits.borrow().is_outdated(&epoch, 1) {
             return Ok(());
         }
-        self.save_commits(&*self.all()?, &self.store.epoch()?, lock)
+        self.save_commits(&*self.all()?, &epoch, lock)
     }
 
     fn save_commits(&self, all: &AllCheckpoints, epoch: &str, lock: &WorkspaceLock) -> Result<()> {
-        let live = LazyCell::new(|| all.checkpoints.iter().map(|one| one.id).collect::<HashSet<ObjectId>>());
+        let live = LazyCell::new(|| all.checkpoints.iter().map(|one| one.id).collect::<IdSet>());
         // A loose commit is read each time, so that its damage shows; there are never many.
-        let kept = |id: &ObjectId, record: &Record| record.kind.is_typed() || self.store.is_packed(id);
+        let kept = |id: &ObjectId, record: &LazyRecord| record.kind().is_typed() || self.store.is_packed(id);
         let path = self.commits_file();
         let is_live = |id: &ObjectId| live.contains(id);
         self.commits.borrow_mut().save((&path, epoch), (all.checkpoints.len(), &is_live), &kept, lock)
     }
 
     /// Returns a branch's tip, if the store still has it.
-    fn tip(&self, id: ObjectId, name: &Arc<str>) -> Result<Checkpoint> {
+    fn tip(&self, id: ObjectId, name: &RefName) -> Result<Checkpoint> {
         if !self.store.has(&id)? {
             return Err(Error::new(Code::StoreDamaged, format!("commit {id} is missing from the store")));
         }
@@ -106,11 +110,11 @@ impl Catalog {
     }
 
     /// Follows first parents from a branch's tip, up to the first commit that another branch has claimed.
-    fn chain(&self, tip: Checkpoint, claimed: &mut HashSet<ObjectId>, all: &mut Vec<Checkpoint>) -> Result<()> {
-        let name = Arc::clone(&tip.name);
+    fn chain(&self, tip: Checkpoint, claimed: &mut IdSet, all: &mut Vec<Checkpoint>) -> Result<()> {
+        let name = tip.name.clone();
         let mut next = Some(tip);
         while let Some(checkpoint) = next {
-            if !checkpoint.record.kind.is_typed() || !claimed.insert(checkpoint.id) {
+            if !checkpoint.record.kind().is_typed() || !claimed.insert(checkpoint.id) {
                 return Ok(());
             }
             let parent = checkpoint.parents.first().copied();
@@ -122,28 +126,28 @@ impl Catalog {
 
     fn said(&self, id: ObjectId) -> Result<CommitFacts> {
         if let Some(said) = self.commits.borrow().get(&id) {
-            return Ok(said.clone());
+            return Ok(said);
         }
         let commit = self.store.read_commit(&id)?;
         let record = Record::parse(&commit.message)
             .ok_or_else(|| Error::new(Code::NotACheckpoint, format!("commit {} was not made by piton", id.short())))?;
-        let said = CommitFacts { tree: commit.tree, parents: commit.parents, record: Arc::new(record) };
+        let said = CommitFacts { tree: commit.tree, parents: commit.parents, record: record.into() };
         self.commits.borrow_mut().put(id, said.clone());
         Ok(said)
     }
 
     /// Returns the checkpoint that a commit is; `name` is the ref that keeps it.
-    pub(crate) fn read(&self, id: ObjectId, name: &Arc<str>) -> Result<Checkpoint> {
+    pub(crate) fn read(&self, id: ObjectId, name: &RefName) -> Result<Checkpoint> {
         self.read_of(id, name, &self.workspace.id)
     }
 
     /// Returns a checkpoint that must be of the workspace with this id.
-    pub(crate) fn read_of(&self, id: ObjectId, name: &Arc<str>, workspace: &str) -> Result<Checkpoint> {
+    pub(crate) fn read_of(&self, id: ObjectId, name: &RefName, workspace: &str) -> Result<Checkpoint> {
         let CommitFacts { tree, parents, record } = self.said(id)?;
-        if record.workspace != workspace {
+        if record.workspace() != workspace {
             return Err(Error::new(Code::OtherWorkspace, format!("checkpoint {} is of another workspace", id.short())));
         }
-        Ok(Checkpoint { id, tree, parents, record, name: Arc::clone(name) })
+        Ok(Checkpoint { id, tree, parents, record, name: name.clone() })
     }
 
     /// Returns the tree of a checkpoint.
@@ -155,7 +159,7 @@ impl Catalog {
     /// Returns the typed checkpoints from `from` back to the root, the newest first: `from` itself, if it is one, or
     /// its parent.
     pub(crate) fn thread(&self, from: Option<ObjectId>) -> Result<Vec<Checkpoint>> {
-        let (mut thread, name) = (Vec::new(), Arc::from(""));
+        let (mut thread, name) = (Vec::new(), RefName::from(""));
         let mut next = from;
         while let Some(id) = next {
             let checkpoint = self.read(id, &name)?;

@@ -1,9 +1,8 @@
 //! A checkpoint, read from its commit and its ref.
 
-use std::sync::Arc;
-
-use crate::model::checkpoint::Record;
+use super::lazy_record::LazyRecord;
 use crate::model::id::ObjectId;
+use crate::store::RefName;
 
 /// One checkpoint, read from its commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,37 +14,26 @@ pub struct Checkpoint {
     /// The tip of its run's branch when it was taken; empty if there was no branch yet.
     pub parents: Vec<ObjectId>,
     /// The facts that its commit message has.
-    pub record: Arc<Record>,
+    pub record: LazyRecord,
     /// The ref that keeps it (for a typed one: its run's branch).
-    pub name: Arc<str>,
+    pub name: RefName,
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::model::checkpoint::CheckpointKind;
+    use crate::model::checkpoint::{CheckpointKind, Record};
 
     /// Makes a checkpoint for pure tests.
     pub(crate) fn checkpoint(ordinal: u64, kind: CheckpointKind, run: &str) -> Checkpoint {
         let id = ObjectId::of(crate::model::id::ObjectKind::Blob, &ordinal.to_le_bytes()).unwrap();
         let record = Record {
-            kind,
-            ordinal,
             workspace: "w".into(),
             run: run.into(),
-            turn: None,
-            codon_id: None,
-            codon_name: None,
             reason: "r".into(),
             time: "2026-01-01T00:00:00.000Z".into(),
-            duration_ms: None,
-            effects: vec![],
-            files: 0,
-            bytes: 0,
-            skipped: 0,
-            flags: vec![],
-            pinned: false,
+            ..Record::bare(kind, ordinal)
         };
-        Checkpoint { id, tree: ObjectId::EMPTY_TREE, parents: vec![], record: Arc::new(record), name: "".into() }
+        Checkpoint { id, tree: ObjectId::EMPTY_TREE, parents: vec![], record: record.into(), name: "".into() }
     }
 }

@@ -6,16 +6,17 @@
 //! without a sync, appended to under the workspace's lock, cut where it is torn, and written anew once most of its
 //! commits are gone.
 
-use std::collections::{HashMap, HashSet};
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::lazy_record::LazyRecord;
 use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::error::{IoContext, Result};
-use crate::model::binary::{BAD, BinaryReader, put, put_bytes, put_option};
-use crate::model::checkpoint::{CheckpointKind, Record, parse_class};
-use crate::model::id::ObjectId;
+use crate::model::binary::{BAD, BinaryReader, put};
+use crate::model::checkpoint::CheckpointKind;
+use crate::model::id::{IdMap, IdSet, ObjectId};
 use crate::sys::fs::durable::{open_private, replace_cache};
 
 /// The number of commits of no use that are always put up with.
@@ -29,14 +30,16 @@ pub(crate) struct CommitFacts {
     /// The parents in git's order.
     pub parents: Vec<ObjectId>,
     /// The record in its message.
-    pub record: Arc<Record>,
+    pub record: LazyRecord,
 }
 
 /// The facts of all commits that were read or written.
 #[derive(Default)]
 pub(crate) struct CommitCache {
     /// Every commit that was read or written, by id; a commit never changes.
-    known: HashMap<ObjectId, CommitFacts>,
+    known: IdMap<Known>,
+    /// The content of the file as it was read.
+    file: Arc<Vec<u8>>,
     /// The epoch of what is remembered; `None` as long as the file was not read. It is read once.
     epoch: Option<String>,
     /// Commits that may not be in the file.
@@ -45,44 +48,66 @@ pub(crate) struct CommitCache {
     left: Option<(u64, String)>,
 }
 
+/// The facts of a commit, wherever they are.
+enum Known {
+    /// In the file; these bytes of it are read each time.
+    Kept(Range<u32>),
+    /// Read from the commit itself, or about to be written.
+    Read(Box<CommitFacts>),
+}
+
 impl CommitCache {
     /// Returns the facts of a commit that was read before.
-    pub(crate) fn get(&self, id: &ObjectId) -> Option<&CommitFacts> {
-        self.known.get(id)
+    pub(crate) fn get(&self, id: &ObjectId) -> Option<CommitFacts> {
+        match self.known.get(id)? {
+            Known::Read(said) => Some(CommitFacts::clone(said)),
+            Known::Kept(frame) => decode(&self.file, frame).ok(),
+        }
+    }
+
+    /// Returns the facts of a commit that was read in this process.
+    fn read(&self, id: &ObjectId) -> Option<&CommitFacts> {
+        match self.known.get(id)? {
+            Known::Read(said) => Some(said),
+            Known::Kept(_) => None,
+        }
     }
 
     /// Remembers the facts of a commit.
     pub(crate) fn put(&mut self, id: ObjectId, said: CommitFacts) {
-        if self.known.insert(id, said).is_none() {
+        if self.known.insert(id, Known::Read(said.into())).is_none() {
             self.unsaved.push(id);
         }
     }
 
-    /// Returns the number of commits that are remembered.
-    pub(crate) fn len(&self) -> usize {
-        self.known.len()
+    /// Returns true if the file lacks so `many` commits, or the store has lost objects since it was written.
+    pub(crate) fn is_outdated(&self, epoch: &str, many: usize) -> bool {
+        self.unsaved.len() >= many || self.epoch.as_ref().is_some_and(|known| known != epoch)
     }
 
-    /// Returns the number of commits that the file lacks.
-    pub(crate) fn unsaved(&self) -> usize {
-        self.unsaved.len()
-    }
-
-    /// Reads the file at the first call. A file of another epoch is ignored: the store has lost objects since.
-    pub(crate) fn load(&mut self, path: &Path, epoch: &str) -> Result<()> {
+    /// Reads the file at the first call. If the store has lost objects since it was written, only what it says of commits
+    /// that `is_there` counts.
+    pub(crate) fn load(&mut self, path: &Path, epoch: &str, is_there: &dyn Fn(&ObjectId) -> bool) -> Result<()> {
         if self.epoch.is_some() {
             return Ok(());
         }
-        self.epoch = Some(epoch.to_owned());
         let bytes = content(path)?;
-        let (frames, whole) = frames(&bytes, epoch);
-        self.known.reserve(frames.len());
-        for frame in frames {
-            if let Ok((id, said)) = decode(frame) {
-                self.known.entry(id).or_insert(said);
+        let Some((written, start)) = epoch_of(&bytes) else {
+            self.epoch = Some(epoch.to_owned());
+            return Ok(());
+        };
+        let (is_older, mut whole) = (written != epoch, start);
+        self.epoch = Some(written.to_owned());
+        while let Some((frame, next)) = frame(&bytes, whole) {
+            let place = u32::try_from(frame.start).ok().zip(u32::try_from(frame.end).ok());
+            let id = id_of(&bytes[frame]).filter(|id| !is_older || is_there(id));
+            if let Some((id, (from, to))) = id.zip(place) {
+                self.known.entry(id).or_insert(Known::Kept(from..to));
             }
+            whole = next;
         }
-        self.left = (whole == bytes.len()).then(|| (whole as u64, epoch.to_owned()));
+        self.left = (whole == bytes.len() && !is_older).then(|| (whole as u64, epoch.to_owned()));
+        self.file = Arc::new(bytes);
         Ok(())
     }
 
@@ -92,7 +117,7 @@ impl CommitCache {
         &mut self,
         (path, epoch): (&Path, &str),
         (live, is_live): (usize, &dyn Fn(&ObjectId) -> bool),
-        kept: &dyn Fn(&ObjectId, &Record) -> bool,
+        kept: &dyn Fn(&ObjectId, &LazyRecord) -> bool,
         _lock: &WorkspaceLock,
     ) -> Result<()> {
         // Commits may be gone on purpose since, and nothing they said may be written down again.
@@ -100,36 +125,39 @@ impl CommitCache {
         if is_older || self.known.len() > FEW + 2 * live {
             self.epoch = Some(epoch.to_owned());
             self.known.retain(|id, _| is_live(id));
-            self.unsaved.retain(|id| self.known.get(id).is_some_and(|said| !kept(id, &said.record)));
-            let later: HashSet<&ObjectId> = self.unsaved.iter().collect();
+            let later: IdSet = self
+                .unsaved
+                .iter()
+                .filter(|id| self.read(id).is_some_and(|said| !kept(id, &said.record)))
+                .copied()
+                .collect();
+            self.unsaved.retain(|id| later.contains(id));
             let mut out = header(epoch);
-            let now = self.known.iter().filter(|(id, _)| !later.contains(id));
-            now.for_each(|(id, said)| out.extend(encode(id, said)));
+            for id in self.known.keys().filter(|id| !later.contains(*id)) {
+                self.get(id).into_iter().for_each(|said| out.extend(encode(id, &said)));
+            }
             replace_cache(path, &out)?;
             self.left = Some((out.len() as u64, epoch.to_owned()));
             return Ok(());
         }
-        let is_due = |id: &ObjectId| self.known.get(id).is_none_or(|said| kept(id, &said.record));
+        let is_due = |id: &ObjectId| self.read(id).is_none_or(|said| kept(id, &said.record));
         let (due, later): (Vec<ObjectId>, Vec<ObjectId>) = self.unsaved.iter().partition(|id| is_due(id));
         if due.is_empty() {
             return Ok(());
         }
         let mut file = open_private(path).at("opening", path)?;
         let length = file.metadata().at("looking at", path)?.len();
-        let (mut there, mut whole) = (HashSet::new(), length);
+        let (mut there, mut whole) = (IdSet::default(), length);
         // Another process may have written it, or a kill have torn it.
         if self.left.as_ref().is_none_or(|left| (left.0, left.1.as_str()) != (length, epoch)) {
             let bytes = content(path)?;
             let (frames, end) = frames(&bytes, epoch);
-            there = frames
-                .into_iter()
-                .filter_map(|frame| frame.first_chunk().map(|id| ObjectId::from_bytes(*id)))
-                .collect();
+            there = frames.into_iter().filter_map(|frame| id_of(&bytes[frame])).collect();
             whole = end as u64;
         }
         let mut out = if whole == 0 { header(epoch) } else { Vec::new() };
         for id in due.iter().filter(|id| !there.contains(*id)) {
-            self.known.get(id).into_iter().for_each(|said| out.extend(encode(id, said)));
+            self.read(id).into_iter().for_each(|said| out.extend(encode(id, said)));
         }
         self.left = None;
         file.set_len(whole).at("cutting", path)?;
@@ -148,12 +176,27 @@ fn content(path: &Path) -> Result<Vec<u8>> {
     }
 }
 
+/// Returns the first line. It names the kinds in the order by which records name them: a file of other kinds is no file.
 fn header(epoch: &str) -> Vec<u8> {
-    format!("piton commits 2 {}\n", epoch.trim()).into_bytes()
+    let kinds = CheckpointKind::ALL.map(CheckpointKind::as_str).join(",");
+    format!("piton commits 3 {kinds} {}\n", epoch.trim()).into_bytes()
 }
 
-/// Returns the contents of all whole frames, and where they end; nothing if the header is not that of this epoch.
-fn frames<'b>(bytes: &'b [u8], epoch: &str) -> (Vec<&'b [u8]>, usize) {
+/// Returns the epoch in the first line, and where the frames begin; `None` for a file that another version wrote.
+fn epoch_of(bytes: &[u8]) -> Option<(&str, usize)> {
+    let start = header("");
+    let rest = bytes.strip_prefix(start.trim_ascii_end())?.strip_prefix(b" ")?;
+    let end = rest.iter().position(|byte| *byte == b'\n')?;
+    Some((std::str::from_utf8(&rest[..end]).ok()?, bytes.len() - rest.len() + end + 1))
+}
+
+/// Returns the id with which a frame begins.
+fn id_of(frame: &[u8]) -> Option<ObjectId> {
+    frame.first_chunk().map(|id| ObjectId::from_bytes(*id))
+}
+
+/// Returns the places of the contents of all whole frames, and where they end; nothing if the header is not that of this epoch.
+fn frames(bytes: &[u8], epoch: &str) -> (Vec<Range<usize>>, usize) {
     let (mut found, start) = (Vec::new(), header(epoch));
     if !bytes.starts_with(&start) {
         return (found, 0);
@@ -166,13 +209,13 @@ fn frames<'b>(bytes: &'b [u8], epoch: &str) -> (Vec<&'b [u8]>, usize) {
     (found, at)
 }
 
-/// Returns the frame at `at`, if it is whole, and where the next one begins.
-fn frame(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
+/// Returns the place of the content of the frame at `at`, if it is whole, and where the next one begins.
+fn frame(bytes: &[u8], at: usize) -> Option<(Range<usize>, usize)> {
     let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let (crc, length) = (word(at)?, word(at + 4)? as usize);
     let end = (at + 8).checked_add(length)?;
     let content = bytes.get(at + 8..end)?;
-    (crc32fast::hash(content) == crc).then_some((content, end))
+    (crc32fast::hash(content) == crc).then_some((at + 8..end, end))
 }
 
 /// Encodes id, tree, parents and record.
@@ -180,78 +223,30 @@ fn encode(id: &ObjectId, said: &CommitFacts) -> Vec<u8> {
     let mut content = [id.as_bytes().as_slice(), said.tree.as_bytes()].concat();
     put(&mut content, said.parents.len() as u64);
     said.parents.iter().for_each(|parent| content.extend_from_slice(parent.as_bytes()));
-    let record = &*said.record;
-    put_bytes(&mut content, record.kind.as_str().as_bytes());
-    [record.ordinal, record.files, record.bytes, record.skipped]
-        .into_iter()
-        .for_each(|number| put(&mut content, number));
-    for text in [&record.workspace, &record.run, &record.reason, &record.time] {
-        put_bytes(&mut content, text.as_bytes());
-    }
-    for text in [&record.turn, &record.codon_id, &record.codon_name] {
-        put_option(&mut content, text.as_deref());
-    }
-    content.push(u8::from(record.duration_ms.is_some()));
-    record.duration_ms.into_iter().for_each(|duration| put(&mut content, duration));
-    content.push(u8::from(record.pinned));
-    put(&mut content, record.effects.len() as u64);
-    record.effects.iter().for_each(|class| put_bytes(&mut content, class.as_str().as_bytes()));
-    put(&mut content, record.flags.len() as u64);
-    record.flags.iter().for_each(|flag| put_bytes(&mut content, flag.as_bytes()));
+    said.record.encode(&mut content);
     let crc = crc32fast::hash(&content).to_le_bytes();
     [crc.as_slice(), &(content.len() as u32).to_le_bytes(), &content].concat()
 }
 
-/// Returns the inverse of [`encode`].
-fn decode(frame: &[u8]) -> Result<(ObjectId, CommitFacts), &'static str> {
-    let mut reader = BinaryReader(frame);
-    let (id, tree) = (ObjectId::from_bytes(reader.array()?), ObjectId::from_bytes(reader.array()?));
+/// Returns the facts in a frame; of the record only the head is read.
+fn decode(file: &Arc<Vec<u8>>, frame: &Range<u32>) -> Result<CommitFacts, &'static str> {
+    let mut reader = BinaryReader(file.get(frame.start as usize..frame.end as usize).ok_or(BAD)?);
+    reader.take(20)?; // its id
+    let tree = ObjectId::from_bytes(reader.array()?);
     let mut parents = Vec::new();
     for _ in 0..reader.number()? {
         parents.push(ObjectId::from_bytes(reader.array()?));
     }
-    let kind = CheckpointKind::parse(reader.str()?).ok_or(BAD)?;
-    let (ordinal, files, bytes, skipped) = (reader.number()?, reader.number()?, reader.number()?, reader.number()?);
-    let (workspace, run, reason, time) = (reader.text()?, reader.text()?, reader.text()?, reader.text()?);
-    let (turn, codon_id, codon_name) = (reader.option()?, reader.option()?, reader.option()?);
-    let duration_ms = if reader.flag()? { Some(reader.number()?) } else { None };
-    let pinned = reader.flag()?;
-    let mut effects = Vec::new();
-    for _ in 0..reader.number()? {
-        effects.push(parse_class(reader.str()?).ok_or(BAD)?);
-    }
-    let mut flags = Vec::new();
-    for _ in 0..reader.number()? {
-        flags.push(reader.text()?);
-    }
-    let record = Record {
-        kind,
-        ordinal,
-        workspace,
-        run,
-        turn,
-        codon_id,
-        codon_name,
-        reason,
-        time,
-        duration_ms,
-        effects,
-        files,
-        bytes,
-        skipped,
-        flags,
-        pinned,
-    };
-    Ok((id, CommitFacts { tree, parents, record: Arc::new(record) }))
+    let record = LazyRecord::within(file, frame.end - reader.0.len() as u32..frame.end)?;
+    Ok(CommitFacts { tree, parents, record })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::checkpoint::catalog::checkpoint::tests::checkpoint;
-    use crate::model::checkpoint::CheckpointKind;
 
-    fn filled(numbers: std::ops::Range<u64>) -> CommitCache {
+    fn filled(numbers: Range<u64>) -> CommitCache {
         let mut commits = CommitCache::default();
         for n in numbers {
             let made = checkpoint(n, CheckpointKind::Completed, "r");
@@ -265,8 +260,13 @@ mod tests {
 
     fn read(path: &Path, epoch: &str) -> CommitCache {
         let mut commits = CommitCache::default();
-        commits.load(path, epoch).unwrap();
+        commits.load(path, epoch, &|_| false).unwrap();
         commits
+    }
+
+    /// Returns what a cache knows.
+    fn all_of(commits: &CommitCache) -> Vec<(ObjectId, CommitFacts)> {
+        commits.known.keys().map(|id| (*id, commits.get(id).unwrap())).collect()
     }
 
     #[test]
@@ -281,8 +281,8 @@ mod tests {
         save(&mut filled(3..8), "e1", 100).unwrap();
         let back = read(&path, "e1");
         assert_eq!(back.known.len(), 7);
-        for (id, said) in &filled(1..8).known {
-            let same = back.get(id).unwrap();
+        for (id, said) in all_of(&filled(1..8)) {
+            let same = back.get(&id).unwrap();
             assert_eq!((&same.record, &same.parents, same.tree), (&said.record, &said.parents, said.tree));
         }
         assert_eq!(read(&path, "e2").known.len(), 0, "another epoch");
@@ -308,7 +308,7 @@ mod tests {
         let lock = WorkspaceLock::acquire(dir.path(), "test", std::time::Duration::ZERO).unwrap();
         let (mut one, mut other) = (read(&path, "e"), read(&path, "e"));
         let add = |commits: &mut CommitCache, n: u64| {
-            let (id, said) = filled(n..n + 1).known.into_iter().next().unwrap();
+            let (id, said) = all_of(&filled(n..n + 1)).remove(0);
             commits.put(id, said);
             commits.save((&path, "e"), (1000, &|_| true), &|_, _| true, &lock).unwrap();
         };
@@ -328,10 +328,10 @@ mod tests {
         commits.save((&path, "e"), (999, &|_| true), &|_, _| true, &lock).unwrap();
         commits.save((&path, "e"), (10, &|id| live.contains_key(id)), &|_, _| true, &lock).unwrap();
         assert_eq!((commits.known.len(), read(&path, "e").known.len()), (10, 10));
-        for (id, said) in filled(1000..1002).known {
+        for (id, said) in all_of(&filled(1000..1002)) {
             commits.put(id, said);
         }
         commits.save((&path, "e"), (11, &|_| true), &|_, record| record.ordinal != 1001, &lock).unwrap();
-        assert_eq!((read(&path, "e").known.len(), commits.unsaved()), (11, 1), "one may not be kept yet");
+        assert_eq!((read(&path, "e").known.len(), commits.unsaved.len()), (11, 1), "one may not be kept yet");
     }
 }

@@ -1,7 +1,6 @@
 //! Checkpoints of other machines, as they were fetched: read-only timelines beside the workspace's own.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use super::branches::tip_of;
 use super::checkpoint::Checkpoint;
@@ -28,7 +27,7 @@ impl Catalog {
             let workspace = entry.name[prefix.len()..].split('/').next().unwrap_or_default().to_owned();
             let mut next = tip_of(&entry).map(Some);
             let mut left = LONGEST;
-            let name = Arc::clone(&entry.name);
+            let name = entry.name.clone();
             while let Ok(Some(id)) = next {
                 next = self.read_of(id, &name, &workspace).map(|checkpoint| {
                     let parent = checkpoint.parents.first().copied();

@@ -87,11 +87,11 @@ impl Catalog {
         let mut typed: BTreeMap<&str, &Checkpoint> = BTreeMap::new();
         for checkpoint in all.iter().rev() {
             let record = &checkpoint.record;
-            let (base, everywhere) = (record.kind == CheckpointKind::Turn, record.looked_everywhere());
+            let (base, everywhere) = (record.kind() == CheckpointKind::Turn, record.looked_everywhere());
             let mut next = following(&mut next, checkpoint, record.is_whole() && !base);
-            if record.kind.is_typed() && everywhere {
-                let newer = typed.insert(&record.run, checkpoint).filter(|_| !record.is_whole());
-                next = next.into_iter().chain(newer).min_by_key(|newer| newer.record.ordinal);
+            if record.kind().is_typed() && everywhere {
+                let newer = typed.insert(record.run(), checkpoint).filter(|_| !record.is_whole());
+                next = next.into_iter().chain(newer).min_by_key(|newer| newer.record.ordinal());
             }
             let shown = following(&mut shown, checkpoint, !base || query.with_base);
             if !wanted(checkpoint, query) || (query.path.is_some() && !everywhere) {
@@ -209,8 +209,8 @@ fn following<'c>(
 
 fn wanted(checkpoint: &Checkpoint, query: &ListFilter) -> bool {
     let record = &checkpoint.record;
-    query.run.as_ref().is_none_or(|run| record.run == *run)
-        && query.kind.is_none_or(|kind| record.kind == kind)
-        && query.before.is_none_or(|before| record.ordinal < before)
-        && (record.kind != CheckpointKind::Turn || query.with_base || query.kind == Some(CheckpointKind::Turn))
+    query.run.as_ref().is_none_or(|run| record.run() == run)
+        && query.kind.is_none_or(|kind| record.kind() == kind)
+        && query.before.is_none_or(|before| record.ordinal() < before)
+        && (record.kind() != CheckpointKind::Turn || query.with_base || query.kind == Some(CheckpointKind::Turn))
 }

@@ -35,7 +35,7 @@ pub(crate) fn number_in(name: &str) -> Option<u64> {
 impl Catalog {
     /// Returns the number of the next checkpoint.
     pub(crate) fn next_ordinal(&self, all: &AllCheckpoints) -> u64 {
-        let newest = all.checkpoints.last().map_or(0, |checkpoint| checkpoint.record.ordinal);
+        let newest = all.checkpoints.last().map_or(0, |checkpoint| checkpoint.record.ordinal());
         let highest = newest.max(all.unread).max(self.given.get()).max(self.noted().highest);
         self.state().next_ordinal.max(highest.saturating_add(1))
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::model::id::ObjectId;
 use crate::store::{RefEntry, RefMarks};
@@ -13,20 +14,22 @@ pub(super) struct RefCache(BTreeMap<String, RefListing>);
 /// The refs of one prefix, and the marks that show a move by another process.
 struct RefListing {
     /// The refs in byte order of their names, broken ones among them.
-    entries: Vec<RefEntry>,
+    entries: Arc<Vec<RefEntry>>,
     /// The marks of the files and directories that were read for it.
     marks: RefMarks,
 }
 
 impl RefCache {
     /// Returns the refs of a prefix if none has moved since they were listed.
-    pub(super) fn standing(&self, prefix: &str) -> Option<&[RefEntry]> {
-        self.0.get(prefix).filter(|listing| listing.marks.stand()).map(|listing| listing.entries.as_slice())
+    pub(super) fn standing(&self, prefix: &str) -> Option<&Arc<Vec<RefEntry>>> {
+        self.0.get(prefix).filter(|listing| listing.marks.stand()).map(|listing| &listing.entries)
     }
 
-    /// Remembers the refs below a prefix.
-    pub(super) fn put(&mut self, prefix: &str, entries: Vec<RefEntry>, marks: RefMarks) {
-        self.0.insert(prefix.to_owned(), RefListing { entries, marks });
+    /// Remembers the refs below a prefix, and returns them.
+    pub(super) fn put(&mut self, prefix: &str, entries: Vec<RefEntry>, marks: RefMarks) -> Arc<Vec<RefEntry>> {
+        let entries = Arc::new(entries);
+        self.0.insert(prefix.to_owned(), RefListing { entries: Arc::clone(&entries), marks });
+        entries
     }
 
     /// Forgets listings that another process has made stale. Must run before our own ref write: the marks after it
@@ -39,12 +42,11 @@ impl RefCache {
     pub(super) fn note(&mut self, git_dir: &Path, name: &str, target: Option<ObjectId>) {
         for (_, listing) in self.0.iter_mut().filter(|(prefix, _)| name.starts_with(prefix.as_str())) {
             let at = listing.entries.binary_search_by(|entry| (*entry.name).cmp(name));
+            let entries = Arc::make_mut(&mut listing.entries);
             match (at, target) {
-                (Ok(at), Some(id)) => listing.entries[at].target = Ok(id),
-                (Err(at), Some(id)) => {
-                    listing.entries.insert(at, RefEntry { name: name.into(), target: Ok(id) });
-                }
-                (Ok(at), None) => _ = listing.entries.remove(at),
+                (Ok(at), Some(id)) => entries[at].target = Ok(id),
+                (Err(at), Some(id)) => entries.insert(at, RefEntry { name: name.into(), target: Ok(id) }),
+                (Ok(at), None) => _ = entries.remove(at),
                 (Err(_), None) => {}
             }
             listing.marks = listing.marks.after(git_dir, name);
@@ -56,7 +58,7 @@ impl RefCache {
         let gone: HashSet<&str> = names.iter().map(String::as_str).collect();
         for listing in self.0.values_mut() {
             let before = listing.entries.len();
-            listing.entries.retain(|entry| !gone.contains(&*entry.name));
+            Arc::make_mut(&mut listing.entries).retain(|entry| !gone.contains(&*entry.name));
             if let Some(name) = names.first().filter(|_| listing.entries.len() < before) {
                 listing.marks = listing.marks.after(git_dir, name);
             }

@@ -1,7 +1,5 @@
 //! Resolves a selector to the checkpoint that it means, or says why there is none.
 
-use std::sync::Arc;
-
 use super::checkpoint::Checkpoint;
 use super::dropped::{DroppedCheckpoint, FORGET, Ledger, SoughtCheckpoint};
 use super::numbers::number_in;
@@ -205,7 +203,7 @@ impl Catalog {
         let pins = Pins::load(&self.workspace.dir).unwrap_or_default();
         let pinned = pins.holds(&checkpoint.record);
         if pinned != checkpoint.record.pinned {
-            Arc::make_mut(&mut checkpoint.record).pinned = pinned;
+            checkpoint.record = Record { pinned, ..Record::clone(&checkpoint.record) }.into();
         }
         checkpoint
     }

@@ -12,12 +12,12 @@ pub(crate) use records::{gone_from, of_listed};
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::home::Home;
 use super::lock::WorkspaceLock;
 use super::workspace::Workspace;
+use crate::checkpoint::catalog::lazy_record::LazyRecord;
 use crate::checkpoint::catalog::ref_name::is_ref_name;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::{CheckpointKind, Record};
@@ -303,7 +303,7 @@ fn owner(name: &str) -> Option<&str> {
 
 /// A checkpoint that some ref names.
 struct NamedCheckpoint {
-    record: Arc<Record>,
+    record: LazyRecord,
     parents: Vec<ObjectId>,
 }
 
@@ -359,7 +359,7 @@ impl WorkspaceCheck<'_> {
             };
             let Some(record) = Record::parse(&commit.message) else { return };
             next = commit.parents.first().copied().filter(|_| is_branch);
-            self.know(id, NamedCheckpoint { record: Arc::new(record), parents: commit.parents });
+            self.know(id, NamedCheckpoint { record: record.into(), parents: commit.parents });
         }
     }
 

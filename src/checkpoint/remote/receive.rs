@@ -19,8 +19,9 @@ use crate::checkpoint::catalog::foreign::LONGEST;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::catalog::ref_name::is_ref_name;
 use crate::checkpoint::locked::Locked;
+use crate::checkpoint::records::leftovers::{FETCH, sweep_fetches};
 use crate::checkpoint::records::lock::LOCK_WAIT;
-use crate::error::{IoContext, Result};
+use crate::error::Result;
 use crate::git::{self, GitReach};
 use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
@@ -28,9 +29,6 @@ use crate::model::weight::Scale;
 use crate::store::{Arrival, FSCK_IGNORED, Quarantine, Store};
 use crate::sys::fs::durable::unique_suffix;
 use crate::sys::fs::lock::{FileLock, Mode};
-
-/// The beginning of the names of directories into which git fetches.
-const ASIDE: &str = "fetch-";
 
 /// The result of a fetch.
 #[derive(Debug, Default)]
@@ -77,9 +75,9 @@ impl Catalog {
         // One fetch at a time. The lock comes first in the lock order, so its holder waits without another lock.
         let ours = self.workspace.dir.join("fetch.lock");
         let lock = FileLock::acquire(&ours, Mode::Exclusive, "fetching", LOCK_WAIT)?;
-        self.sweep_fetches()?;
+        sweep_fetches(&self.workspace.dir, &lock)?;
         // Each fetch has a directory of its own: the git of a killed piton may still write into an older one.
-        let dir = self.workspace.dir.join(format!("{ASIDE}{}.git", unique_suffix()));
+        let dir = self.workspace.dir.join(format!("{FETCH}{}.git", unique_suffix()));
         let mut quarantine = self.store.quarantine(&dir, &self.known_refs()?)?;
         let whole = fetch(&quarantine, remote, &self.workspace.id)?;
         let mut received = Received { whole, ..Received::default() };
@@ -106,20 +104,6 @@ impl Catalog {
         repack.args(["repack", "-a", "-d", "-f", "-l", "-q", "--depth=0", "--window=0"]);
         git::printed(&mut repack, None)?;
         Ok(Fetched { quarantine, accepted, received, _lock: lock })
-    }
-
-    /// Removes what killed fetches left.
-    fn sweep_fetches(&self) -> Result<()> {
-        let dir = &self.workspace.dir;
-        for entry in std::fs::read_dir(dir).at("listing", dir)? {
-            let entry = entry.at("listing", dir)?;
-            if entry.file_name().to_string_lossy().starts_with(ASIDE)
-                && let Err(error) = std::fs::remove_dir_all(entry.path())
-            {
-                tracing::warn!(%error, "what a killed fetch left stays for now");
-            }
-        }
-        Ok(())
     }
 
     /// Lists the refs that need not be sent: earlier fetched ones and this workspace's own.

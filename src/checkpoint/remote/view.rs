@@ -23,8 +23,12 @@ use crate::error::{Error, IoContext, Result};
 use crate::git::{self, GitReach};
 use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
-use crate::sys::fs::durable::{create_private_dir, replace_cache};
+use crate::sys::fs::aside::is_aside;
+use crate::sys::fs::durable::{create_private_dir, replace_cache, unique_suffix};
 use crate::sys::fs::lock::{FileLock, Mode};
+
+/// The beginning of the names of indexes that are being made.
+const INDEX_ASIDE: &str = "index.piton-";
 
 /// The first line of a configuration that this version writes.
 const MARK: &str = "# piton view 1\n";
@@ -79,7 +83,9 @@ impl View {
         if index.is_file() && std::fs::read_to_string(&noted).is_ok_and(|known| known == tree) {
             return Ok(());
         }
-        let aside = self.git_dir.join("index.piton-new");
+        sweep_indexes(&self.git_dir)?;
+        // A name of its own: the git of a killed piton may still hold the lock of another.
+        let aside = self.git_dir.join(format!("{INDEX_ASIDE}{}", unique_suffix()));
         let git = |args: &[&str]| {
             let mut command = self.command(GitReach::Here);
             command.env("GIT_INDEX_FILE", &aside).args(args).current_dir(&self.git_dir);
@@ -102,6 +108,18 @@ impl View {
     }
 }
 
+/// Removes indexes, and locks on them, that killed processes have left. A git that is still at work on one fails; nobody waits
+/// for it.
+fn sweep_indexes(git_dir: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(git_dir).at("listing", git_dir)? {
+        let entry = entry.at("listing", git_dir)?;
+        if entry.file_name().to_string_lossy().starts_with(INDEX_ASIDE) {
+            gone(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 fn lock(git_dir: &Path) -> Result<FileLock> {
     FileLock::acquire(&git_dir.with_extension("lock"), Mode::Exclusive, "making the view", LOCK_WAIT)
 }
@@ -110,7 +128,7 @@ fn lock(git_dir: &Path) -> Result<FileLock> {
 fn tidy_view(git_dir: &Path) -> Result<()> {
     for entry in std::fs::read_dir(git_dir).at("listing", git_dir)? {
         let entry = entry.at("listing", git_dir)?;
-        if entry.file_name().to_string_lossy().contains(".tmp-") {
+        if is_aside(&entry.file_name().to_string_lossy()) {
             gone(&entry.path())?;
         }
     }

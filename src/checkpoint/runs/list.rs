@@ -10,6 +10,7 @@ use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::records::marks::AtWork;
 use crate::error::{IoContext, Result};
 use crate::model::id::ObjectId;
+use crate::sys::fs::aside::is_aside;
 
 /// One branch of a run.
 #[derive(Clone, Debug)]
@@ -112,7 +113,7 @@ impl Catalog {
         for entry in entries {
             let name = entry.at("listing", &path)?.file_name().to_string_lossy().into_owned();
             // Marks, locks and leftovers of killed processes are no runs.
-            if !name.starts_with('.') && !name.ends_with(".lock") && !name.contains(".tmp-") {
+            if !name.starts_with('.') && !name.ends_with(".lock") && !is_aside(&name) {
                 names.push(name);
             }
         }

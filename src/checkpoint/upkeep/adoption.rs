@@ -8,10 +8,11 @@
 use std::path::{Path, PathBuf};
 
 use super::clear::refuse_at_work;
-use super::orphans::{remove_records, sweep};
+use super::orphans::remove_records;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::records::home::Home;
 use crate::checkpoint::records::identity::{self, AddingLock};
+use crate::checkpoint::records::leftovers::sweep_removed;
 use crate::checkpoint::records::lock::LOCK_WAIT;
 use crate::checkpoint::records::workspace::{Workspace, canonical_dir, refuse_own};
 use crate::checkpoint::timeline::Timeline;
@@ -127,7 +128,7 @@ impl Adoption {
     /// `conflict` if somebody is at work there by now; those of locks and of writing.
     pub fn carry_out(&self, home: &Home, policy: &Policy) -> Result<Workspace> {
         refuse_at_work(&self.of)?;
-        sweep(home)?;
+        sweep_removed(home.path())?;
         match &self.change {
             AdoptionChange::Joins => {
                 // Before the lock is taken: it may be no workspace yet.

@@ -75,6 +75,14 @@ mod tests {
         let guarding = WorkMark::set(&guard_mark(&work.dir)).unwrap();
         assert_eq!(clear(&home, &work, &policy).unwrap_err().code(), Code::Conflict);
         drop(guarding);
+        // A full or protected home, in which no id can be noted: nothing goes.
+        std::fs::create_dir(home.path().join("pruned")).unwrap();
+        assert!(clear(&home, &work, &policy).is_err());
+        assert_eq!(
+            Timeline::open(&home, work.clone(), policy.clone()).unwrap().catalog().all().unwrap().checkpoints.len(),
+            1
+        );
+        std::fs::remove_dir(home.path().join("pruned")).unwrap();
         assert_eq!(clear(&home, &work, &policy).unwrap(), 1);
         assert_eq!(Workspace::known(&home).unwrap(), [kept]);
         assert!(!is_left(home.path()));

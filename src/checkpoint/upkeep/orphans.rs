@@ -5,13 +5,13 @@
 //! does the rest.
 
 use std::collections::HashSet;
-use std::path::Path;
 use std::time::Duration;
 
 use crate::checkpoint::catalog::dropped::note_history;
 use crate::checkpoint::records::ground::Ground;
 use crate::checkpoint::records::home::Home;
 use crate::checkpoint::records::identity::{self, AddingLock};
+use crate::checkpoint::records::leftovers::{REMOVED, clear};
 use crate::checkpoint::records::marks::{AtWork, at_work, guard_mark};
 use crate::checkpoint::records::workspace::Workspace;
 use crate::checkpoint::timeline::Timeline;
@@ -20,9 +20,6 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::model::policy::Policy;
 use crate::sys::clock::now_ms;
-
-/// The beginning of the name of a directory whose files are being removed.
-const REMOVED: &str = ".removed-";
 
 /// Removes a workspace: its checkpoints and its records. Its objects go with the next upkeep of the store. `rule` is the
 /// reason that is noted; locks are waited for at most `wait`. Returns the checkpoints that are gone.
@@ -71,29 +68,6 @@ pub(super) fn remove_records(home: &Home, workspace: &Workspace, _lock: &AddingL
     // In one step: half a directory of records would be a history without an owner.
     std::fs::rename(&workspace.dir, &away).at("removing", &workspace.dir)?;
     clear(&away)
-}
-
-/// Removes what a killed removal has left.
-///
-/// # Errors
-/// When piton's home cannot be listed, or a directory not removed.
-pub fn sweep(home: &Home) -> Result<()> {
-    let dir = home.path();
-    for entry in std::fs::read_dir(dir).at("listing", dir)? {
-        let entry = entry.at("listing", dir)?;
-        if entry.file_name().to_string_lossy().starts_with(REMOVED) {
-            clear(&entry.path())?;
-        }
-    }
-    Ok(())
-}
-
-fn clear(away: &Path) -> Result<()> {
-    match std::fs::remove_dir_all(away) {
-        // Another process removes it too.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        removed => removed.at("removing", away),
-    }
 }
 
 /// Returns the workspaces whose directories are certainly gone, and in which no process is at work.

@@ -14,6 +14,7 @@ use crate::checkpoint::catalog::numbers::Noted;
 use crate::checkpoint::catalog::open::{AllCheckpoints, Catalog};
 use crate::checkpoint::catalog::retention::{DropReason, Kept, Ranked, budgets, order, over, plan};
 use crate::checkpoint::records::home::Home;
+use crate::checkpoint::records::leftovers::sweep_all;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, IoContext, Result};
@@ -313,7 +314,8 @@ impl PrunePlan {
             let (checkpoints, by_then) = (stays.count() as u64, Noted::read(&of.workspace.dir).stored);
             workspaces.insert(of.workspace.id.clone(), WorkspaceUsage { own, shared, checkpoints, by_then });
         }
-        let floor = if self.over > 0 { charged.stored } else { 0 };
+        let waiting = self.lines.iter().filter(|line| !gone.contains(&line.checkpoint.id)).map(|line| line.bytes);
+        let floor = if self.over > 0 { charged.stored.saturating_sub(waiting.sum()) } else { 0 };
         let (stored, shared) = (charged.stored, charged.shared);
         Usage { at: now_ms(), stored, shared, floor, at_floor: self.at_floor, workspaces }
     }
@@ -338,12 +340,13 @@ pub type DroppedIds = HashSet<ObjectId>;
 pub fn keep_up(home: &Home, dropped: Option<(&PrunePlan, &DroppedIds)>, control: Interrupt<'_>) -> Result<Upkept> {
     let mut store = Store::open(home.path())?;
     store.recover(&home.workspaces(), &boot_id())?;
+    sweep_all(home)?;
     if let Some(left) = refs::lost(home, &store)? {
         return Ok(Upkept { left: Some(left), ..Upkept::default() });
     }
     let workspaces = Workspace::known(home)?;
-    refs::pack(&store, &workspaces, control)?;
-    let owners: Vec<String> = workspaces.into_iter().map(|workspace| workspace.id).collect();
+    refs::pack(&store, &workspaces.iter().collect::<Vec<_>>(), refs::FEW, control)?;
+    let owners: Vec<String> = workspaces.iter().map(|workspace| workspace.id.clone()).collect();
     let roots = roots(home, &store, &owners)?;
     let mut marks = Marks::of(&store, roots.clone(), control)?;
     let upkept = store.keep_up(&mut marks, control)?;
@@ -359,7 +362,7 @@ pub fn keep_up(home: &Home, dropped: Option<(&PrunePlan, &DroppedIds)>, control:
         let charged = Charged { of, stored: charges.iter().sum::<u64>() + shared, shared };
         let usage = plan.usage(gone, &charged);
         usage.write(home)?;
-        copies::shrink(home, &store, &usage.workspaces)?;
+        copies::shrink(&store, &workspaces, &usage, control)?;
     }
     Ok(upkept)
 }

@@ -1,6 +1,7 @@
 //! The refs of all workspaces: packs them, and notices when they are lost.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::checkpoint::catalog::numbers::Noted;
@@ -13,7 +14,7 @@ use crate::store::{RefEntry, Store};
 use crate::sys::interrupt::{Flow, Interrupt};
 
 /// The number of loose refs of a workspace from which on maintenance packs them.
-const FEW: usize = 16;
+pub(super) const FEW: usize = 16;
 
 /// The workspaces whose refs are packed together, so that the file of packed refs is written once for them.
 const GROUP: usize = 64;
@@ -21,13 +22,13 @@ const GROUP: usize = 64;
 /// The most refs that are packed while locks are held: some ten milliseconds.
 const AT_ONCE: usize = 1024;
 
-/// Packs the refs of workspaces in which nobody is at work.
+/// Packs the refs of workspaces in which nobody writes, where at least `few` are loose.
 ///
 /// # Errors
 /// As [`Store::pack_refs`], and those of locks.
-pub(super) fn pack(store: &Store, workspaces: &[Workspace], control: Interrupt<'_>) -> Result<()> {
+pub(super) fn pack(store: &Store, workspaces: &[&Workspace], few: usize, control: Interrupt<'_>) -> Result<()> {
     let prefix = |of: &Workspace| format!("refs/piton/{}/", of.id);
-    let due: Vec<&Workspace> = workspaces.iter().filter(|of| store.loose_refs(&prefix(of), FEW) >= FEW).collect();
+    let due: Vec<&&Workspace> = workspaces.iter().filter(|of| store.loose_refs(&prefix(of), few) >= few).collect();
     for group in due.chunks(GROUP) {
         loop {
             let (mut locks, mut prefixes) = (Vec::new(), Vec::new());
@@ -40,12 +41,25 @@ pub(super) fn pack(store: &Store, workspaces: &[Workspace], control: Interrupt<'
                     }
                 }
             }
-            if store.pack_refs(&prefixes, AT_ONCE)? < AT_ONCE || control() == Flow::Stop {
+            let is_last = store.pack_refs(&prefixes, AT_ONCE)? < AT_ONCE;
+            if is_last {
+                prefixes.iter().for_each(|prefix| remove_empty_dirs(&store.git_dir().join(prefix)));
+            }
+            if is_last || control() == Flow::Stop {
                 break;
             }
         }
     }
     Ok(())
+}
+
+/// Removes the directories of a workspace's refs that have no loose ref any more. Its lock is held.
+fn remove_empty_dirs(dir: &Path) {
+    for kind in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        // One that is not empty stays.
+        let _ = std::fs::remove_dir(kind.path());
+    }
+    let _ = std::fs::remove_dir(dir); // as above
 }
 
 /// Returns a sentence about a workspace that has taken checkpoints and has no ref, though nobody dropped the newest one. Nothing

@@ -5,19 +5,18 @@
 //! and the next one goes on: what it has dropped and packed by then stays done, and only its end is written down.
 //! *Invariant:* a round waits for no lock of a workspace: where another process writes, it leaves that for the next time.
 
-use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::orphans;
+use super::forget::{self, Pace};
 use super::prune::{PrunePlan, PruneWish};
 use super::schedule::{HOUR, Looks, Moment, Schedule};
 use super::usage::{UnmetCap, Usage};
 use crate::checkpoint::records::home::Home;
 use crate::checkpoint::records::mishaps;
 use crate::checkpoint::records::workspace::Workspace;
-use crate::error::{Code, Error, IoContext, Result};
+use crate::error::{Code, Error, Result};
 use crate::model::policy::Policy;
 use crate::settings::{self, Effective, WORKSPACE_FILE};
 use crate::sys::fs::lock::{FileLock, Mode};
@@ -31,9 +30,6 @@ const LOOK: Duration = Duration::from_mins(10);
 
 /// The time that a round takes at most of a process that is about to end.
 const AT_END: Duration = Duration::from_millis(200);
-
-/// The age from which on a temporary file belongs to no writer any more.
-const OLD: Duration = Duration::from_hours(1);
 
 /// The end of a look at the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,27 +88,6 @@ pub fn policy_of(home: &Path, flags: &[(String, String)], common: &Effective, wo
         true => settings::load(Some(&workspace.path), home, flags).map(|own| own.policy),
         false => Ok(common.policy.clone()),
     }
-}
-
-/// Removes temporary files that killed processes have left among the records of workspaces.
-fn sweep_records(home: &Home) -> Result<()> {
-    for dir in std::fs::read_dir(home.workspaces()).into_iter().flatten().flatten().map(|entry| entry.path()) {
-        for entry in
-            [dir.join("runs"), dir].iter().flat_map(|dir| std::fs::read_dir(dir).into_iter().flatten().flatten())
-        {
-            // One that cannot be looked at, or has a time in the future, stays. No writer takes an hour.
-            let written = entry.metadata().and_then(|facts| facts.modified());
-            let is_old = written.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > OLD));
-            if is_old && entry.file_name().to_string_lossy().contains(".tmp-") {
-                let path = entry.path();
-                match std::fs::remove_file(&path) {
-                    Err(error) if error.kind() == ErrorKind::NotFound => {}
-                    removed => removed.at("removing what a killed process left", &path)?,
-                }
-            }
-        }
-    }
-    Ok(())
 }
 
 /// The rounds of one process.
@@ -233,6 +208,20 @@ impl Rounds {
         if is_due { self.round(schedule, interval, control) } else { Ok(RoundEnd::NotDue) }
     }
 
+    /// Completes a forget that was killed. Where another process is at work, it is left for the next time; a failure is told
+    /// and stops nothing.
+    fn complete_forget(&self, control: Interrupt<'_>) -> Result<()> {
+        match forget::complete(&self.home, Pace::giving_way(control)) {
+            Err(error) if error.code() == Code::ShuttingDown => return Err(error),
+            Err(error) if error.code() == Code::StoreLocked => {
+                tracing::info!(%error, "a killed forget is left for later");
+            }
+            Err(error) => self.tell(&error.context("a forget that was killed could not be completed")),
+            Ok(()) => {}
+        }
+        Ok(())
+    }
+
     fn round(&self, mut schedule: Schedule, interval: i64, control: Interrupt<'_>) -> Result<RoundEnd> {
         tracing::info!("a round of maintenance begins");
         let common = settings::load(None, self.home.path(), &self.flags)?;
@@ -240,8 +229,7 @@ impl Rounds {
             // Nobody knows then how much the person meant to keep.
             return Err(mistake.error());
         }
-        orphans::sweep(&self.home)?;
-        sweep_records(&self.home)?;
+        self.complete_forget(control)?;
         let mut looks = schedule.looks(Some(interval));
         let policy = |workspace: &Workspace| policy_of(self.home.path(), &self.flags, &common, workspace);
         let total = common.policy.retention.total_bytes;

@@ -1,11 +1,13 @@
 //! `piton store clear`: whole histories go.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
+use crate::checkpoint::Workspace;
+use crate::checkpoint::records::leftovers::sweep_removed;
 use crate::checkpoint::upkeep::clear::{clear as clear_history, refuse_at_work};
-use crate::checkpoint::upkeep::orphans::sweep;
-use crate::checkpoint::upkeep::prune::keep_up;
-use crate::checkpoint::upkeep::rounds::UpkeepLock;
+use crate::checkpoint::upkeep::prune::{PrunePlan, PruneWish, keep_up};
+use crate::checkpoint::upkeep::rounds::{UpkeepLock, looks_of_person, policy_of};
 use crate::checkpoint::upkeep::survey::{Survey, SurveyedWorkspace};
 use crate::cli::confirm::agreed;
 use crate::cli::context::Context;
@@ -15,6 +17,7 @@ use crate::error::{Code, Error, Result};
 use crate::model::policy::Policy;
 use crate::model::text::{bytes, count};
 use crate::protocol::{ClearDocument, ClearItem};
+use crate::settings;
 use crate::store::Upkept;
 use crate::sys::interrupt::Flow;
 
@@ -26,7 +29,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// # Errors
 /// `conflict` if somebody is at work in one of them; `workspace-gone` if there is no such history.
 pub(super) fn clear(context: &Context, policy: &Policy, yes: bool) -> Result<Exit> {
-    sweep(&context.home)?;
+    sweep_removed(context.home.path())?;
     let survey = Survey::of(&context.home, policy)?;
     let chosen = chosen(context, &survey)?;
     if chosen.is_empty() {
@@ -54,7 +57,7 @@ pub(super) fn clear(context: &Context, policy: &Policy, yes: bool) -> Result<Exi
     for one in &chosen {
         checkpoints += clear_history(&context.home, &one.workspace, policy)?;
     }
-    let upkept = keep_up(&context.home, None, &|| Flow::Continue)?;
+    let upkept = count_anew(context)?;
     if context.json {
         print::json_as_declared(&document(&chosen, chosen.len(), Some(&upkept)))?;
     } else {
@@ -65,6 +68,23 @@ pub(super) fn clear(context: &Context, policy: &Policy, yes: bool) -> Result<Exi
         }
     }
     Ok(if upkept.left.is_some() { Exit::Part } else { Exit::Done })
+}
+
+/// Has the store delete what nothing reaches, and writes down what the workspaces that are left take. The plan tells what
+/// stays in any case; nothing of it is dropped here.
+fn count_anew(context: &Context) -> Result<Upkept> {
+    let common = settings::load(None, context.home.path(), &context.flags)?;
+    let policy = |workspace: &Workspace| policy_of(context.home.path(), &context.flags, &common, workspace);
+    let (wish, total) = (PruneWish::default(), common.policy.retention.total_bytes);
+    let mut looks = looks_of_person(&context.home);
+    let none = HashSet::new();
+    match PrunePlan::make(&context.home, &policy, (wish, total), &mut looks, &|| Flow::Continue) {
+        Ok(plan) => keep_up(&context.home, Some((&plan, &none)), &|| Flow::Continue),
+        Err(error) => {
+            print::warning(&format!("what is left is not counted: {}", error.text()));
+            keep_up(&context.home, None, &|| Flow::Continue)
+        }
+    }
 }
 
 fn chosen<'s>(context: &Context, survey: &'s Survey) -> Result<Vec<&'s SurveyedWorkspace>> {

@@ -2,7 +2,6 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::checkpoint::capture::request::Take;
 use crate::checkpoint::catalog::held::refusal;
@@ -16,6 +15,7 @@ use crate::checkpoint::{Checkpoint, Timeline};
 use crate::doors::{contents, replies};
 use crate::engine::reach::normalise;
 use crate::error::{Code, Error, Result};
+use crate::model::checkpoint::Record;
 use crate::model::manifest::EntryKind;
 use crate::model::path::RelPath;
 use crate::model::run::run_id;
@@ -127,7 +127,7 @@ pub(super) fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, contro
 /// Makes a listing as replies and `--json` carry it.
 pub fn list_reply(listing: CheckpointList, current_branch: Option<String>) -> ListReply {
     let items = listing.rows.into_iter().map(|row| {
-        let record = Arc::unwrap_or_clone(row.checkpoint.record);
+        let record = Record::clone(&row.checkpoint.record);
         let stat = row.stat.unwrap_or_default();
         ListItem {
             n: record.ordinal,

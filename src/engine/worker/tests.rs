@@ -219,15 +219,15 @@ fn a_worker_that_ends_takes_nothing_more() {
     let worker = Worker::start(timeline, lab.rounds()).unwrap();
     let (to, answers) = channel();
     assert!(worker.capture_base(Wanted::base(take(&[]), told(&to, "base"))));
-    worker.close();
+    worker.close(Instant::now());
     assert!(!worker.capture_base(Wanted::base(take(&[]), told(&to, "late"))));
     assert!(worker.capture(action(&["f"], told(&to, "late"))).is_err());
     assert!(worker.submit(Box::new(|_, _| Box::new(|| ()))).is_err());
     // Those that were taken before are done.
     assert_eq!(answers.recv_timeout(WAIT), Ok("base"));
     let until = Instant::now() + WAIT;
-    while !worker.close() && Instant::now() < until {
+    while !worker.close(Instant::now()) && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(1));
     }
-    assert!(worker.close());
+    assert!(worker.close(Instant::now()));
 }

@@ -78,7 +78,7 @@ fn a_light_pack_becomes_dense_ones_and_no_reader_notices() {
     }
     let before = stored_bytes(&store);
     // Consolidation leaves light packs alone, and a command leaves new ones to a sidecar.
-    assert!(!store.consolidate(consolidate::Bounds { packs: 0, ..FEW }, &|| Flow::Continue).unwrap());
+    assert!(!store.consolidate(Bounds { packs: 0, ..FEW }, &|| Flow::Continue).unwrap());
     assert!(!store.recompress(COMMAND, &|| Flow::Continue).unwrap());
     // One object at a time, with a check of the interrupt before each.
     let left = std::cell::Cell::new(0);

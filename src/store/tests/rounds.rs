@@ -250,7 +250,7 @@ proptest! {
                     dropped.push(history.commits[number]);
                 }
                 6 => {
-                    let bounds = consolidate::Bounds { packs: n % 3, left: 1, bytes: 1 << 22, loose: 10 };
+                    let bounds = Bounds { packs: n % 3, left: 1, bytes: 1 << 22, objects: 50 + n, loose: 10 };
                     history.store.consolidate(bounds, &|| Flow::Continue).unwrap();
                 }
                 7 => drop(history.store.recompress(IDLE, &|| Flow::Continue)),

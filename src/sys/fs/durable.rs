@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::aside::Aside;
 use crate::error::{IoContext, Result};
 
 /// Makes every new file of this process private, whatever the user's umask. Restored files get their modes explicitly.
@@ -55,15 +56,12 @@ pub fn replace_cache(path: &Path, content: &[u8]) -> Result<()> {
 }
 
 fn replace(path: &Path, content: &[u8], mode: u32, synced: bool) -> Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".tmp-{}", unique_suffix()));
-    let aside = path.with_file_name(name);
-    let written =
-        write_new(&aside, content, mode, synced).and_then(|()| std::fs::rename(&aside, path).at("renaming", &aside));
+    let mut aside = Aside::file(path)?;
+    let written = write(&mut aside, content, mode, synced).and_then(|()| aside.put(path).at("renaming", &aside.path));
     if written.is_err() {
         // No other process uses the temporary file; if it cannot be removed either, the first error is the one to
         // report.
-        let _ = std::fs::remove_file(&aside);
+        let _ = std::fs::remove_file(&aside.path);
     }
     written
 }
@@ -84,8 +82,8 @@ pub fn append_private(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
-fn write_new(path: &Path, content: &[u8], mode: u32, synced: bool) -> Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).at("creating", path)?;
+fn write(Aside { path, file }: &mut Aside, content: &[u8], mode: u32, synced: bool) -> Result<()> {
+    let path = path.as_path();
     file.write_all(content).at("writing", path)?;
     // Set explicitly, because the umask limits the mode of a new file.
     if mode != 0o600 {

@@ -1,5 +1,6 @@
 //! Files and directories: opened component by component, replaced whole, locked, removed.
 
+pub mod aside;
 pub mod deferred;
 pub mod dir;
 pub mod durable;

@@ -18,6 +18,14 @@ const FURTHER_PER_TURN: usize = 5;
 /// The places of one turn's `auto` checkpoints, oldest first.
 pub(super) type Turn = Vec<usize>;
 
+/// Returns true if so few checkpoints break no limit, whatever they are. Says no more than their kinds decide: this is
+/// asked after each checkpoint.
+pub(super) fn surely_fit(all: &[Checkpoint], limits: &Retention) -> bool {
+    let least = limits.auto_per_run.min(limits.per_workspace).min(limits.labelled);
+    let bases = all.iter().filter(|one| one.record.kind() == CheckpointKind::Turn);
+    all.len() <= least as usize && bases.take(2).count() < 2
+}
+
 /// Notes the checkpoints that are too many.
 pub(super) fn count(judged: &mut Judged<'_>, limits: &Retention) {
     superseded(judged);

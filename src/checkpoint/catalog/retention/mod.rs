@@ -28,7 +28,7 @@ pub use worth::{Ranked, order};
 /// Lists what to drop, oldest first. `all` is ordered from oldest to newest. With the present time (milliseconds since
 /// 1970) ages count too.
 pub fn plan(all: &[Checkpoint], kept: &Kept, limits: &Retention, now: Option<i64>) -> Vec<(ObjectId, DropReason)> {
-    if !limits.enabled {
+    if !limits.enabled || (now.is_none() && counts::surely_fit(all, limits)) {
         return Vec::new();
     }
     let mut judged = Judged::at(all, kept);

@@ -1,7 +1,6 @@
 //! The rules one by one, and what holds for any history.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use proptest::prelude::*;
 
@@ -51,7 +50,9 @@ fn outdated(all: &[Checkpoint], kept: &Kept, limits: &Retention, now: i64) -> Ve
 
 /// Changes the record of a checkpoint.
 fn with(mut checkpoint: Checkpoint, change: impl FnOnce(&mut Record)) -> Checkpoint {
-    change(Arc::make_mut(&mut checkpoint.record));
+    let mut record = Record::clone(&checkpoint.record);
+    change(&mut record);
+    checkpoint.record = record.into();
     checkpoint
 }
 

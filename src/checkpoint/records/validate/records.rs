@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::Arc;
 
 use super::{Damage, NamedCheckpoint, PREFIXES, WorkspaceCheck, fits, is_ref_name, owner};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
@@ -54,7 +53,7 @@ pub(crate) fn of_listed(store: &Store, id: &str, dir: &Path, listed: &[Checkpoin
     let (named, numbers) = (HashMap::new(), HashMap::new());
     let mut look = WorkspaceCheck { store, id, found: Vec::new(), named, numbers };
     for checkpoint in listed {
-        let record = Arc::clone(&checkpoint.record);
+        let record = checkpoint.record.clone();
         let own = Some(&checkpoint.name).filter(|_| record.workspace == id && !record.kind.is_typed());
         if let Some(Err(why)) = own.map(|name| fits(name, &record)) {
             look.say(Damage::NotAsNamed { name: checkpoint.name.to_string(), why }, None);

@@ -7,10 +7,14 @@
 //! 4. The store deletes what nothing reaches any more, with a new epoch, so that no other process trusts what it knows.
 //! 5. Derived files are removed, the note too, and everything is read once more (`proof`).
 //!
+//! Killed or stopped at any point, the note stays, and the next `forget`, `prune` or round of maintenance begins again with what
+//! the note says. Each step does nothing where it was done before.
+//!
 //! Lock order: the lock of forgetting → that of maintenance → workspace → store. While the lock of maintenance is held, no
 //! round can delete the new objects, which nothing names yet. *Invariant:* the secret is never written down.
 
 mod intent;
+mod pace;
 mod proof;
 mod records;
 mod rewrite;
@@ -22,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use crate::checkpoint::catalog::dropped::{DroppedCheckpoint, FORGET, Ledger};
 use crate::checkpoint::records::home::Home;
+use crate::checkpoint::records::leftovers::sweep_removed;
 use crate::checkpoint::records::lock::{LOCK_WAIT, WorkspaceLock};
 use crate::checkpoint::records::workspace::Workspace;
 use crate::error::{Code, Error, IoContext, Result};
@@ -33,24 +38,22 @@ use crate::model::sought::{SecretPattern, SecretSearch};
 use crate::store::{Batch, Log, MarkedRoot, Marks, Store, Upkept, log};
 use crate::sys::clock::{boot_id, now_ms};
 use crate::sys::fs::lock::{FileLock, Mode};
-use crate::sys::interrupt::{Flow, Interrupt};
+use crate::sys::interrupt::Flow;
 
-use super::orphans;
 use super::prune::roots;
 use super::refs;
 use intent::{ForgetIntent, IntentKind};
+use pace::go_on;
 use proof::{Trace, prove};
 use records::RecordEdit;
 use rewrite::{Rewriter, Victims};
 
 pub(super) use intent::pending;
 pub use intent::unfinished;
+pub use pace::Pace;
 pub use proof::ForgetProof;
 pub use rewrite::RewrittenCheckpoint;
 pub use workspace::{ForgottenWorkspace, WorkspacePlan};
-
-/// The longest wait for a round of maintenance, or another forget, to end.
-const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The pause between two tries.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -67,7 +70,7 @@ pub enum ForgetWish {
 pub struct ForgetPlan {
     /// The one workspace that it is about; `None` for all.
     of: Option<Workspace>,
-    rewriter: Rewriter,
+    rewriter: Rewriter<'static>,
     /// The checkpoints that change, by workspace and number.
     pub checkpoints: Vec<RewrittenCheckpoint>,
     /// The files that hold the content now, so that the next checkpoint captures it again.
@@ -92,13 +95,13 @@ impl ForgetPlan {
     /// # Errors
     /// When workspaces, refs or records cannot be read; `too-large`.
     pub fn make(home: &Home, of: Option<Workspace>, wish: ForgetWish, memory: u64) -> Result<ForgetPlan> {
-        complete(home)?;
+        complete(home, Pace::patient())?;
         let store = opened(home)?;
         let victims = match wish {
             ForgetWish::Paths(paths) => Victims::Paths(paths),
             ForgetWish::Secret(pattern) => Victims::Secret(pattern),
         };
-        let mut rewriter = Rewriter::new(store, victims, memory);
+        let mut rewriter = Rewriter::new(store, victims, memory, Pace::patient().control);
         let roots = roots_of(home, &rewriter.store, of.as_ref())?;
         rewriter.rewrite(roots, &mut |_, _, _| Ok(()))?;
         let mut checkpoints = rewriter.changed.clone();
@@ -161,16 +164,17 @@ impl ForgetPlan {
     /// Carries the plan out, and proves it. Checkpoints that were taken since it was made are written anew too.
     ///
     /// # Errors
-    /// Returns the errors of locks and of writing. The next `forget` or a person's `prune` completes the rest.
+    /// Returns the errors of locks and of writing. The next `forget`, `prune` or round of maintenance completes the rest.
     pub fn carry_out(mut self, home: &Home) -> Result<Forgotten> {
-        let _one = lock(home, "forget.lock")?;
+        let pace = Pace::patient();
+        let _one = lock(home, "forget.lock", pace)?;
         let (kind, at) = (self.kind(), now_ms());
         let workspace = self.of.as_ref().map(|of| of.id.clone());
         let mut intent = ForgetIntent { at, kind, workspace, map: Vec::new(), has_moved: false };
         self.rewriter.restart([]);
-        move_all(home, self.of.as_ref(), &mut self.rewriter, &mut intent)?;
+        move_all(home, self.of.as_ref(), &mut self.rewriter, &mut intent, pace)?;
         let replaced = self.rewriter.replaced();
-        let upkept = finish(home, self.of.as_ref(), &intent, true)?;
+        let upkept = finish(home, self.of.as_ref(), &intent, true, pace)?;
         let proof = self.proven(home)?;
         Ok(Forgotten { replaced, upkept, proof })
     }
@@ -213,8 +217,8 @@ impl ForgetPlan {
 /// Completes a forget that was killed, as far as that is possible without the secret. Does nothing while one is at work.
 ///
 /// # Errors
-/// Returns the errors of locks and of writing.
-pub fn complete(home: &Home) -> Result<()> {
+/// Returns the errors of locks and of writing; `shutting-down` when it was stopped. The next one goes on.
+pub fn complete(home: &Home, pace: Pace<'_>) -> Result<()> {
     let is_due = |intent: &ForgetIntent| !intent.has_moved;
     if !ForgetIntent::load(home)?.is_some_and(|intent| is_due(&intent)) {
         return Ok(());
@@ -229,36 +233,43 @@ pub fn complete(home: &Home) -> Result<()> {
     let of = known.into_iter().find(|workspace| Some(&workspace.id) == intent.workspace.as_ref());
     if of.is_none() && intent.workspace.is_some() && intent.kind != IntentKind::Workspace {
         // That workspace is gone as a whole, and no other one is meant.
-        return finish(home, None, &intent, true).map(drop);
+        return finish(home, None, &intent, true, pace).map(drop);
     }
     let victims = match &intent.kind {
-        IntentKind::Workspace => return workspace::complete(home, of, &intent),
+        IntentKind::Workspace => return workspace::complete(home, of, pace),
         IntentKind::Secret { contents } => Victims::Contents(contents.iter().copied().collect()),
         IntentKind::Paths { paths } => {
             Victims::Paths(paths.iter().map(|path| RelPath::parse(&unquote(path)?)).collect::<Result<_>>()?)
         }
     };
     let policy = crate::settings::load(None, home.path(), &[])?.policy;
-    let mut rewriter = Rewriter::new(opened(home)?, victims, policy.limits.memory);
+    let mut rewriter = Rewriter::new(opened(home)?, victims, policy.limits.memory, pace.control);
     // Only what is there may take another's place.
     intent.map.retain(|(_, new)| rewriter.store.has(new).is_ok_and(|has| has));
     let same = intent.map.iter().map(|(_, new)| (*new, *new));
     rewriter.restart(intent.map.iter().copied().chain(same).collect::<Vec<_>>());
     rewriter.note_numbers();
-    move_all(home, of.as_ref(), &mut rewriter, &mut intent)?;
+    move_all(home, of.as_ref(), &mut rewriter, &mut intent, pace)?;
     // Without the secret nobody can tell which texts hold it.
     let is_whole = !matches!(intent.kind, IntentKind::Secret { .. });
-    finish(home, of.as_ref(), &intent, is_whole).map(drop)
+    finish(home, of.as_ref(), &intent, is_whole, pace).map(drop)
 }
 
 /// Stores the new checkpoints, and moves everything that names old ones.
-fn move_all(home: &Home, of: Option<&Workspace>, rewriter: &mut Rewriter, intent: &mut ForgetIntent) -> Result<()> {
-    let _maintenance = lock(home, "consolidate.lock")?;
+fn move_all(
+    home: &Home,
+    of: Option<&Workspace>,
+    rewriter: &mut Rewriter<'_>,
+    intent: &mut ForgetIntent,
+    pace: Pace<'_>,
+) -> Result<()> {
+    let _maintenance = lock(home, "consolidate.lock", pace)?;
     let roots = roots_of(home, &rewriter.store, of)?;
     store_new(home, rewriter, roots)?;
     keep(home, rewriter, intent)?;
     for workspace in scope(home, of)? {
-        let lock = WorkspaceLock::acquire(&workspace.dir, "forgetting", LOCK_WAIT)?;
+        go_on(pace.control)?;
+        let lock = WorkspaceLock::acquire(&workspace.dir, "forgetting", pace.workspace)?;
         rewriter.store.complete(&workspace.dir.join("log"))?;
         let roots = roots_of(home, &rewriter.store, Some(&workspace))?;
         let before = rewriter.changed.len();
@@ -277,7 +288,7 @@ fn move_all(home: &Home, of: Option<&Workspace>, rewriter: &mut Rewriter, intent
 }
 
 /// Stores what takes the place of the checkpoints that `roots` reach.
-fn store_new(home: &Home, rewriter: &mut Rewriter, roots: Vec<ObjectId>) -> Result<()> {
+fn store_new(home: &Home, rewriter: &mut Rewriter<'_>, roots: Vec<ObjectId>) -> Result<()> {
     let store = Store::open(home.path())?;
     let _shared = store.lock_shared("forgetting", LOCK_WAIT)?;
     let batch: Batch<'_> = store.batch()?;
@@ -289,7 +300,7 @@ fn store_new(home: &Home, rewriter: &mut Rewriter, roots: Vec<ObjectId>) -> Resu
 }
 
 /// Notes which commits take the place of which.
-fn keep(home: &Home, rewriter: &Rewriter, intent: &mut ForgetIntent) -> Result<()> {
+fn keep(home: &Home, rewriter: &Rewriter<'_>, intent: &mut ForgetIntent) -> Result<()> {
     intent.map = rewriter.replaced();
     if let IntentKind::Secret { contents } = &mut intent.kind {
         let known: BTreeSet<ObjectId> = contents.drain(..).chain(rewriter.gone.keys().copied()).collect();
@@ -299,7 +310,7 @@ fn keep(home: &Home, rewriter: &Rewriter, intent: &mut ForgetIntent) -> Result<(
 }
 
 /// Moves the refs of a workspace, notes the old ids, and edits its records.
-fn move_workspace(workspace: &Workspace, rewriter: &Rewriter, lock: &WorkspaceLock) -> Result<()> {
+fn move_workspace(workspace: &Workspace, rewriter: &Rewriter<'_>, lock: &WorkspaceLock) -> Result<()> {
     let store = &rewriter.store;
     let map: HashMap<ObjectId, ObjectId> = rewriter.replaced().into_iter().collect();
     let now = now_ms();
@@ -345,37 +356,42 @@ fn move_refs(store: &Store, commits: &HashMap<ObjectId, ObjectId>, prefix: &str)
     if moves.is_empty() { Ok(()) } else { store.move_refs(&moves) }
 }
 
-/// Has the store delete what nothing reaches, removes derived files, and removes the note if nothing is left to do.
-fn finish(home: &Home, of: Option<&Workspace>, intent: &ForgetIntent, is_whole: bool) -> Result<Upkept> {
-    ForgetIntent { has_moved: true, ..intent.clone() }.save(home)?;
-    let upkept = purge(home)?;
-    orphans::sweep(home)?;
+/// Has the store delete what nothing reaches, removes derived files, and removes the note if nothing is left to do. Until
+/// then the note says that all of it is to be done: a killed one is begun again.
+fn finish(
+    home: &Home,
+    of: Option<&Workspace>,
+    intent: &ForgetIntent,
+    is_whole: bool,
+    pace: Pace<'_>,
+) -> Result<Upkept> {
+    let upkept = purge(home, pace)?;
+    sweep_removed(home.path())?;
     for workspace in scope(home, of)? {
         // A running process may have written facts of old checkpoints since.
-        let lock = WorkspaceLock::acquire(&workspace.dir, "forgetting", LOCK_WAIT)?;
+        let lock = WorkspaceLock::acquire(&workspace.dir, "forgetting", pace.workspace)?;
         records::remove_derived(&workspace.dir, &lock)?;
     }
     match (upkept.left.is_none(), is_whole) {
         (true, true) => ForgetIntent::remove(home)?,
-        (true, false) => {}
+        (true, false) => ForgetIntent { has_moved: true, ..intent.clone() }.save(home)?,
         // Maintenance does the rest.
-        (false, _) => intent.save(home)?,
+        (false, _) => {}
     }
     Ok(upkept)
 }
 
 /// Has the store delete everything that nothing reaches. Waits for other processes at work on it.
-fn purge(home: &Home) -> Result<Upkept> {
-    let (until, mut done) = (Instant::now() + PATIENCE, Upkept::default());
+fn purge(home: &Home, pace: Pace<'_>) -> Result<Upkept> {
+    let (until, mut done) = (Instant::now() + pace.others, Upkept::default());
     loop {
         let mut store = opened(home)?;
         if let Some(left) = refs::lost(home, &store)? {
             return Ok(Upkept { left: Some(left), ..done });
         }
-        let control: Interrupt<'_> = &|| Flow::Continue;
         let owners: Vec<String> = Workspace::known(home)?.into_iter().map(|workspace| workspace.id).collect();
-        let mut marks = Marks::of(&store, roots(home, &store, &owners)?, control)?;
-        let upkept = store.purge(&mut marks, control)?;
+        let mut marks = Marks::of(&store, roots(home, &store, &owners)?, pace.control)?;
+        let upkept = store.purge(&mut marks, pace.control)?;
         done.deleted += upkept.deleted;
         done.freed += upkept.freed;
         done.written += upkept.written;
@@ -394,8 +410,8 @@ fn opened(home: &Home) -> Result<Store> {
     Ok(store)
 }
 
-fn lock(home: &Home, name: &str) -> Result<FileLock> {
-    FileLock::acquire(&home.path().join(name), Mode::Exclusive, "forgetting", PATIENCE)
+fn lock(home: &Home, name: &str, pace: Pace<'_>) -> Result<FileLock> {
+    FileLock::acquire(&home.path().join(name), Mode::Exclusive, "forgetting", pace.others)
 }
 
 fn scope(home: &Home, of: Option<&Workspace>) -> Result<Vec<Workspace>> {
@@ -434,3 +450,6 @@ fn holds(path: &Path, pattern: &SecretPattern) -> bool {
     let read = std::fs::File::open(path).and_then(|mut file| std::io::copy(&mut file, &mut search));
     read.is_ok() && search.finish()
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,10 +12,12 @@ use serde_json::Value;
 
 use crate::checkpoint::catalog::dropped::Ledger;
 use crate::checkpoint::records::home::Home;
+use crate::checkpoint::records::leftovers::FETCH;
 use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::error::{Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::model::sought::SecretPattern;
+use crate::sys::fs::aside::is_aside;
 use crate::sys::fs::durable::replace_file;
 
 /// Files of a workspace that are made anew when they are missing.
@@ -23,9 +25,6 @@ const DERIVED: [&str; 3] = ["stamps", "commits", "view.git"];
 
 /// Files that have a checksum or are no texts: none of them is edited as a text.
 const UNTOUCHED: [&str; 4] = ["workspace.json", "workspaces.index", "forget.json", "lock"];
-
-/// The first bytes of the names of what killed fetches leave.
-const FETCHES: &str = "fetch-";
 
 /// The changes of records.
 pub(super) struct RecordEdit<'e> {
@@ -130,8 +129,8 @@ impl RecordEdit<'_> {
         for path in files(dir)? {
             match name(&path) {
                 "journal" | "log" => {}
-                file if DERIVED.contains(&file) || file.contains(".tmp-") => remove(&path)?,
-                file if file.starts_with(FETCHES) || file.starts_with("dropped") => {}
+                file if DERIVED.contains(&file) || is_aside(file) => remove(&path)?,
+                file if file.starts_with(FETCH) || file.starts_with("dropped") => {}
                 _ => self.json(&path)?,
             }
         }
@@ -169,7 +168,7 @@ impl RecordEdit<'_> {
 /// `permission`.
 pub(super) fn remove_derived(dir: &Path, _lock: &WorkspaceLock) -> Result<()> {
     DERIVED.iter().try_for_each(|file| remove(&dir.join(file)))?;
-    dirs(dir)?.iter().filter(|path| name(path).starts_with(FETCHES)).try_for_each(|path| remove(path))
+    dirs(dir)?.iter().filter(|path| name(path).starts_with(FETCH)).try_for_each(|path| remove(path))
 }
 
 /// Returns the value of a journal's line; `None` if the line is damaged.

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use super::pace::go_on;
 use crate::checkpoint::catalog::bounds::tree_bound;
 use crate::error::{Code, Error, Result};
 use crate::model::build::{self, MAX_DEPTH};
@@ -18,6 +19,7 @@ use crate::model::path::RelPath;
 use crate::model::sought::{SecretPattern, SecretSearch};
 use crate::model::tree::{self, Mode};
 use crate::store::{Commit, NewCommit, Store};
+use crate::sys::interrupt::Interrupt;
 
 /// The content that is to go.
 pub(super) enum Victims {
@@ -68,8 +70,9 @@ struct NewTree {
 }
 
 /// Writes checkpoints anew, and remembers each tree and content that it has looked at.
-pub(super) struct Rewriter {
+pub(super) struct Rewriter<'c> {
     pub store: Store,
+    control: Interrupt<'c>,
     pub victims: Victims,
     memory: u64,
     contents: HashMap<ObjectId, bool>,
@@ -89,11 +92,12 @@ pub(super) struct Rewriter {
     pub faults: BTreeSet<String>,
 }
 
-impl Rewriter {
-    /// Makes one over a store. No list of a stored tree's paths takes more than `memory` bytes.
-    pub(super) fn new(store: Store, victims: Victims, memory: u64) -> Rewriter {
+impl<'c> Rewriter<'c> {
+    /// Makes one over a store. No list of a stored tree's paths takes more than `memory` bytes. `control` may stop it.
+    pub(super) fn new(store: Store, victims: Victims, memory: u64, control: Interrupt<'c>) -> Rewriter<'c> {
         Rewriter {
             store,
+            control,
             victims,
             memory,
             contents: HashMap::new(),
@@ -144,10 +148,11 @@ impl Rewriter {
     /// Writes the history of each root anew, as far as it holds what is to go.
     ///
     /// # Errors
-    /// Returns the errors of reading and of `emit`. A commit that is missing or damaged is a fault and stays as it is.
+    /// Returns the errors of reading and of `emit`; `shutting-down` when it was stopped. A commit that is missing or damaged is a fault and stays as it is.
     pub(super) fn rewrite(&mut self, roots: Vec<ObjectId>, emit: &mut EmitObject<'_>) -> Result<()> {
         let mut open = roots;
         while let Some(id) = open.pop() {
+            go_on(self.control)?;
             if self.commits.contains_key(&id) {
                 continue;
             }
@@ -252,6 +257,7 @@ impl Rewriter {
         if let Some(known) = self.touched.get(&(id, place)) {
             return Ok(*known);
         }
+        go_on(self.control)?;
         if depth > MAX_DEPTH {
             return Err(crate::model::weight::too_deep(&id));
         }
@@ -376,6 +382,7 @@ impl Rewriter {
     /// Builds the objects of a tree, and makes sure that none of them holds what is to go.
     fn build(&self, manifest: &Manifest, coverage: &Coverage, emit: &mut EmitObject<'_>) -> Result<ObjectId> {
         build::build(manifest, coverage, &mut |kind, id, content| {
+            go_on(self.control)?;
             let holds = |pattern: &SecretPattern| match kind {
                 ObjectKind::Blob => Ok(pattern.is_in_record(content)),
                 _ => tree::decode(content).map(|all| all.iter().any(|entry| pattern.is_in(&entry.name))),

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use super::intent::{ForgetIntent, IntentKind};
 use super::proof::{ForgetProof, Trace, prove};
 use super::records::{listed, remove};
-use super::{flush, lock, opened, prefixes, purge};
+use super::{Pace, flush, lock, opened, prefixes, purge};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::dropped::note_forgotten;
 use crate::checkpoint::catalog::numbers::Noted;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::records::home::Home;
 use crate::checkpoint::records::identity::{self, AddingLock};
-use crate::checkpoint::records::lock::{LOCK_WAIT, WorkspaceLock};
+use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::checkpoint::records::marks::{AtWork, at_work, guard_mark};
 use crate::checkpoint::records::state::WorkspaceState;
 use crate::checkpoint::records::workspace::Workspace;
@@ -51,7 +51,7 @@ impl WorkspacePlan {
     /// # Errors
     /// When the checkpoints cannot be listed.
     pub fn make(home: &Home, workspace: Workspace, policy: Policy) -> Result<WorkspacePlan> {
-        super::complete(home)?;
+        super::complete(home, Pace::patient())?;
         let catalog = Catalog::over(home, workspace, policy, opened(home)?);
         let checkpoints = catalog.all()?.checkpoints.clone();
         Ok(WorkspacePlan { workspace: catalog.workspace, checkpoints })
@@ -82,16 +82,17 @@ impl WorkspacePlan {
     /// Forgets the workspace, and proves it.
     ///
     /// # Errors
-    /// Returns the errors of locks and of writing. The next `forget` or a person's `prune` completes the rest.
+    /// Returns the errors of locks and of writing. The next `forget`, `prune` or round of maintenance completes the rest.
     pub fn carry_out(&self, home: &Home) -> Result<ForgottenWorkspace> {
-        let _one = lock(home, "forget.lock")?;
+        let pace = Pace::patient();
+        let _one = lock(home, "forget.lock", pace)?;
         let at = now_ms();
         let id = Some(self.workspace.id.clone());
         note_forgotten(home, &self.workspace, &self.checkpoints, at)?;
         let intent = ForgetIntent { at, kind: IntentKind::Workspace, workspace: id, map: Vec::new(), has_moved: false };
         intent.save(home)?;
-        let is_open = take_away(home, &self.workspace)?;
-        let upkept = purge(home)?;
+        let is_open = take_away(home, &self.workspace, pace)?;
+        let upkept = purge(home, pace)?;
         if upkept.left.is_none() {
             ForgetIntent::remove(home)?;
         }
@@ -104,23 +105,23 @@ impl WorkspacePlan {
 }
 
 /// Completes a killed one.
-pub(super) fn complete(home: &Home, of: Option<Workspace>, intent: &ForgetIntent) -> Result<()> {
+pub(super) fn complete(home: &Home, of: Option<Workspace>, pace: Pace<'_>) -> Result<()> {
     if let Some(workspace) = of {
-        take_away(home, &workspace)?;
+        take_away(home, &workspace, pace)?;
     }
-    match purge(home)?.left {
+    match purge(home, pace)?.left {
         None => ForgetIntent::remove(home),
-        Some(_) => intent.save(home),
+        Some(_) => Ok(()),
     }
 }
 
 /// Removes refs and records. Returns true if a process has the workspace open: what that needs stays.
-fn take_away(home: &Home, workspace: &Workspace) -> Result<bool> {
+fn take_away(home: &Home, workspace: &Workspace, pace: Pace<'_>) -> Result<bool> {
     let store = opened(home)?;
     let dir = &workspace.dir;
     // No process takes it for a known one meanwhile.
     let _known = AddingLock::acquire(home)?;
-    let lock = WorkspaceLock::acquire(dir, "forgetting", LOCK_WAIT)?;
+    let lock = WorkspaceLock::acquire(dir, "forgetting", pace.workspace)?;
     store.complete(&dir.join("log"))?;
     // A number is never used twice, and maintenance does not take the refs for lost.
     let state = WorkspaceState::load(dir);
