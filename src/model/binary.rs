@@ -38,6 +38,7 @@ impl<'a> BinaryReader<'a> {
     ///
     /// # Errors
     /// [`CUT`].
+    #[inline]
     pub fn take(&mut self, n: usize) -> Result<&'a [u8], &'static str> {
         let (head, rest) = self.0.split_at_checked(n).ok_or(CUT)?;
         self.0 = rest;
@@ -58,6 +59,7 @@ impl<'a> BinaryReader<'a> {
     ///
     /// # Errors
     /// [`CUT`], [`BAD`].
+    #[inline]
     pub fn number(&mut self) -> Result<u64, &'static str> {
         let mut number = 0u64;
         for shift in (0..64).step_by(7) {
@@ -74,6 +76,7 @@ impl<'a> BinaryReader<'a> {
     ///
     /// # Errors
     /// [`CUT`], [`BAD`].
+    #[inline]
     pub fn bytes(&mut self) -> Result<&'a [u8], &'static str> {
         let length = usize::try_from(self.number()?).map_err(|_| BAD)?;
         self.take(length)
@@ -107,6 +110,7 @@ impl<'a> BinaryReader<'a> {
     ///
     /// # Errors
     /// [`CUT`], [`BAD`].
+    #[inline]
     pub fn flag(&mut self) -> Result<bool, &'static str> {
         match self.take(1)?[0] {
             0 => Ok(false),

@@ -3,6 +3,7 @@
 //! The hash detects collision attacks (`sha1-checked`), as git's own does: a file crafted to collide is refused instead
 //! of being taken for an object that is already stored.
 
+use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -13,7 +14,7 @@ use sha1_checked::{Digest, Sha1};
 use crate::error::{Code, Error, Result};
 
 /// The id of a git object: 20 bytes, 40 lowercase hex digits in text.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ObjectId([u8; 20]);
 
 /// The kind of a git object.
@@ -52,14 +53,13 @@ impl ObjectId {
 
     /// From 40 hex digits, in either case; `None` for anything else.
     pub fn from_hex(digits: &[u8]) -> Option<ObjectId> {
-        let (pairs, rest) = digits.as_chunks::<2>();
-        let pairs: &[[u8; 2]; 20] = pairs.try_into().ok().filter(|_| rest.is_empty())?;
-        let (mut id, mut seen) = ([0; 20], 0);
-        for at in 0..20 {
-            let [high, low] = pairs[at];
-            let (high, low) = (DIGITS[usize::from(high)], DIGITS[usize::from(low)]);
-            seen |= high | low;
-            id[at] = high << 4 | low;
+        let digits: &[u8; 40] = digits.try_into().ok()?;
+        // In plain loops over arrays, which become a few vector instructions: lists of refs have thousands of ids.
+        let values = digits.map(value);
+        let seen = values.iter().fold(0, |seen, value| seen | value);
+        let (mut id, pairs) = ([0; 20], values.as_chunks::<2>().0);
+        for (byte, [high, low]) in id.iter_mut().zip(pairs) {
+            *byte = high << 4 | low;
         }
         (seen & NO_DIGIT == 0).then_some(ObjectId(id))
     }
@@ -82,6 +82,20 @@ impl ObjectId {
         let mut hasher = ObjectHasher::new(kind, content.len() as u64);
         hasher.update(content);
         hasher.finish()
+    }
+}
+
+impl Ord for ObjectId {
+    /// Compares the bytes. The first eight of a hash decide, and are one number: thousands of ids are sorted and searched.
+    fn cmp(&self, other: &ObjectId) -> Ordering {
+        let first = |id: &ObjectId| id.0.first_chunk().map(|first| u64::from_be_bytes(*first));
+        first(self).cmp(&first(other)).then_with(|| self.0.cmp(&other.0))
+    }
+}
+
+impl PartialOrd for ObjectId {
+    fn partial_cmp(&self, other: &ObjectId) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -153,21 +167,20 @@ impl<'de> serde::Deserialize<'de> for ObjectId {
     }
 }
 
-/// The value of each hex digit; [`NO_DIGIT`] for other bytes.
-const DIGITS: [u8; 256] = {
-    let mut values = [NO_DIGIT; 256];
-    let mut value = 0;
-    while value < 16 {
-        let digit = b"0123456789abcdef"[value];
-        values[digit as usize] = value as u8;
-        values[digit.to_ascii_uppercase() as usize] = value as u8;
-        value += 1;
-    }
-    values
-};
-
 /// A value that no digit has.
 const NO_DIGIT: u8 = 0x80;
+
+/// Returns the value of a hex digit; [`NO_DIGIT`] for other bytes.
+fn value(byte: u8) -> u8 {
+    let (digit, letter) = (byte.wrapping_sub(b'0'), (byte | 0x20).wrapping_sub(b'a'));
+    if digit < 10 {
+        digit
+    } else if letter < 6 {
+        letter + 10
+    } else {
+        NO_DIGIT
+    }
+}
 
 /// Hashes an object piece by piece; its length must be known beforehand.
 pub struct ObjectHasher(Sha1);
@@ -222,5 +235,22 @@ mod tests {
         for bad in ["", "abc", &"g".repeat(40), &"a".repeat(41)] {
             assert!(bad.parse::<ObjectId>().is_err(), "{bad}");
         }
+        for byte in 0..=u8::MAX {
+            let digits: Vec<u8> = [[b'0'; 39].as_slice(), &[byte]].concat();
+            let expected = char::from(byte).to_digit(16).map(|digit| digit as u8);
+            let last = |id: ObjectId| id.as_bytes()[19];
+            assert_eq!(ObjectId::from_hex(&digits).map(last), expected, "{byte}");
+        }
+    }
+
+    #[test]
+    fn ids_are_in_the_order_of_their_bytes() {
+        let id = |at: usize, value: u8| {
+            let mut bytes = [7; 20];
+            bytes[at] = value;
+            ObjectId::from_bytes(bytes)
+        };
+        let ids = [id(0, 0), id(7, 6), id(8, 0), id(19, 6), id(19, 7), id(19, 8), id(7, 200), id(0, 255)];
+        assert!(ids.is_sorted_by(|one, two| one < two && one.as_bytes() < two.as_bytes()));
     }
 }

@@ -67,21 +67,33 @@ impl PackedRefs {
         self.raw.as_deref().unwrap_or(self.text.as_bytes())
     }
 
-    /// Returns the refs whose names begin with `prefix`, in the file's order.
+    /// Returns the refs whose names begin with `prefix`, by name.
     pub(super) fn below(&self, prefix: &str) -> Vec<RefEntry> {
-        let (wanted, mut found, text) = (format!(" {prefix}"), Vec::new(), self.text.as_bytes());
+        let (wanted, text) = (format!(" {prefix}"), self.text.as_bytes());
+        let (mut found, mut is_sorted, mut last): (Vec<RefEntry>, bool, &[u8]) = (Vec::new(), true, b"");
         let finder = memmem::Finder::new(&wanted);
         let mut next = finder.find(text);
         while let Some(at) = next {
-            let mut from = at + 1;
-            if let Some((name, target)) = self.entry(at) {
-                from += name.len();
-                found.push(RefEntry { name: RefName::within(&self.text, at + 1, from), target });
+            let mut to = at + 1;
+            // As nearly every line is.
+            let digits = at.checked_sub(40).filter(|from| *from == 0 || text[from - 1] == b'\n');
+            if let Some(id) = digits.and_then(|from| ObjectId::from_hex(&text[from..at])) {
+                to += text[to..to + line_end(&text[to..])].trim_ascii_end().len();
+                found.push(RefEntry { name: RefName::within(&self.text, at + 1, to), target: Ok(id) });
+            } else if let Some((name, target)) = self.entry(at) {
+                to += name.len();
+                found.push(RefEntry { name: RefName::within(&self.text, at + 1, to), target });
             }
+            let name = &text[at + 1..to];
+            is_sorted &= last <= name;
+            last = name;
             // Names are sorted, so that the next one mostly stands in the next line, behind the digits of an id.
-            let beside = memchr(b'\n', &text[from..]).map(|end| from + end + 41);
-            let is_beside = |at: &usize| text.get(*at..).is_some_and(|rest| rest.starts_with(wanted.as_bytes()));
-            next = beside.filter(is_beside).or_else(|| finder.find(&text[from..]).map(|at| from + at));
+            let beside = to + line_end(&text[to..]) + 41;
+            let is_beside = text.get(beside..).is_some_and(|rest| rest.starts_with(wanted.as_bytes()));
+            next = if is_beside { Some(beside) } else { finder.find(&text[to..]).map(|at| to + at) };
+        }
+        if !is_sorted {
+            found.sort_by(|a, b| a.name.cmp(&b.name));
         }
         found
     }
@@ -106,12 +118,7 @@ impl PackedRefs {
     /// Reads the line whose name begins behind the space at `at`; `None` if that is no line of a ref.
     fn entry(&self, at: usize) -> Option<(&str, Result<ObjectId, String>)> {
         let name = &self.text[at + 1..];
-        let name = name[..memchr(b'\n', name.as_bytes()).unwrap_or(name.len())].trim_ascii_end();
-        // Nearly every line begins with the digits of an id.
-        let digits = at.checked_sub(40).filter(|from| *from == 0 || self.text.as_bytes()[from - 1] == b'\n');
-        if let Some(id) = digits.and_then(|from| ObjectId::from_hex(&self.text.as_bytes()[from..at])) {
-            return Some((name, Ok(id)));
-        }
+        let name = name[..line_end(name.as_bytes())].trim_ascii_end();
         let from = memrchr(b'\n', &self.text.as_bytes()[..at]).map_or(0, |end| end + 1);
         let id = &self.text.as_bytes()[from..at];
         let is_ref = !id.contains(&b' ') && !id.starts_with(b"#") && !id.starts_with(b"^");
@@ -253,6 +260,11 @@ impl Store {
             }
         }
     }
+}
+
+/// Returns where the first line ends.
+fn line_end(bytes: &[u8]) -> usize {
+    memchr(b'\n', bytes).unwrap_or(bytes.len())
 }
 
 /// Returns the content of a file with these lines.

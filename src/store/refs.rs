@@ -145,7 +145,6 @@ impl Store {
         // Before the packed ones: a ref that is being packed goes from here only when it is there.
         collect(&self.git_dir, if start.is_empty() { "refs" } else { start }, &mut loose)?;
         let mut entries = self.packed()?.below(prefix);
-        entries.sort_by(|a, b| a.name.cmp(&b.name));
         let packed = entries.len();
         for (name, target) in loose.into_iter().filter(|(name, _)| name.starts_with(prefix)) {
             match entries[..packed].binary_search_by(|entry| (*entry.name).cmp(&name)) {

@@ -134,6 +134,18 @@ impl Store {
         self.objects.has(id)
     }
 
+    /// Takes out of many `ids` the objects that are in a pack, as far as the packs were listed before; what is left ascends.
+    /// Costs a fraction of as many single looks.
+    ///
+    /// # Errors
+    /// When packs cannot be listed.
+    pub fn strike_out_packed(&self, ids: &mut Vec<ObjectId>) -> Result<()> {
+        let set = self.objects.set()?;
+        ids.retain(|id| !set.has(id));
+        ids.sort_unstable();
+        Ok(())
+    }
+
     /// Returns true if an object is in a pack, as far as the packs were listed before.
     pub fn is_packed(&self, id: &ObjectId) -> bool {
         // If they cannot be listed, it is looked for among loose ones, and that is told there.

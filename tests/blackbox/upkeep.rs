@@ -317,6 +317,28 @@ fn no_event_waits_for_a_round() {
 }
 
 #[test]
+fn after_a_prune_nobody_reads_a_long_history_again() {
+    let lab = Lab::new();
+    lab.set("retention: {enabled: false}\n");
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    sidecar.ask(json!({"type": "hello", "session": "s"}));
+    for n in 0..300 {
+        lab.write("f", format!("{n}"));
+        let taken = sidecar.ask(json!({"type": "shell.before", "command": "rm -rf nothing", "turn": format!("t{n}")}));
+        assert_eq!(taken["checkpoint"]["status"], "taken", "{taken}");
+    }
+    sidecar.child.kill().unwrap();
+    sidecar.child.wait().unwrap();
+    let kept = lab.home.join("piton/workspaces").join(workspace_id(&lab)).join("commits");
+    assert!(!kept.exists(), "only what is packed is kept");
+    assert_eq!(lab.piton(&["prune", "--yes"]).code, 0);
+    // A frame takes more than 100 bytes.
+    let length = std::fs::metadata(&kept).expect("what commits say").len();
+    assert!(length > 300 * 100, "{length} bytes");
+    assert_eq!(listed(&lab).len(), 300);
+}
+
+#[test]
 fn the_daemon_does_a_round_by_itself() {
     let (lab, mut dice) = (Lab::new(), Dice(19));
     lab.write("big", noise(&mut dice, 300_000));

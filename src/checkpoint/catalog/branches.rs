@@ -5,6 +5,7 @@
 //! keep apart.
 
 use std::cell::LazyCell;
+use std::collections::BTreeMap;
 
 use super::checkpoint::Checkpoint;
 use super::commits::CommitFacts;
@@ -33,11 +34,17 @@ impl Catalog {
         let mut fault = |name: &str, error: &Error| broken.push(format!("{name}: {}", error.fact()));
         let leaves = self.listed(&self.leaf_prefix())?;
         all.reserve(leaves.len());
-        // Names of equal length are in the order of their numbers already: what is nearly sorted is sorted fast.
-        let mut order: Vec<u32> = (0..).take(leaves.len()).collect();
-        order.sort_by_key(|at| leaves[*at as usize].name.len());
-        for leaf in order.into_iter().map(|at| &leaves[at as usize]) {
-            match tip_of(leaf).and_then(|id| self.tip(id, &leaf.name)) {
+        let mut unpacked: Vec<ObjectId> = leaves.iter().filter_map(|leaf| leaf.target.as_ref().ok()).copied().collect();
+        self.store.strike_out_packed(&mut unpacked)?;
+        let checkpoint = |id: ObjectId, name: &RefName| match unpacked.binary_search(&id) {
+            Ok(_) => self.tip(id, name),
+            Err(_) => self.read(id, name),
+        };
+        // Names of equal length are in the order of their numbers already, and what is sorted is sorted fast below.
+        let mut by_length: BTreeMap<usize, Vec<&RefEntry>> = BTreeMap::new();
+        leaves.iter().for_each(|leaf| by_length.entry(leaf.name.len()).or_default().push(leaf));
+        for leaf in by_length.into_values().flatten() {
+            match tip_of(leaf).and_then(|id| checkpoint(id, &leaf.name)) {
                 Ok(checkpoint) => all.push(checkpoint),
                 Err(error) => {
                     // The name of an unreadable ref is still taken: the next checkpoint needs another number.
@@ -81,6 +88,12 @@ impl Catalog {
         if let Err(error) = kept {
             tracing::debug!(%error, "what commits say is not kept");
         }
+    }
+
+    /// Returns true if many commits were read from the store and are not in the file.
+    pub(crate) fn has_unkept_commits(&self) -> bool {
+        // Without an epoch nothing was read.
+        self.store.epoch().is_ok_and(|epoch| self.commits.borrow().is_outdated(&epoch, MANY))
     }
 
     /// Writes the facts of commits to their file.

@@ -6,12 +6,13 @@
 //! without a sync, appended to under the workspace's lock, cut where it is torn, and written anew once most of its
 //! commits are gone.
 
+use std::collections::hash_map::Entry;
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::lazy_record::LazyRecord;
+use super::lazy_record::{KeptRecords, LazyRecord};
 use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::error::{IoContext, Result};
 use crate::model::binary::{BAD, BinaryReader, put};
@@ -21,6 +22,9 @@ use crate::sys::fs::durable::{open_private, replace_cache};
 
 /// The number of commits of no use that are always put up with.
 const FEW: usize = 256;
+
+/// The usual length of a frame in bytes.
+const USUAL: usize = 160;
 
 /// The facts of one commit.
 #[derive(Clone)]
@@ -38,8 +42,8 @@ pub(crate) struct CommitFacts {
 pub(crate) struct CommitCache {
     /// Every commit that was read or written, by id; a commit never changes.
     known: IdMap<Known>,
-    /// The content of the file as it was read.
-    file: Arc<Vec<u8>>,
+    /// The file as it was read.
+    kept: Arc<KeptRecords>,
     /// The epoch of what is remembered; `None` as long as the file was not read. It is read once.
     epoch: Option<String>,
     /// Commits that may not be in the file.
@@ -50,8 +54,8 @@ pub(crate) struct CommitCache {
 
 /// The facts of a commit, wherever they are.
 enum Known {
-    /// In the file; these bytes of it are read each time.
-    Kept(Range<u32>),
+    /// In the file: its frame's content begins at `from`, and its record has an index.
+    Kept { from: u32, record: u32 },
     /// Read from the commit itself, or about to be written.
     Read(Box<CommitFacts>),
 }
@@ -61,7 +65,7 @@ impl CommitCache {
     pub(crate) fn get(&self, id: &ObjectId) -> Option<CommitFacts> {
         match self.known.get(id)? {
             Known::Read(said) => Some(CommitFacts::clone(said)),
-            Known::Kept(frame) => decode(&self.file, frame).ok(),
+            Known::Kept { from, record } => decode(&self.kept, *from, *record).ok(),
         }
     }
 
@@ -69,7 +73,7 @@ impl CommitCache {
     fn read(&self, id: &ObjectId) -> Option<&CommitFacts> {
         match self.known.get(id)? {
             Known::Read(said) => Some(said),
-            Known::Kept(_) => None,
+            Known::Kept { .. } => None,
         }
     }
 
@@ -98,16 +102,19 @@ impl CommitCache {
         };
         let (is_older, mut whole) = (written != epoch, start);
         self.epoch = Some(written.to_owned());
-        while let Some((frame, next)) = frame(&bytes, whole) {
-            let place = u32::try_from(frame.start).ok().zip(u32::try_from(frame.end).ok());
-            let id = id_of(&bytes[frame]).filter(|id| !is_older || is_there(id));
-            if let Some((id, (from, to))) = id.zip(place) {
-                self.known.entry(id).or_insert(Known::Kept(from..to));
-            }
+        self.known.reserve(bytes.len() / USUAL);
+        let mut kept = KeptRecords::of(bytes);
+        while let Some((frame, next)) = frame(kept.file(), whole) {
             whole = next;
+            let Some(id) = id_of(&kept.file()[frame.clone()]).filter(|id| !is_older || is_there(id)) else { continue };
+            // One that cannot be read is read from its commit.
+            let Ok((from, place)) = record_in(kept.file(), &frame) else { continue };
+            if let (Entry::Vacant(free), Ok(record)) = (self.known.entry(id), kept.add(place)) {
+                free.insert(Known::Kept { from, record });
+            }
         }
-        self.left = (whole == bytes.len() && !is_older).then(|| (whole as u64, epoch.to_owned()));
-        self.file = Arc::new(bytes);
+        self.left = (whole == kept.file().len() && !is_older).then(|| (whole as u64, epoch.to_owned()));
+        self.kept = Arc::new(kept);
         Ok(())
     }
 
@@ -228,17 +235,26 @@ fn encode(id: &ObjectId, said: &CommitFacts) -> Vec<u8> {
     [crc.as_slice(), &(content.len() as u32).to_le_bytes(), &content].concat()
 }
 
-/// Returns the facts in a frame; of the record only the head is read.
-fn decode(file: &Arc<Vec<u8>>, frame: &Range<u32>) -> Result<CommitFacts, &'static str> {
-    let mut reader = BinaryReader(file.get(frame.start as usize..frame.end as usize).ok_or(BAD)?);
+/// Returns where the content of a frame begins, and the place of its record.
+fn record_in(file: &[u8], frame: &Range<usize>) -> Result<(u32, Range<u32>), &'static str> {
+    let (from, to) = (u32::try_from(frame.start).map_err(|_| BAD)?, u32::try_from(frame.end).map_err(|_| BAD)?);
+    let mut reader = BinaryReader(file.get(frame.clone()).ok_or(BAD)?);
+    reader.take(40)?; // its id and its tree
+    let parents = usize::try_from(reader.number()?).map_err(|_| BAD)?;
+    reader.take(parents.saturating_mul(20))?;
+    Ok((from, to - reader.0.len() as u32..to))
+}
+
+/// Returns the facts in the frame whose content begins at `from`.
+fn decode(kept: &Arc<KeptRecords>, from: u32, record: u32) -> Result<CommitFacts, &'static str> {
+    let mut reader = BinaryReader(kept.file().get(from as usize..).ok_or(BAD)?);
     reader.take(20)?; // its id
     let tree = ObjectId::from_bytes(reader.array()?);
     let mut parents = Vec::new();
     for _ in 0..reader.number()? {
         parents.push(ObjectId::from_bytes(reader.array()?));
     }
-    let record = LazyRecord::within(file, frame.end - reader.0.len() as u32..frame.end)?;
-    Ok(CommitFacts { tree, parents, record })
+    Ok(CommitFacts { tree, parents, record: kept.record(record) })
 }
 
 #[cfg(test)]

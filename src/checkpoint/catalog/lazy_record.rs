@@ -11,86 +11,84 @@ use crate::model::checkpoint::{CheckpointKind, Record, parse_class};
 /// A record that may not be decoded yet. Its methods read its head; everything else decodes it, once. A copy of it costs no
 /// memory.
 #[derive(Clone)]
-pub struct LazyRecord(Arc<Kept>);
+pub struct LazyRecord(Source);
 
-struct Kept {
-    kind: CheckpointKind,
-    ordinal: u64,
-    is_whole: bool,
-    /// The bytes that it is decoded from; `None` if it never was encoded.
-    encoded: Option<Encoded>,
-    /// In a box: thousands are never decoded.
-    record: OnceLock<Box<Record>>,
+#[derive(Clone)]
+enum Source {
+    Decoded(Arc<Record>),
+    /// The one with this index.
+    Kept(Arc<KeptRecords>, u32),
 }
 
-/// A stretch of a file in memory that holds a record.
-struct Encoded {
-    file: Arc<Vec<u8>>,
+/// The records of one file, with their heads read. They share one allocation, because there are thousands.
+#[derive(Default)]
+pub(super) struct KeptRecords {
+    /// The content of the file.
+    file: Vec<u8>,
+    heads: Vec<RecordHead>,
+}
+
+struct RecordHead {
+    kind: CheckpointKind,
+    is_whole: bool,
+    ordinal: u64,
     workspace: Range<u32>,
     run: Range<u32>,
     /// Everything after the head.
     rest: Range<u32>,
+    /// In a box: thousands are never decoded.
+    record: OnceLock<Box<Record>>,
 }
 
-impl Encoded {
+impl KeptRecords {
+    /// Takes the content of a file, of whose records none is known yet.
+    pub(super) fn of(file: Vec<u8>) -> KeptRecords {
+        KeptRecords { file, heads: Vec::new() }
+    }
+
+    /// Returns the content of the file.
+    pub(super) fn file(&self) -> &[u8] {
+        &self.file
+    }
+
+    /// Adds the record that fills `place` of the file, and returns its index. Only its head is read.
+    ///
+    /// # Errors
+    /// Returns what is wrong with the head.
+    pub(super) fn add(&mut self, place: Range<u32>) -> Result<u32, &'static str> {
+        let mut reader = BinaryReader(self.bytes(&place).ok_or(BAD)?);
+        let kind = *CheckpointKind::ALL.get(usize::from(reader.take(1)?[0])).ok_or(BAD)?;
+        let (ordinal, is_whole) = (reader.number()?, reader.flag()?);
+        let mut text = || -> Result<Range<u32>, &'static str> {
+            let length = reader.bytes()?.len() as u32;
+            let to = place.end - reader.0.len() as u32;
+            Ok(to - length..to)
+        };
+        let (workspace, run) = (text()?, text()?);
+        let rest = place.end - reader.0.len() as u32..place.end;
+        let index = u32::try_from(self.heads.len()).map_err(|_| BAD)?;
+        self.heads.push(RecordHead { kind, is_whole, ordinal, workspace, run, rest, record: OnceLock::new() });
+        Ok(index)
+    }
+
+    /// Returns the record with an index that [`KeptRecords::add`] has given.
+    pub(super) fn record(self: &Arc<KeptRecords>, index: u32) -> LazyRecord {
+        LazyRecord(Source::Kept(Arc::clone(self), index))
+    }
+
     fn bytes(&self, place: &Range<u32>) -> Option<&[u8]> {
         self.file.get(place.start as usize..place.end as usize)
     }
-}
 
-impl LazyRecord {
-    /// Returns the reason for the checkpoint.
-    pub fn kind(&self) -> CheckpointKind {
-        self.0.kind
+    fn text(&self, place: &Range<u32>) -> Option<&str> {
+        std::str::from_utf8(self.bytes(place)?).ok()
     }
 
-    /// Returns its number.
-    pub fn ordinal(&self) -> u64 {
-        self.0.ordinal
-    }
-
-    /// Returns true if it saw the whole workspace and recorded all that it saw.
-    pub fn is_whole(&self) -> bool {
-        self.0.is_whole
-    }
-
-    /// As [`Record::looked_everywhere`].
-    pub fn looked_everywhere(&self) -> bool {
-        self.0.is_whole || self.whole().looked_everywhere()
-    }
-
-    /// Returns the id of its run.
-    pub fn run(&self) -> &str {
-        self.head_text(|at| &at.run).unwrap_or_else(|| &self.whole().run)
-    }
-
-    /// Returns the id of its workspace.
-    pub fn workspace(&self) -> &str {
-        self.head_text(|at| &at.workspace).unwrap_or_else(|| &self.whole().workspace)
-    }
-
-    fn head_text(&self, place: impl Fn(&Encoded) -> &Range<u32>) -> Option<&str> {
-        let at = self.0.encoded.as_ref()?;
-        std::str::from_utf8(at.bytes(place(at))?).ok()
-    }
-
-    fn whole(&self) -> &Record {
-        self.0.record.get_or_init(|| {
-            let decoded = self.0.encoded.as_ref().ok_or(BAD).and_then(|at| self.decode_rest(at));
-            let decoded = decoded.unwrap_or_else(|why| {
-                // Its checksum was right, so that only a mistake of its writer leads here.
-                tracing::warn!(n = self.0.ordinal, "a kept record {why}: run `piton doctor`");
-                Record::bare(self.0.kind, self.0.ordinal)
-            });
-            decoded.into()
-        })
-    }
-
-    fn decode_rest(&self, at: &Encoded) -> Result<Record, &'static str> {
-        let mut reader = BinaryReader(at.bytes(&at.rest).ok_or(BAD)?);
-        let mut record = Record::bare(self.0.kind, self.0.ordinal);
-        record.workspace = self.head_text(|at| &at.workspace).ok_or(BAD)?.to_owned();
-        record.run = self.head_text(|at| &at.run).ok_or(BAD)?.to_owned();
+    fn decode(&self, head: &RecordHead) -> Result<Record, &'static str> {
+        let mut reader = BinaryReader(self.bytes(&head.rest).ok_or(BAD)?);
+        let mut record = Record::bare(head.kind, head.ordinal);
+        record.workspace = self.text(&head.workspace).ok_or(BAD)?.to_owned();
+        record.run = self.text(&head.run).ok_or(BAD)?.to_owned();
         (record.files, record.bytes, record.skipped) = (reader.number()?, reader.number()?, reader.number()?);
         (record.reason, record.time) = (reader.text()?, reader.text()?);
         (record.turn, record.codon_id, record.codon_name) = (reader.option()?, reader.option()?, reader.option()?);
@@ -103,6 +101,69 @@ impl LazyRecord {
             record.flags.push(reader.text()?);
         }
         Ok(record)
+    }
+}
+
+impl LazyRecord {
+    /// Returns the reason for the checkpoint.
+    pub fn kind(&self) -> CheckpointKind {
+        match &self.0 {
+            Source::Decoded(record) => record.kind,
+            Source::Kept(kept, at) => kept.heads[*at as usize].kind,
+        }
+    }
+
+    /// Returns its number.
+    pub fn ordinal(&self) -> u64 {
+        match &self.0 {
+            Source::Decoded(record) => record.ordinal,
+            Source::Kept(kept, at) => kept.heads[*at as usize].ordinal,
+        }
+    }
+
+    /// Returns true if it saw the whole workspace and recorded all that it saw.
+    pub fn is_whole(&self) -> bool {
+        match &self.0 {
+            Source::Decoded(record) => record.is_whole(),
+            Source::Kept(kept, at) => kept.heads[*at as usize].is_whole,
+        }
+    }
+
+    /// As [`Record::looked_everywhere`].
+    pub fn looked_everywhere(&self) -> bool {
+        self.is_whole() || self.whole().looked_everywhere()
+    }
+
+    /// Returns the id of its run.
+    pub fn run(&self) -> &str {
+        self.head_text(|head| &head.run).unwrap_or_else(|| &self.whole().run)
+    }
+
+    /// Returns the id of its workspace.
+    pub fn workspace(&self) -> &str {
+        self.head_text(|head| &head.workspace).unwrap_or_else(|| &self.whole().workspace)
+    }
+
+    fn head_text(&self, place: impl Fn(&RecordHead) -> &Range<u32>) -> Option<&str> {
+        match &self.0 {
+            Source::Decoded(_) => None,
+            Source::Kept(kept, at) => kept.text(place(&kept.heads[*at as usize])),
+        }
+    }
+
+    fn whole(&self) -> &Record {
+        let (kept, head) = match &self.0 {
+            Source::Decoded(record) => return record,
+            Source::Kept(kept, at) => (kept, &kept.heads[*at as usize]),
+        };
+        head.record.get_or_init(|| {
+            let decoded = kept.decode(head).unwrap_or_else(|why| {
+                // Its checksum was right, so that only a mistake of its writer leads here.
+                tracing::warn!(n = head.ordinal, "a kept record {why}: run `piton doctor`");
+                Record::bare(head.kind, head.ordinal)
+            });
+            decoded.into()
+        })
     }
 
     /// Appends the record: its head first.
@@ -127,25 +188,6 @@ impl LazyRecord {
         put(content, record.flags.len() as u64);
         record.flags.iter().for_each(|flag| put_bytes(content, flag.as_bytes()));
     }
-
-    /// Returns the record that fills `place` of a file. Only its head is read.
-    ///
-    /// # Errors
-    /// Returns what is wrong with the head.
-    pub(super) fn within(file: &Arc<Vec<u8>>, place: Range<u32>) -> Result<LazyRecord, &'static str> {
-        let mut reader = BinaryReader(file.get(place.start as usize..place.end as usize).ok_or(BAD)?);
-        let kind = *CheckpointKind::ALL.get(usize::from(reader.take(1)?[0])).ok_or(BAD)?;
-        let (ordinal, is_whole) = (reader.number()?, reader.flag()?);
-        let mut text = || -> Result<Range<u32>, &'static str> {
-            let length = reader.bytes()?.len() as u32;
-            let to = place.end - reader.0.len() as u32;
-            Ok(to - length..to)
-        };
-        let (workspace, run) = (text()?, text()?);
-        let rest = place.end - reader.0.len() as u32..place.end;
-        let encoded = Some(Encoded { file: Arc::clone(file), workspace, run, rest });
-        Ok(LazyRecord(Arc::new(Kept { kind, ordinal, is_whole, encoded, record: OnceLock::new() })))
-    }
 }
 
 impl Deref for LazyRecord {
@@ -158,8 +200,7 @@ impl Deref for LazyRecord {
 
 impl From<Record> for LazyRecord {
     fn from(record: Record) -> LazyRecord {
-        let (kind, ordinal, is_whole) = (record.kind, record.ordinal, record.is_whole());
-        LazyRecord(Arc::new(Kept { kind, ordinal, is_whole, encoded: None, record: Box::new(record).into() }))
+        LazyRecord(Source::Decoded(record.into()))
     }
 }
 
@@ -194,10 +235,13 @@ mod tests {
             LazyRecord::from(record.clone()).encode(&mut content);
             let to = content.len();
             content.extend(b"after");
-            let lazy = LazyRecord::within(&Arc::new(content), 6..to as u32).unwrap();
+            let mut kept = KeptRecords::of(content);
+            let index = kept.add(6..to as u32).unwrap();
+            let kept = Arc::new(kept);
+            let lazy = kept.record(index);
             assert_eq!((lazy.kind(), lazy.ordinal(), lazy.run(), lazy.workspace()), (kind, n as u64, "a run", "w"));
             assert_eq!(lazy.is_whole(), record.is_whole());
-            assert!(lazy.0.record.get().is_none(), "its head is enough for these");
+            assert!(kept.heads[0].record.get().is_none(), "its head is enough for these");
             assert_eq!(*lazy, record);
         }
     }
@@ -206,8 +250,11 @@ mod tests {
     fn a_cut_head_is_refused_and_a_cut_rest_leaves_the_head() {
         let mut content = Vec::new();
         checkpoint(5, CheckpointKind::Auto, "r").record.encode(&mut content);
-        let content = Arc::new(content);
-        let cut = |to| LazyRecord::within(&content, 0..to);
+        let cut = |to| {
+            let mut kept = KeptRecords::of(content.clone());
+            let index = kept.add(0..to)?;
+            Ok::<_, &'static str>(Arc::new(kept).record(index))
+        };
         assert!((0..7).all(|to| cut(to).is_err()));
         let length = content.len() as u32;
         let short = cut(length - 1).unwrap();

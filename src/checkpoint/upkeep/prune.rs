@@ -69,6 +69,8 @@ pub struct PrunedWorkspace {
     goes_whole: bool,
     all: Vec<Checkpoint>,
     kept: Kept,
+    /// True if many of its commits were read from the store, which the next process can be spared.
+    has_unkept_commits: bool,
 }
 
 /// A checkpoint that is to go.
@@ -140,6 +142,7 @@ impl PrunePlan {
             let limits = wish.limits(&policy.retention);
             let catalog = Catalog::over(home, workspace, policy, store);
             let looked = catalog.all().and_then(|all| Ok((all, catalog.kept(true)?)));
+            let has_unkept_commits = catalog.has_unkept_commits();
             let Catalog { store: reused, workspace, policy, .. } = catalog;
             store = reused;
             let is_sized = policy.retention.enabled || wish.total_bytes.is_some();
@@ -147,7 +150,8 @@ impl PrunePlan {
             let goes_whole = is_orphan && looks.may_go_as_orphan(&workspace.id, policy.retention.orphans);
             let goes_whole = goes_whole && !wish.keep_orphans;
             let (all, kept) = (Vec::new(), Kept::default());
-            plan.add(PrunedWorkspace { workspace, policy, limits, is_sized, goes_whole, all, kept }, looked);
+            let of = PrunedWorkspace { workspace, policy, limits, is_sized, goes_whole, all, kept, has_unkept_commits };
+            plan.add(of, looked);
         }
         plan.weigh(&store, wish.total_bytes.unwrap_or(total), looks, control)?;
         Ok(plan)
@@ -363,8 +367,20 @@ pub fn keep_up(home: &Home, dropped: Option<(&PrunePlan, &DroppedIds)>, control:
         let usage = plan.usage(gone, &charged);
         usage.write(home)?;
         copies::shrink(&store, &workspaces, &usage, control)?;
+        keep_commits(home, plan);
     }
     Ok(upkept)
+}
+
+/// Has what commits say kept for the workspaces of which much was read: only now are these commits in packs.
+fn keep_commits(home: &Home, plan: &PrunePlan) {
+    for of in plan.workspaces.iter().filter(|of| of.has_unkept_commits) {
+        let kept =
+            Catalog::open(home, of.workspace.clone(), of.policy.clone()).and_then(|catalog| catalog.all().map(drop));
+        if let Err(error) = kept {
+            tracing::debug!(%error, "what commits say is not kept");
+        }
+    }
 }
 
 /// Returns everything that must stay, with the place of its workspace among `owners`. These are the objects of refs, those that
