@@ -133,6 +133,7 @@ static CONTEXT: LazyLock<Context> = LazyLock::new(|| Context {
     piton: vec![PathBuf::from("/home/u/.local/share/piton")],
     aliases: Vec::new(),
     tops: vec![(PathBuf::from("/home/u/w/src"), PathBuf::from("/home/u/w"))],
+    files: Vec::new(),
 });
 
 /// A shell line to a verdict whose places lie in the line; what only surrounds it takes nothing away.

@@ -1,10 +1,11 @@
 //! The places of things, judged by their names alone.
 
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use crate::model::effect::Scope;
 
-/// The surroundings that the classifier may know. Every path is absolute; nothing is ever looked up.
+/// The surroundings that the classifier may know. Every path is absolute; nothing is ever looked up here.
 #[derive(Clone, Debug, Default)]
 pub struct Context {
     /// The directory the action starts in.
@@ -15,6 +16,8 @@ pub struct Context {
     pub aliases: Vec<(PathBuf, PathBuf)>,
     /// Directories, and the top of the repository that git finds from there.
     pub tops: Vec<(PathBuf, PathBuf)>,
+    /// Files of the workspace that the action runs, with their texts; `None` for one that is not there, or is no short text.
+    pub files: Vec<(PathBuf, Option<Arc<str>>)>,
     /// The user's home.
     pub home: Option<PathBuf>,
     /// Directories of temporary files, whose loss does not matter.

@@ -5,6 +5,7 @@
 //! (`config/rules.yaml`, `docs/CLASSIFY.md`). A line that is not understood calls for one checkpoint, never for a warning.
 
 mod brace;
+mod code;
 mod context;
 mod expand;
 mod found;
@@ -91,7 +92,7 @@ impl Classifier {
             let rule = if unread { "limits" } else { "not-understood" };
             walk.found.push(FoundEffect::new(Class::Unknown, "shell", rule, (0, command.len())));
         }
-        let Walk { found, opaque, assumed, blind, tops, .. } = walk;
-        (found, Understanding { opaque, assumed, broken, blind, tops })
+        let Walk { found, opaque, assumed, blind, tops, scripts, .. } = walk;
+        (found, Understanding { opaque, assumed, broken, blind, tops, scripts })
     }
 }

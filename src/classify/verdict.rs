@@ -25,6 +25,8 @@ pub(super) struct Understanding {
     pub blind: Vec<PathBuf>,
     /// Directories from which git is asked for the top of its repository.
     pub tops: Vec<PathBuf>,
+    /// Files of the workspace whose texts would say more.
+    pub scripts: Vec<PathBuf>,
 }
 
 /// Returns what an effect calls for, before the user's changes: (checkpoint, warning).
@@ -153,6 +155,7 @@ pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, polic
         outside: Vec::new(),
         dirs: understanding.blind.iter().map(|dir| text(dir)).collect(),
         tops: understanding.tops.iter().map(|dir| text(dir)).collect(),
+        scripts: understanding.scripts.iter().map(|file| text(file)).collect(),
         takes: Takes::Nothing,
     };
     for found in found {

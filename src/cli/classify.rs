@@ -46,6 +46,7 @@ impl CommandJudge {
                 cwd: std::env::current_dir().unwrap_or_default(),
                 aliases: Vec::new(),
                 tops: Vec::new(),
+                files: Vec::new(),
                 workspace: context.root()?.canonicalize().or_else(|_| context.root())?,
                 home: std::env::home_dir(),
                 temp_dirs: crate::engine::reach::temp_dirs(),

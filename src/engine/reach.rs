@@ -1,8 +1,12 @@
 //! Finds where paths of an event lie.
 
 use std::collections::HashSet;
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use crate::classify::Context;
 use crate::model::effect::Verdict;
@@ -22,14 +26,18 @@ pub fn belongs(session: &Path, cwd: &Path) -> bool {
 /// The most looks at the disk for one action: each may reveal a further path to look at.
 const MAX_LOOKS: usize = 4;
 
+/// The largest script that is read, in bytes.
+const MAX_SCRIPT: u64 = 64 << 10;
+
 /// Judges an action, and judges it again if the disk adds something to the context. The disk tells which outside paths
-/// lead into the workspace through links, and where the repository begins in which git works.
+/// lead into the workspace through links, where the repository begins in which git works, and what scripts do.
 pub fn judged(mut context: Context, judge: impl Fn(&Context) -> Verdict) -> Verdict {
     let mut verdict = judge(&context);
     for _ in 0..MAX_LOOKS {
-        let known = (context.aliases.len(), context.tops.len());
+        let count = |context: &Context| (context.aliases.len(), context.tops.len(), context.files.len());
+        let known = count(&context);
         learn(&mut context, &verdict);
-        if (context.aliases.len(), context.tops.len()) == known {
+        if count(&context) == known {
             break;
         }
         verdict = judge(&context);
@@ -57,6 +65,25 @@ fn learn(context: &mut Context, verdict: &Verdict) {
         let top = dir.canonicalize().ok().and_then(|dir| dir.ancestors().find(is_top).map(Path::to_owned));
         context.tops.extend(top.map(|top| (dir, top)));
     }
+    for file in verdict.scripts.iter().map(PathBuf::from) {
+        if !context.files.iter().any(|(known, _)| *known == file) {
+            let text = short_text(&file);
+            context.files.push((file, text));
+        }
+    }
+}
+
+/// Returns the text of a short file; `None` for anything else, which stays unseen.
+fn short_text(path: &Path) -> Option<Arc<str>> {
+    // A pipe must not hold the action up.
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()?;
+    let facts = file.metadata().ok()?;
+    if !facts.is_file() || facts.len() > MAX_SCRIPT {
+        return None;
+    }
+    let mut text = String::new();
+    file.take(MAX_SCRIPT).read_to_string(&mut text).ok()?;
+    Some(text.into())
 }
 
 /// Returns the path, or the directory above it, that a link leads into the workspace; and where it leads.

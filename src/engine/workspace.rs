@@ -37,6 +37,7 @@ impl OpenWorkspace {
             workspace: self.workspace.path.clone(),
             aliases: Vec::new(),
             tops: Vec::new(),
+            files: Vec::new(),
             home: std::env::home_dir(),
             temp_dirs: reach::temp_dirs(),
             piton: home.own_dirs(),

@@ -332,6 +332,9 @@ pub struct Verdict {
     /// Of `targets`, those of which everything goes, whatever ignore rules say (`rm -rf .`, `git clean -x`).
     #[serde(skip)]
     pub wiped: Vec<String>,
+    /// Files of the workspace that the action runs, as absolute paths: their texts would say more.
+    #[serde(skip)]
+    pub scripts: Vec<String>,
     /// The reason to hold the action: the user's policy asks first, or denies it.
     #[serde(skip)]
     pub hold: Option<String>,

@@ -41,6 +41,7 @@ mod remotes;
 mod restore;
 mod retention;
 mod rollback;
+mod scripts;
 mod secrets;
 mod settings;
 mod sidecar;

@@ -81,8 +81,18 @@ pub(super) fn interpreter(spec: &InterpreterSpec) -> Interpreter {
 
 /// Returns a call to look for.
 pub(super) fn call(spec: &CallSpec) -> CallRule {
-    let CallSpec { language, pattern, class, severity } = spec.clone();
-    CallRule { languages: language, pattern: Pattern::new(pattern), class, severity }
+    let words = |text: &Text| text.split_whitespace().map(str::to_owned).collect();
+    CallRule {
+        languages: spec.language.clone(),
+        pattern: (!spec.pattern.is_empty()).then(|| Pattern::new(spec.pattern.clone())),
+        names: words(&spec.call),
+        params: words(&spec.params),
+        target: words(&spec.target),
+        mode: words(&spec.mode),
+        of_path: spec.of_path,
+        class: spec.class,
+        severity: spec.severity,
+    }
 }
 
 /// Returns a rule; errors are sentences without a place.

@@ -81,7 +81,13 @@ pub(crate) struct Interpreter {
 #[derive(Debug)]
 pub(crate) struct CallRule {
     pub languages: List<CodeLanguage>,
-    pub pattern: Pattern,
+    /// `None` for a call that is known by its names.
+    pub pattern: Option<Pattern>,
+    pub names: Vec<String>,
+    pub params: Vec<String>,
+    pub target: Vec<String>,
+    pub mode: Vec<String>,
+    pub of_path: bool,
     pub class: Option<Class>,
     pub severity: Option<Severity>,
 }

@@ -230,8 +230,25 @@ pub(crate) struct CallSpec {
     /// Languages it occurs in.
     pub language: List<CodeLanguage>,
     /// A regular expression over the code, in which comments and the inside of long strings are blanked out.
+    #[serde(default)]
     pub pattern: Text,
-    /// `None`: the first string after the match is a shell command line.
+    /// Instead of a pattern: names of functions (`os.remove`), of methods (`.unlink`), and those that count wherever they come from
+    /// (`*rmSync`).
+    #[serde(default)]
+    pub call: Text,
+    /// Names of its parameters, in their order.
+    #[serde(default)]
+    pub params: Text,
+    /// The parameters that are targets: a name, `name=default`, `self`, `*` for all values, `*1` for those from the second on.
+    #[serde(default)]
+    pub target: Text,
+    /// A parameter, and the pieces of text of which its value has one; without them, it is given and not false.
+    #[serde(default)]
+    pub mode: Text,
+    /// The method is called on a path.
+    #[serde(default)]
+    pub of_path: bool,
+    /// `None`: the argument is a shell command line.
     pub class: Option<Class>,
     #[serde(default)]
     pub severity: Option<Severity>,

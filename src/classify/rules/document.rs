@@ -47,7 +47,11 @@ pub(super) fn document(yaml: &str) -> Result<Table> {
         rule.operands.patterns().try_for_each(|pattern| check(pattern, spec.referenced))?;
     }
     for spec in &document.calls {
-        check(&compile::call(&spec.value).pattern, spec.referenced)?;
+        let call = compile::call(&spec.value);
+        if call.pattern.is_some() != call.names.is_empty() {
+            return Err(refused("a call has a `pattern`, or names in `call`", Some(spec.referenced)));
+        }
+        call.pattern.iter().try_for_each(|pattern| check(pattern, spec.referenced))?;
     }
     Ok(Table::new(Specs {
         disable: document.disable,

@@ -15,7 +15,8 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::OnceLock;
 
 use crate::error::Result;
 use args::{Grammar, parse};
@@ -36,12 +37,14 @@ pub(super) struct RuleSet {
     tables: Vec<Table>,
     /// The grammar of programs that have none of their own.
     plain: Grammar,
+    /// The places of calls by their names: the table, and the call in it.
+    names: OnceLock<HashMap<String, Vec<(usize, usize)>>>,
 }
 
 impl RuleSet {
     /// Returns the table that comes with piton.
     pub(super) fn embedded() -> RuleSet {
-        RuleSet { tables: vec![Table::new(embedded::specs())], plain: Grammar::default() }
+        RuleSet { tables: vec![Table::new(embedded::specs())], plain: Grammar::default(), names: OnceLock::new() }
     }
 
     /// Returns the table that comes with piton, with a user's rules in front of it.
@@ -51,7 +54,7 @@ impl RuleSet {
         let taken: HashSet<Text> = ids.chain(disabled).collect();
         let disabled: HashSet<Text> = own.ids().1.collect();
         let tables = vec![own.without(&disabled), Table::new(embedded::specs()).without(&taken)];
-        Ok(RuleSet { tables, plain: Grammar::default() })
+        Ok(RuleSet { tables, plain: Grammar::default(), names: OnceLock::new() })
     }
 
     /// Returns whether anything at all is known about a program.
@@ -82,6 +85,22 @@ impl RuleSet {
     /// Returns the interpreters of a program.
     pub(super) fn interpreters(&self, program: &str) -> impl Iterator<Item = &Interpreter> {
         self.tables.iter().flat_map(move |table| table.interpreters(program))
+    }
+
+    /// Returns the calls of a language that have this name, in the order of their precedence.
+    pub(super) fn signatures(&self, language: CodeLanguage, name: &str) -> Vec<&CallRule> {
+        let made = || {
+            let mut names: HashMap<String, Vec<(usize, usize)>> = HashMap::new();
+            for (table, rules) in self.tables.iter().enumerate() {
+                for (at, call) in rules.calls().enumerate() {
+                    call.names.iter().for_each(|name| names.entry(name.clone()).or_default().push((table, at)));
+                }
+            }
+            names
+        };
+        let places = self.names.get_or_init(made).get(name).map(Vec::as_slice).unwrap_or_default();
+        let calls = places.iter().filter_map(|(table, at)| self.tables[*table].calls().nth(*at));
+        calls.filter(|call| call.languages.contains(&language)).collect()
     }
 
     /// Returns the calls of a language to look for in code.

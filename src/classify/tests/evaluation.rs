@@ -8,14 +8,14 @@ use crate::model::effect::Verdict;
 use crate::model::policy::Policy;
 
 #[derive(Deserialize)]
-struct Line {
-    cmd: String,
-    effects: Vec<String>,
-    act: String,
+pub(super) struct Line {
+    pub(super) cmd: String,
+    pub(super) effects: Vec<String>,
+    pub(super) act: String,
 }
 
 #[derive(Default)]
-struct Counts {
+pub(super) struct Counts {
     hit: f64,
     missed: f64,
     wrong: f64,
@@ -31,11 +31,11 @@ impl Counts {
         }
     }
 
-    fn precision(&self) -> f64 {
+    pub(super) fn precision(&self) -> f64 {
         self.hit / (self.hit + self.wrong).max(1.0)
     }
 
-    fn recall(&self) -> f64 {
+    pub(super) fn recall(&self) -> f64 {
         self.hit / (self.hit + self.missed).max(1.0)
     }
 }
@@ -46,6 +46,7 @@ pub(crate) fn context() -> Context {
         workspace: PathBuf::from("/home/dev/proj"),
         aliases: Vec::new(),
         tops: Vec::new(),
+        files: Vec::new(),
         home: Some(PathBuf::from("/home/dev")),
         temp_dirs: vec![PathBuf::from("/tmp"), PathBuf::from("/var/tmp")],
         piton: vec![PathBuf::from("/home/dev/.local/share/piton"), PathBuf::from("/home/dev/.config/piton")],
@@ -85,15 +86,16 @@ pub(crate) fn policy() -> Policy {
     }
 }
 
-struct Report {
-    checkpoint: Counts,
-    warn: Counts,
+#[derive(Default)]
+pub(super) struct Report {
+    pub(super) checkpoint: Counts,
+    pub(super) warn: Counts,
     classes: BTreeMap<String, Counts>,
 }
 
 fn measure(data: &str) -> Report {
     let classifier = Classifier::embedded();
-    let mut report = Report { checkpoint: Counts::default(), warn: Counts::default(), classes: BTreeMap::new() };
+    let mut report = Report::default();
     for text in data.lines().filter(|line| !line.trim().is_empty()) {
         let line: Line = serde_json::from_str(text).expect("a labelled line");
         let verdict = classifier.shell(&line.cmd, &context(), &policy());
@@ -102,7 +104,7 @@ fn measure(data: &str) -> Report {
     report
 }
 
-fn count(line: &Line, verdict: &Verdict, report: &mut Report) {
+pub(super) fn count(line: &Line, verdict: &Verdict, report: &mut Report) {
     let negative = line.act == "none";
     let (saves, warns) =
         (matches!(line.act.as_str(), "checkpoint" | "both"), matches!(line.act.as_str(), "warn" | "both"));
@@ -132,7 +134,7 @@ fn count(line: &Line, verdict: &Verdict, report: &mut Report) {
     }
 }
 
-fn print(title: &str, report: &Report) -> Counts {
+pub(super) fn print(title: &str, report: &Report) -> Counts {
     let mut all = Counts::default();
     println!("{title}\n{:16} {:>5} {:>5} {:>5}  {:>6} {:>6}", "view", "hit", "miss", "wrong", "P", "R");
     let line = |name: &str, counts: &Counts| {

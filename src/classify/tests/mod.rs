@@ -3,10 +3,12 @@
 mod cases;
 pub(super) mod evaluation;
 mod families;
+mod field;
 mod git;
 mod hostile;
 mod lines;
 mod oracle;
+mod scripts;
 mod second_parser;
 mod tools;
 

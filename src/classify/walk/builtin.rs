@@ -115,7 +115,10 @@ impl Walk<'_> {
                 let code = Arg { text, ..Arg::unknown("", call.span) };
                 self.payload(&code, Stream::Nothing, shell);
             }
-            Stream::Nothing | Stream::Files | Stream::Setup | Stream::Opaque => self.opaque = true,
+            Stream::Nothing | Stream::Files | Stream::Setup | Stream::Opaque => {
+                self.opaque = true;
+                self.own_script(file, call.args.get(1..).unwrap_or_default(), shell);
+            }
         }
     }
 

@@ -2,27 +2,16 @@
 
 use super::dispatch::Invocation;
 use super::{Stream, Walk};
+use crate::classify::code::find_calls;
+use crate::classify::context::resolve;
 use crate::classify::expand::{Arg, Shell, TextOrigin};
 use crate::classify::found::FoundEffect;
 use crate::classify::names;
+use crate::classify::rules::Interpreter;
 use crate::classify::rules::args::parse;
 use crate::classify::rules::dialect::CodeLanguage;
-use crate::classify::rules::{Interpreter, RuleSet};
 use crate::classify::shell::Span;
-use crate::model::effect::{Certainty, Class, Severity};
-
-/// Longest string that stays readable when code is blanked: long enough for the mode of `open`.
-const SHORT: usize = 6;
-
-/// A call found in code.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct CodeCall {
-    /// `None`: `argument` is a shell command line.
-    pub class: Option<Class>,
-    pub severity: Option<Severity>,
-    /// The first string behind the call.
-    pub argument: Option<String>,
-}
+use crate::model::effect::Certainty;
 
 impl Walk<'_> {
     /// Judges an interpreter.
@@ -75,7 +64,13 @@ impl Walk<'_> {
         Some(Stream::Opaque)
     }
 
-    fn run_code(&mut self, interpreter: &Interpreter, program: &str, code: &Arg, shell: &mut Shell) -> Stream {
+    pub(super) fn run_code(
+        &mut self,
+        interpreter: &Interpreter,
+        program: &str,
+        code: &Arg,
+        shell: &mut Shell,
+    ) -> Stream {
         match code.origin {
             TextOrigin::Remote | TextOrigin::Decoded => self.fetched(program, code.span),
             TextOrigin::Plain | TextOrigin::Temporary | TextOrigin::Setup => {
@@ -120,6 +115,7 @@ impl Walk<'_> {
                     self.dispatch(rest, call.span, call.input.clone(), shell);
                 } else {
                     self.hidden(call.program, Some(names::script(&script.text)), call.span);
+                    self.script_of(interpreter, call.program, rest, shell);
                 }
             }
         }
@@ -136,11 +132,16 @@ impl Walk<'_> {
 
     /// Records what the calls in code do.
     pub(crate) fn calls(&mut self, language: CodeLanguage, program: &str, code: &str, span: Span, shell: &mut Shell) {
-        for call in find_calls(self.rules, language, code) {
+        let home = self.context.home.as_ref().map(|home| home.to_string_lossy().into_owned());
+        for call in find_calls(self.rules, language, code, home.as_deref()) {
+            let mut there = shell.clone();
+            if let Some(dir) = call.dir {
+                there.cwd = dir.and_then(|dir| Some(resolve(shell.cwd.as_deref()?, &dir)));
+            }
             match (call.class, call.argument) {
                 (None, Some(line)) => {
                     let line = Arg::literal(line, span);
-                    self.payload(&line, Stream::Nothing, &mut shell.clone());
+                    self.payload(&line, Stream::Nothing, &mut there);
                 }
                 (None, None) => self.opaque = true,
                 (Some(class), argument) => {
@@ -148,7 +149,7 @@ impl Walk<'_> {
                     let target = target.filter(|text| !text.contains('\n')).map(|text| Arg::literal(text, span));
                     let mut found = FoundEffect::new(class, program, "code", span).certainty(Certainty::Likely);
                     found.severity = call.severity;
-                    self.report(found, target.as_ref(), shell);
+                    self.report(found, target.as_ref(), &there);
                 }
             }
         }
@@ -157,140 +158,4 @@ impl Walk<'_> {
 
 fn after(args: &[Arg], value: &Arg) -> usize {
     args.iter().position(|arg| arg == value).map_or(args.len(), |at| at + 1)
-}
-
-/// Returns the calls of a piece of code that do something, each class once per target.
-pub(super) fn find_calls(rules: &RuleSet, language: CodeLanguage, code: &str) -> Vec<CodeCall> {
-    let blanked = blank(code, language);
-    let mut calls: Vec<CodeCall> = Vec::new();
-    for call in rules.calls(language) {
-        let Some(pattern) = call.pattern.get() else { continue };
-        for hit in pattern.find_iter(blanked.as_bytes()).take(16) {
-            let from = hit.end().saturating_sub(1);
-            let argument = match call.class {
-                None => command_at(code, from).or_else(|| command_at(code, hit.start())),
-                Some(_) => string_at(code, from).or_else(|| string_at(code, hit.start())),
-            };
-            if call.class == Some(Class::Database) && !argument.as_deref().is_some_and(crate::classify::sql::changes) {
-                continue;
-            }
-            let made = CodeCall { class: call.class, severity: call.severity, argument };
-            if !calls.contains(&made) {
-                calls.push(made);
-            }
-        }
-    }
-    calls
-}
-
-/// Returns the command line a call is given: one string, a list of strings, or a program and a list.
-fn command_at(code: &str, from: usize) -> Option<String> {
-    let rest = code.get(from..)?.trim_start_matches(['(', ' ', '\n']);
-    let first = string_at(rest, 0)?;
-    let after =
-        rest.find(first.as_str()).map_or("", |at| rest[at + first.len()..].trim_start_matches(['\'', '"', '`', ' ']));
-    let list = match after.strip_prefix(',').map(str::trim_start) {
-        _ if rest.starts_with('[') => after,
-        Some(list) if list.starts_with('[') => list,
-        _ => return Some(first),
-    };
-    let mut line = first;
-    for (index, word) in list[..list.find(']').unwrap_or(list.len())].split(['\'', '"', '`']).enumerate() {
-        if index % 2 == 1 {
-            line.push_str(" '");
-            line.push_str(word);
-            line.push('\'');
-        }
-    }
-    Some(line)
-}
-
-/// Returns the string that begins at or shortly after a place.
-fn string_at(code: &str, from: usize) -> Option<String> {
-    let rest = code.get(from..)?;
-    let opening = rest.find(['\'', '"', '`', ')', ';', '\n'])?;
-    let quote = rest[opening..].chars().next().filter(|quote| matches!(quote, '\'' | '"' | '`'))?;
-    let inside = &rest[opening + 1..];
-    let end = inside.find(quote)?;
-    let text = inside[..end].trim_start_matches(['>', '<', '+', ' ']);
-    (!text.is_empty()).then(|| text.to_owned())
-}
-
-/// Returns the code with comments and the inside of long strings blanked; every other byte stays in its place.
-fn blank(code: &str, language: CodeLanguage) -> String {
-    let bytes = code.as_bytes();
-    let mut blanked = bytes.to_vec();
-    let mut at = 0;
-    while at < bytes.len() {
-        let (end, keep) = match bytes[at] {
-            b';' if language == CodeLanguage::Lisp => (line_end(bytes, at), 0),
-            // Quotes begin forms in Lisp, and comments in Vim.
-            b'\'' if language == CodeLanguage::Lisp => {
-                at += 1;
-                continue;
-            }
-            b'#' if hash_comments(language) && starts_comment(bytes, at) => (line_end(bytes, at), 0),
-            b'/' if bytes.get(at + 1) == Some(&b'/')
-                && language == CodeLanguage::Javascript
-                && starts_comment(bytes, at) =>
-            {
-                (line_end(bytes, at), 0)
-            }
-            quote @ (b'\'' | b'"') => string_end(bytes, at, quote),
-            b'`' if language == CodeLanguage::Javascript => string_end(bytes, at, b'`'),
-            _ => {
-                at += 1;
-                continue;
-            }
-        };
-        let from = if keep > 0 { at + keep } else { at };
-        for byte in blanked.iter_mut().take(end.saturating_sub(usize::from(keep > 0))).skip(from) {
-            *byte = b' ';
-        }
-        at = end.max(at + 1);
-    }
-    String::from_utf8(blanked).unwrap_or_else(|_| code.to_owned())
-}
-
-fn hash_comments(language: CodeLanguage) -> bool {
-    !matches!(language, CodeLanguage::Javascript | CodeLanguage::Lisp | CodeLanguage::Vim)
-}
-
-fn starts_comment(bytes: &[u8], at: usize) -> bool {
-    at == 0 || bytes[at - 1].is_ascii_whitespace() || bytes[at - 1] == b';'
-}
-
-fn line_end(bytes: &[u8], at: usize) -> usize {
-    bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |length| at + length)
-}
-
-/// Returns where a string ends (after its quote), and how many bytes from its start stay readable.
-fn string_end(bytes: &[u8], at: usize, quote: u8) -> (usize, usize) {
-    let triple = bytes[at..].starts_with(&[quote, quote, quote]);
-    let mut end = at + if triple { 3 } else { 1 };
-    while end < bytes.len() {
-        if bytes[end] == b'\\' {
-            end += 2;
-            continue;
-        }
-        if bytes[end] == quote && (!triple || bytes[end..].starts_with(&[quote, quote, quote])) {
-            end += if triple { 3 } else { 1 };
-            break;
-        }
-        if bytes[end] == b'\n' && !triple && quote != b'`' {
-            break;
-        }
-        end += 1;
-    }
-    let end = end.min(bytes.len());
-    let length = end.saturating_sub(at + 2);
-    let mode = matches!(bytes.get(at + 1), Some(b'>' | b'+' | b'|'));
-    let keep = if length <= SHORT {
-        end - at
-    } else if mode {
-        3
-    } else {
-        1
-    };
-    (end, keep)
 }

@@ -107,6 +107,9 @@ impl Walk<'_> {
         }
         if let Some(hit) = rules.find(call.program, call.args, Run { input: call.input.flows(), root: self.root }) {
             self.hit(&hit, call, shell);
+            if self.opaque {
+                self.task(call, shell);
+            }
             self.remember_download(&hit, call, shell);
             return super::output::made_by(call);
         }
@@ -158,6 +161,7 @@ impl Walk<'_> {
             Stream::Nothing | Stream::Files | Stream::Setup | Stream::Opaque => {
                 if !["/usr/", "/bin/", "/sbin/", "/opt/"].iter().any(|prefix| first.text.starts_with(prefix)) {
                     self.hidden(call.program, Some(names::script(&first.text)), call.span);
+                    self.own_script(first, call.args, shell);
                 }
             }
         }

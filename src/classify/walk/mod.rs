@@ -13,8 +13,10 @@ mod git;
 mod git_settings;
 mod output;
 mod query;
+mod script;
 mod search;
 mod store;
+mod tasks;
 mod words;
 
 use std::collections::HashMap;
@@ -97,6 +99,10 @@ pub(super) struct Walk<'a> {
     pub blind: Vec<PathBuf>,
     /// Directories from which git is asked for the top of its repository.
     pub tops: Vec<PathBuf>,
+    /// Files of the workspace that it would read, if somebody looked at the disk.
+    pub scripts: Vec<PathBuf>,
+    /// True within such a file.
+    is_script: bool,
     site: Site,
     /// Behind `sudo`.
     root: bool,
@@ -135,6 +141,8 @@ impl<'a> Walk<'a> {
             assumed: false,
             blind: Vec::new(),
             tops: Vec::new(),
+            scripts: Vec::new(),
+            is_script: false,
             site: Site::default(),
             root: false,
             sought_piton: false,

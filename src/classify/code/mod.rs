@@ -1,0 +1,219 @@
+//! Inline code (`python -c`, `node -e`, here-documents): the calls that do something, and what they do it to.
+//!
+//! A small reader (`read`) finds each call with the values of its arguments, as far as literals tell them; the rules name the
+//! parameter that is the target (`calls: {call, params, target}`). What the code alone does not tell is unknown, never a
+//! neighbour. Patterns over the code (`calls: {pattern}`) find what the reader does not know; they never give a path.
+
+mod lex;
+mod patterns;
+mod read;
+mod value;
+
+use std::collections::HashSet;
+
+use self::lex::{Token, TokenKind, tokens};
+use self::read::{CHANGES, Call, Reader};
+use self::value::Value;
+use super::rules::dialect::CodeLanguage;
+use super::rules::{CallRule, RuleSet};
+use crate::model::effect::{Class, Severity};
+
+/// A call that does something.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct CodeCall {
+    /// `None`: `argument` is a shell command line.
+    pub class: Option<Class>,
+    pub severity: Option<Severity>,
+    /// The path, the query or the command line; `None` where the code does not tell it.
+    pub argument: Option<String>,
+    /// The directory that the code has gone to before; `None` within if nobody knows it.
+    pub dir: Option<Option<String>>,
+}
+
+/// Stands for a word of a command line that only the run can tell.
+const UNKNOWN_WORD: &str = "\"${unknown:?}\"";
+
+/// Languages that the reader reads.
+const READ: [CodeLanguage; 5] =
+    [CodeLanguage::Python, CodeLanguage::Javascript, CodeLanguage::Ruby, CodeLanguage::Perl, CodeLanguage::Php];
+
+/// Returns the calls of a piece of code that do something, each class once per target. `home` is the user's directory.
+pub(super) fn find_calls(rules: &RuleSet, language: CodeLanguage, code: &str, home: Option<&str>) -> Vec<CodeCall> {
+    let (mut found, mut known) = (Vec::new(), Known::default());
+    if READ.contains(&language) {
+        let tokens = tokens(code, language);
+        let is_code = |token: &&Token<'_>| matches!(token.kind, TokenKind::Name(_) | TokenKind::Shell(_));
+        known.code = Some(tokens.iter().filter(is_code).map(|token| (token.from, token.to)).collect());
+        known.texts =
+            tokens.iter().filter(|token| matches!(token.kind, TokenKind::Text(_))).map(|token| token.from).collect();
+        let is_command =
+            |name: &str| CHANGES.contains(&name) || rules_of(rules, language, name, false).next().is_some();
+        for call in Reader::new(&tokens, language, home, &is_command).read() {
+            let mut applied = None;
+            for rule in rules_of(rules, language, &call.name, call.receiver.is_some()) {
+                known.places.push((call.from, call.to));
+                if applies(rule, &call) {
+                    applied = Some(rule);
+                    break;
+                }
+            }
+            if let Some(rule) = applied {
+                known.classes.insert(rule.class);
+                effects(rule, &call, &mut found);
+            }
+        }
+    }
+    patterns::find(rules, language, code, &known, &mut found);
+    let mut seen = HashSet::new();
+    found.retain(|call| seen.insert((call.class, call.argument.clone(), call.dir.clone())));
+    found
+}
+
+/// The calls that the reader knows.
+#[derive(Default)]
+struct Known {
+    /// Their places in the code.
+    places: Vec<(usize, usize)>,
+    /// The classes of their effects.
+    classes: HashSet<Option<Class>>,
+    /// The places of names, in their order; `None` for a language that the reader does not read.
+    code: Option<Vec<(usize, usize)>>,
+    /// The beginnings of texts.
+    texts: HashSet<usize>,
+}
+
+impl Known {
+    /// Returns true if a hit lies in a text or a comment.
+    fn is_no_code(&self, from: usize, to: usize) -> bool {
+        let Some(code) = &self.code else { return false };
+        let next = code.partition_point(|(_, end)| *end <= from);
+        !self.texts.contains(&from) && code.get(next).is_none_or(|(start, _)| *start >= to)
+    }
+}
+
+/// Returns the rules for a call of this name, in their order. A name may be that of a variable or of a module: both are tried.
+fn rules_of<'r>(
+    rules: &'r RuleSet,
+    language: CodeLanguage,
+    name: &str,
+    is_method: bool,
+) -> impl Iterator<Item = &'r CallRule> + use<'r> {
+    // PHP's names are the same in upper and lower case.
+    let lower = (language == CodeLanguage::Php).then(|| name.to_ascii_lowercase());
+    let name = lower.as_deref().unwrap_or(name);
+    let last = name.rsplit('.').next().unwrap_or(name);
+    let whole = (!is_method).then(|| rules.signatures(language, name));
+    let of_method = (name.contains('.')).then(|| rules.signatures(language, &format!(".{last}")));
+    let anywhere = rules.signatures(language, &format!("*{last}"));
+    let first = [whole, of_method, Some(anywhere)].into_iter().flatten().find(|rules| !rules.is_empty());
+    first.unwrap_or_default().into_iter()
+}
+
+/// Returns the value of a parameter: by its place among `params`, or by its name.
+fn value<'v>(rule: &CallRule, call: &'v Call, name: &str) -> Option<&'v Value> {
+    let at = rule.params.iter().position(|param| param == name).unwrap_or(usize::MAX);
+    call.value(at, name).filter(|value| !matches!(value, Value::Map(_))).or_else(|| call.option(name))
+}
+
+/// Returns true if the rule is about this call: the mode is one of its modes, the target is given, the receiver is a path.
+fn applies(rule: &CallRule, call: &Call) -> bool {
+    if rule.of_path && !matches!(call.receiver, Some(Value::Path(_))) {
+        return false;
+    }
+    if let Some((name, modes)) = rule.mode.split_first() {
+        match value(rule, call, name) {
+            None => return false,
+            Some(Value::Text(text) | Value::Module(text)) if modes.is_empty() => {
+                return !matches!(text.as_str(), "False" | "false" | "0" | "");
+            }
+            Some(Value::Number) => return false,
+            Some(value @ (Value::Text(text) | Value::Module(text))) => {
+                // A mode is a short word; nobody knows what a longer text is. Names of flags may be many.
+                let most = if matches!(value, Value::Text(_)) { 32 } else { 400 };
+                let is_mode = text.len() <= most && modes.iter().any(|mode| text.contains(mode.as_str()));
+                if !is_mode {
+                    return false;
+                }
+            }
+            Some(_) => {}
+        }
+    }
+    let is_given = |target: &String| match target.as_str() {
+        "self" => true,
+        "*" => !call.args.is_empty(),
+        target => target.contains('=') || is_rest(target).is_some() || value(rule, call, target).is_some(),
+    };
+    rule.target.is_empty() || rule.target.iter().any(is_given)
+}
+
+/// Reads `*1`: all values from the second on.
+fn is_rest(target: &str) -> Option<usize> {
+    target.strip_prefix('*')?.parse().ok()
+}
+
+/// Returns the values of a rule's targets.
+fn targets(rule: &CallRule, call: &Call) -> Vec<Value> {
+    let mut values = Vec::new();
+    for target in rule.target.iter() {
+        match (target.as_str(), is_rest(target), target.split_once('=')) {
+            ("self", ..) => values.push(call.receiver.clone().unwrap_or(Value::Unknown)),
+            ("*", ..) => values.extend(call.args.iter().filter(|value| !matches!(value, Value::Map(_))).cloned()),
+            (_, Some(from), _) => values.extend(call.args.iter().skip(from).cloned()),
+            (_, _, Some((name, other))) => {
+                values.push(value(rule, call, name).cloned().unwrap_or(Value::Text(other.to_owned())));
+            }
+            (name, ..) => values.extend(value(rule, call, name).cloned()),
+        }
+    }
+    values
+}
+
+/// Adds what a call does.
+fn effects(rule: &CallRule, call: &Call, found: &mut Vec<CodeCall>) {
+    let (class, severity) = (rule.class, rule.severity);
+    let values = targets(rule, call);
+    let dir = match call.option("cwd").or_else(|| call.option("chdir")) {
+        Some(dir) if class.is_none() => Some(dir.text().map(str::to_owned)),
+        _ => call.dir.clone(),
+    };
+    let mut add = |argument: Option<String>| found.push(CodeCall { class, severity, argument, dir: dir.clone() });
+    match class {
+        None => add(command_line(&values)),
+        Some(Class::Database) => {
+            let queries = values.iter().flat_map(Value::texts).flatten();
+            queries.filter(|query| super::sql::changes(query)).for_each(|query| add(Some(query)));
+        }
+        Some(_) if rule.target.is_empty() => add(None),
+        Some(_) => {
+            let trimmed = |text: String| match rule.mode.first() {
+                // Perl's `open F, ">f"` has its mode before the path.
+                Some(mode) if rule.target.iter().any(|target| target == mode) => {
+                    text.trim_start_matches(['>', '<', '+', ' ']).to_owned()
+                }
+                _ => text,
+            };
+            values
+                .iter()
+                .flat_map(Value::texts)
+                .for_each(|text| add(text.map(trimmed).filter(|text| !text.is_empty())));
+        }
+    }
+}
+
+/// Returns the command line that a list of words is, or a single text.
+fn command_line(values: &[Value]) -> Option<String> {
+    match values {
+        [Value::Text(line)] => Some(line.clone()),
+        [] | [Value::Unknown | Value::Number | Value::Path(None) | Value::Module(_)] => None,
+        values => {
+            let words = values.iter().flat_map(Value::texts).map(|word| match word {
+                Some(word) => format!("'{}'", word.replace('\'', r"'\''")),
+                None => UNKNOWN_WORD.to_owned(),
+            });
+            Some(words.collect::<Vec<_>>().join(" "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! Scripts and tasks of the workspace: asked for, and read as a lower bound.
+
+use super::evaluation::{context, policy};
+use super::shared;
+use crate::classify::Context;
+use crate::model::effect::{Class, Confidence, Verdict};
+
+const PACKAGE: &str = r#"{"scripts": {"reset": "rimraf dist && node scripts/x.js", "seed": "psql -c 'DROP TABLE users'", "dev": "vite"}}"#;
+
+fn with(line: &str, files: &[(&str, &str)]) -> Verdict {
+    let in_workspace = |(name, text): &(&str, &str)| (context().workspace.join(name), Some((*text).into()));
+    let context = Context { files: files.iter().map(in_workspace).collect(), ..context() };
+    shared().shell(line, &context, &policy())
+}
+
+/// Returns classes and targets, without those of the script itself.
+fn found(verdict: &Verdict) -> Vec<(Class, Option<&str>)> {
+    let inner = verdict.effects.iter().filter(|effect| effect.class != Class::ExecOpaque);
+    inner.map(|effect| (effect.class, effect.target.as_deref())).collect()
+}
+
+#[test]
+fn a_line_asks_for_what_it_runs() {
+    for (line, wanted) in [
+        ("sh x.sh", &["x.sh"][..]),
+        ("bash ./a/x.sh && python3 b.py", &["a/x.sh", "b.py"]),
+        ("./x.sh --all", &["x.sh"]),
+        ("source env.sh", &["env.sh"]),
+        ("cd sub && npm run reset", &["sub/package.json"]),
+        ("make -C lib clean", &["lib/GNUmakefile", "lib/makefile", "lib/Makefile"]),
+        ("make -f other.mk clean", &["other.mk"]),
+        ("just clean", &["justfile", "Justfile", ".justfile"]),
+        ("sh /tmp/x.sh; python3 ../x.py; node -e 1; ls; ssh host ./x.sh; sh $X; cat x.sh", &[]),
+    ] {
+        let asked = with(line, &[]).scripts;
+        let wanted: Vec<String> = wanted.iter().map(|name| format!("/home/dev/proj/{name}")).collect();
+        assert_eq!(asked, wanted, "{line}");
+    }
+}
+
+#[test]
+fn what_a_script_surely_does_counts_and_it_stays_opaque() {
+    let sh = "#!/bin/sh\nset -e\ncd data\nrm -rf cache\npsql -c 'DROP TABLE t'\nsh other.sh\n";
+    let py = "import shutil\ndef wipe():\n    shutil.rmtree('a')\nshutil.rmtree('b')\n";
+    let make = "clean:\n\trm -rf out $(NONE)\n";
+    let (delete, database) = (Class::FileDelete, Class::Database);
+    for (line, files, wanted) in [
+        ("sh reset.sh", &[("reset.sh", sh)][..], &[(delete, Some("cache")), (database, None)][..]),
+        ("./reset.sh", &[("reset.sh", sh)], &[(delete, Some("cache")), (database, None)]),
+        ("sh del.sh gone", &[("del.sh", "rm \"$1\"\n")], &[(delete, Some("gone"))]),
+        ("source del.sh", &[("del.sh", "rm x\n")], &[(delete, Some("x"))]),
+        ("python3 w.py", &[("w.py", py)], &[(delete, Some("b"))]),
+        ("npm run reset", &[("package.json", PACKAGE)], &[(delete, Some("dist"))]),
+        ("pnpm seed", &[("package.json", PACKAGE)], &[(database, None)]),
+        ("npm run dev", &[("package.json", PACKAGE)], &[]),
+        ("make clean", &[("Makefile", make)], &[(delete, Some("out"))]),
+        ("just clean", &[("justfile", "clean:\n    rm x\n")], &[(delete, Some("x"))]),
+        ("sh harmless.sh", &[("harmless.sh", "ls\n")], &[]),
+        ("sh broken.sh", &[("broken.sh", "if ((( \"\n")], &[]),
+        ("./app", &[("app", "#!/usr/bin/unknown-language\nrm x\n")], &[]),
+    ] {
+        let verdict = with(line, files);
+        let given = found(&verdict);
+        for effect in wanted {
+            let is_it = |(class, target): &&(Class, Option<&str>)| {
+                *class == effect.0 && (effect.1.is_none() || *target == effect.1)
+            };
+            assert!(given.iter().any(|given| is_it(&given)), "{line}: {effect:?} is not in {given:?}");
+        }
+        if wanted.is_empty() {
+            assert_eq!(given, [], "{line}");
+        }
+        assert_eq!(verdict.confidence, Confidence::Opaque, "{line}");
+        let is_inner = |path: &String| path.ends_with("other.sh") || path.ends_with("x.js");
+        assert!(!verdict.scripts.iter().any(is_inner), "one level deep: {line} asks for {:?}", verdict.scripts);
+    }
+    let moved = with("sh reset.sh", &[("reset.sh", sh)]);
+    assert!(moved.targets.iter().any(|target| target.ends_with("data/cache")), "{:?}", moved.targets);
+    assert!(!moved.warnings.is_empty());
+}
