@@ -4,15 +4,21 @@
 //! parameter that is the target (`calls: {call, params, target}`). What the code alone does not tell is unknown, never a
 //! neighbour. Patterns over the code (`calls: {pattern}`) find what the reader does not know; they never give a path.
 
+mod call;
+mod expressions;
 mod lex;
 mod patterns;
 mod read;
+mod statements;
+mod text;
+mod unsure;
 mod value;
 
 use std::collections::HashSet;
 
+use self::call::{CHANGES, Call};
 use self::lex::{Token, TokenKind, tokens};
-use self::read::{CHANGES, Call, Reader};
+use self::read::Reader;
 use self::value::Value;
 use super::rules::dialect::CodeLanguage;
 use super::rules::{CallRule, RuleSet};
