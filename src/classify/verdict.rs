@@ -29,6 +29,18 @@ pub(super) struct Understanding {
     pub scripts: Vec<PathBuf>,
 }
 
+impl Understanding {
+    /// Adds that of another part.
+    pub(super) fn add(&mut self, other: Understanding) {
+        self.opaque |= other.opaque;
+        self.assumed |= other.assumed;
+        self.broken |= other.broken;
+        self.blind.extend(other.blind);
+        self.tops.extend(other.tops);
+        self.scripts.extend(other.scripts);
+    }
+}
+
 /// Returns what an effect calls for, before the user's changes: (checkpoint, warning).
 ///
 /// This is the one place where "recorded only" is decided: test and build runs that cannot be seen into call for nothing here

@@ -1,8 +1,8 @@
 //! Calls: a name with its parts, its arguments, and what follows.
 
+use super::imports::canonical;
 use super::lex::TokenKind;
 use super::read::{Reader, WORDS};
-use super::statements::canonical;
 use super::value::{Value, computed, method, path_of};
 use crate::classify::rules::dialect::CodeLanguage;
 
@@ -43,6 +43,22 @@ impl Call {
 
 /// Functions that change the directory.
 pub(super) const CHANGES: [&str; 5] = ["os.chdir", "chdir", "process.chdir", "Dir.chdir", "Deno.chdir"];
+
+/// Names of the program that runs the code.
+const OWN_PROGRAMS: [(&str, &str); 5] = [
+    ("sys.executable", "python3"),
+    ("process.execPath", "node"),
+    ("process.argv0", "node"),
+    ("RbConfig.ruby", "ruby"),
+    ("PHP_BINARY", "php"),
+];
+
+/// Names of the directory that the code is in.
+const OWN_DIRS: [&str; 4] = ["__dirname", "import.meta.dirname", "__DIR__", "__dir__"];
+
+/// Functions that load a module by its name.
+pub(super) const LOADS: [&str; 5] =
+    ["require", "import", "__import__", "importlib.import_module", "process.getBuiltinModule"];
 
 /// Methods that call a function for each item.
 const EACH: [&str; 5] = ["each", "forEach", "map", "each_with_index", "flatMap"];
@@ -113,7 +129,7 @@ impl<'c> Reader<'c, '_> {
                 let is_home = keys.first().and_then(Value::text) == Some("HOME");
                 let is_environment = matches!(&value, Value::Module(name) if ["os.environ", "ENV", "process.env", "$_ENV", "$_SERVER"].contains(&name.as_str()));
                 let part_of = |module: &str, key: &Value| Some(Value::Module(format!("{module}.{}", key.text()?)));
-                value = match (&value, self.home.filter(|_| is_home && is_environment), keys.first()) {
+                value = match (&value, self.origin.home.filter(|_| is_home && is_environment), keys.first()) {
                     (_, Some(home), _) => Value::Text(home.to_owned()),
                     (Value::Module(module), _, Some(key)) if self.is(&[CodeLanguage::Javascript]) => {
                         part_of(module, key).unwrap_or(Value::Unknown)
@@ -129,7 +145,8 @@ impl<'c> Reader<'c, '_> {
             {
                 let is_home = self.name_at(1) == Some("HOME") && self.is_sign(2, "}");
                 self.at += if is_home { 3 } else { 1 };
-                value = self.home.filter(|_| is_home).map_or(Value::Unknown, |home| Value::Text(home.to_owned()));
+                value =
+                    self.origin.home.filter(|_| is_home).map_or(Value::Unknown, |home| Value::Text(home.to_owned()));
                 continue;
             }
             if let Some((of, name)) = &part
@@ -143,7 +160,7 @@ impl<'c> Reader<'c, '_> {
         }
         match (&value, &part) {
             (Value::Module(name), _) if name == "process.env.HOME" => {
-                self.home.map_or(Value::Unknown, |home| Value::Text(home.to_owned()))
+                self.origin.home.map_or(Value::Unknown, |home| Value::Text(home.to_owned()))
             }
             (Value::Module(name), None | Some((Value::Module(_), _))) if self.begins_arguments(name) => {
                 let args = self.bare_arguments();
@@ -170,16 +187,24 @@ impl<'c> Reader<'c, '_> {
             {
                 Value::Text("/".to_owned())
             }
+            (Value::Module(name), _) if OWN_PROGRAMS.iter().any(|(known, _)| known == name) => {
+                let program = OWN_PROGRAMS.iter().find(|(known, _)| known == name).map_or("", |(_, program)| program);
+                Value::Text(program.to_owned())
+            }
+            (Value::Module(name), _) if OWN_DIRS.contains(&name.as_str()) => {
+                let is_sure = |dir: &&str| self.dir.is_none() || dir.starts_with('/');
+                self.origin.dir.filter(is_sure).map_or(Value::Unknown, |dir| Value::Text(dir.to_owned()))
+            }
             (Value::Module(_), None) => value,
             (_, Some((of, name))) if !matches!(of, Value::Module(_)) => {
                 let of = of.clone();
-                // Ruby calls methods without brackets.
-                if self.is(&[CodeLanguage::Ruby]) {
+                // These call methods without brackets.
+                if self.is(&[CodeLanguage::Ruby, CodeLanguage::Perl]) {
                     self.note(format!(".{name}"), Some(of.clone()), (Vec::new(), Vec::new()), from);
                 }
-                method(&of, name, &[], self.home).unwrap_or(value)
+                method(&of, name, &[], self.origin.home).unwrap_or(value)
             }
-            (Value::Module(name), _) => computed(name, &[], self.home).unwrap_or(value),
+            (Value::Module(name), _) => computed(name, &[], self.origin.home).unwrap_or(value),
             _ => value,
         }
     }
@@ -270,14 +295,27 @@ impl<'c> Reader<'c, '_> {
                 _ => {}
             }
         }
-        if name == "require" || name == "__import__" || name == "importlib.import_module" {
-            let module = args.first().and_then(Value::text).map(canonical);
+        if LOADS.contains(&name.as_str()) {
+            let module = match args.first() {
+                Some(Value::Module(module)) if self.is(&[CodeLanguage::Perl]) => Some(module.clone()),
+                first => first.and_then(Value::text).map(canonical),
+            };
+            self.note_import(module.clone(), None);
             self.note(name, None, (args, named), from);
             return module.map_or(Value::Unknown, Value::Module);
         }
+        if name == "getattr"
+            && let Some(Value::Module(module)) = args.first()
+        {
+            // A part of a module by its name; nobody knows which one if it is no literal.
+            if let Some(part) = args.get(1).and_then(Value::text) {
+                return Value::Module(format!("{module}.{part}"));
+            }
+            self.note("eval".to_owned(), None, (vec![Value::Unknown], Vec::new()), from);
+        }
         let made = match &receiver {
-            None => computed(&name, &args, self.home),
-            Some(of) => method(of, name.trim_start_matches('.'), &args, self.home),
+            None => computed(&name, &args, self.origin.home),
+            Some(of) => method(of, name.trim_start_matches('.'), &args, self.origin.home),
         };
         if let Some(of) = &receiver
             && EACH.contains(&name.trim_start_matches('.'))

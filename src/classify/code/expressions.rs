@@ -149,7 +149,10 @@ impl Reader<'_, '_> {
                 self.suffixes(value, from)
             }
             Some(TokenKind::Sign("{")) => self.braces(),
-            Some(TokenKind::Name(name)) if WORDS.contains(name) => {
+            // Perl's `do FILE` runs it; `do {…}` is a block.
+            Some(TokenKind::Name(name))
+                if WORDS.contains(name) && !(*name == "do" && matches!(self.kind(1), Some(TokenKind::Text(_)))) =>
+            {
                 self.at += 1;
                 Value::Unknown
             }

@@ -6,6 +6,7 @@
 
 mod call;
 mod expressions;
+mod imports;
 mod lex;
 mod patterns;
 mod read;
@@ -16,7 +17,8 @@ mod value;
 
 use std::collections::HashSet;
 
-use self::call::{CHANGES, Call};
+use self::call::{CHANGES, Call, LOADS};
+use self::imports::Import;
 use self::lex::{Token, TokenKind, tokens};
 use self::read::Reader;
 use self::value::Value;
@@ -36,6 +38,15 @@ pub(super) struct CodeCall {
     pub dir: Option<Option<String>>,
 }
 
+/// Where code stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin<'o> {
+    /// The user's directory.
+    pub home: Option<&'o str>,
+    /// The directory of the file that the code is in: of a code on the line, the current one.
+    pub dir: Option<&'o str>,
+}
+
 /// Stands for a word of a command line that only the run can tell.
 const UNKNOWN_WORD: &str = "\"${unknown:?}\"";
 
@@ -43,36 +54,76 @@ const UNKNOWN_WORD: &str = "\"${unknown:?}\"";
 const READ: [CodeLanguage; 5] =
     [CodeLanguage::Python, CodeLanguage::Javascript, CodeLanguage::Ruby, CodeLanguage::Perl, CodeLanguage::Php];
 
-/// Returns the calls of a piece of code that do something, each class once per target. `home` is the user's directory.
-pub(super) fn find_calls(rules: &RuleSet, language: CodeLanguage, code: &str, home: Option<&str>) -> Vec<CodeCall> {
-    let (mut found, mut known) = (Vec::new(), Known::default());
-    if READ.contains(&language) {
-        let tokens = tokens(code, language);
-        let is_code = |token: &&Token<'_>| matches!(token.kind, TokenKind::Name(_) | TokenKind::Shell(_));
-        known.code = Some(tokens.iter().filter(is_code).map(|token| (token.from, token.to)).collect());
-        known.texts =
-            tokens.iter().filter(|token| matches!(token.kind, TokenKind::Text(_))).map(|token| token.from).collect();
-        let is_command =
-            |name: &str| CHANGES.contains(&name) || rules_of(rules, language, name, false).next().is_some();
-        for call in Reader::new(&tokens, language, home, &is_command).read() {
-            let mut applied = None;
-            for rule in rules_of(rules, language, &call.name, call.receiver.is_some()) {
-                known.places.push((call.from, call.to));
-                if applies(rule, &call) {
-                    applied = Some(rule);
-                    break;
-                }
-            }
-            if let Some(rule) = applied {
-                known.classes.insert(rule.class);
-                effects(rule, &call, &mut found);
-            }
-        }
-    }
-    patterns::find(rules, language, code, &known, &mut found);
+/// Deepest nesting of code in code.
+const MAX_NESTED: usize = 3;
+
+/// Returns the calls of a piece of code that do something, each class once per target. `origin` is where the code stands.
+pub(super) fn find_calls(rules: &RuleSet, language: CodeLanguage, code: &str, origin: &Origin<'_>) -> Vec<CodeCall> {
+    let mut found = Vec::new();
+    find(rules, language, code, origin, (0, &mut found));
     let mut seen = HashSet::new();
     found.retain(|call| seen.insert((call.class, call.argument.clone(), call.dir.clone())));
     found
+}
+
+/// Adds the calls of a piece of code. `nested` is how deep it lies in other code.
+fn find(
+    rules: &RuleSet,
+    language: CodeLanguage,
+    code: &str,
+    origin: &Origin<'_>,
+    (nested, found): (usize, &mut Vec<CodeCall>),
+) {
+    let syntax = if language == CodeLanguage::Other { CodeLanguage::Python } else { language };
+    let from = found.len();
+    let known = if READ.contains(&syntax) { read(rules, language, code, origin, found) } else { Known::default() };
+    patterns::find(rules, syntax, code, &known, found);
+    // Code that other code runs is read like it.
+    if nested < MAX_NESTED {
+        let is_code = |call: &mut CodeCall| call.class == Some(Class::ExecOpaque) && call.argument.is_some();
+        let inner: Vec<CodeCall> = found.extract_if(from.., is_code).collect();
+        inner.iter().filter_map(|call| call.argument.as_deref()).for_each(|code| {
+            find(rules, language, code, origin, (nested + 1, found));
+        });
+    }
+}
+
+/// Reads code, and adds the calls that rules know by their names, and modules that nobody knows.
+fn read(rules: &RuleSet, language: CodeLanguage, code: &str, origin: &Origin<'_>, found: &mut Vec<CodeCall>) -> Known {
+    let syntax = if language == CodeLanguage::Other { CodeLanguage::Python } else { language };
+    let tokens = tokens(code, syntax);
+    let is_code = |token: &&Token<'_>| matches!(token.kind, TokenKind::Name(_) | TokenKind::Shell(_));
+    let is_text = |token: &&Token<'_>| matches!(token.kind, TokenKind::Text(_));
+    let mut known = Known {
+        code: Some(tokens.iter().filter(is_code).map(|token| (token.from, token.to)).collect()),
+        texts: tokens.iter().filter(is_text).map(|token| token.from).collect(),
+        ..Known::default()
+    };
+    let is_command = |name: &str| {
+        CHANGES.contains(&name) || LOADS.contains(&name) || rules_of(rules, syntax, name, false).next().is_some()
+    };
+    let (calls, imports) = Reader::new(&tokens, syntax, *origin, &is_command).read();
+    for call in calls {
+        for rule in rules_of(rules, syntax, &call.name, call.receiver.is_some()) {
+            known.places.push((call.from, call.to));
+            if applies(rule, &call) {
+                known.classes.insert(rule.class);
+                effects(rule, &call, found);
+                break;
+            }
+        }
+    }
+    let is_harmless = |module: &str| match module.strip_prefix('.') {
+        // A file beside the code: only data is harmless.
+        Some(file) => file.ends_with(".json"),
+        None => module.ends_with(".json") || rules.is_harmless(language, module),
+    };
+    let is_unknown =
+        |import: &&Import<'_>| !import.module.as_deref().is_some_and(is_harmless) && !import.is_asked_about(&tokens);
+    if language != CodeLanguage::Other && imports.iter().any(|import| is_unknown(&import)) {
+        found.push(CodeCall { class: Some(Class::ExecOpaque), severity: None, argument: None, dir: None });
+    }
+    known
 }
 
 /// The calls that the reader knows.
@@ -132,7 +183,8 @@ fn applies(rule: &CallRule, call: &Call) -> bool {
             Some(Value::Text(text) | Value::Module(text)) if modes.is_empty() => {
                 return !matches!(text.as_str(), "False" | "false" | "0" | "");
             }
-            Some(Value::Number) => return false,
+            // A flag that is a number is hardly ever 0; a mode is no number.
+            Some(Value::Number) => return modes.is_empty(),
             Some(value @ (Value::Text(text) | Value::Module(text))) => {
                 // A mode is a short word; nobody knows what a longer text is. Names of flags may be many.
                 let most = if matches!(value, Value::Text(_)) { 32 } else { 400 };
@@ -147,7 +199,10 @@ fn applies(rule: &CallRule, call: &Call) -> bool {
     let is_given = |target: &String| match target.as_str() {
         "self" => true,
         "*" => !call.args.is_empty(),
-        target => target.contains('=') || is_rest(target).is_some() || value(rule, call, target).is_some(),
+        target => {
+            let name = target.split(['+', '/']).next().unwrap_or(target);
+            target.contains('=') || is_rest(target).is_some() || value(rule, call, name).is_some()
+        }
     };
     rule.target.is_empty() || rule.target.iter().any(is_given)
 }
@@ -168,10 +223,36 @@ fn targets(rule: &CallRule, call: &Call) -> Vec<Value> {
             (_, _, Some((name, other))) => {
                 values.push(value(rule, call, name).cloned().unwrap_or(Value::Text(other.to_owned())));
             }
-            (name, ..) => values.extend(value(rule, call, name).cloned()),
+            (name, ..) => values.extend(named_target(rule, call, name)),
         }
     }
     values
+}
+
+/// Returns the value of a target `name`, `name+.ending` (the call adds the ending), or `to/from` (what is copied into a
+/// directory keeps its name).
+fn named_target(rule: &CallRule, call: &Call, target: &str) -> Option<Value> {
+    if let Some((name, ending)) = target.split_once('+') {
+        let given = value(rule, call, name)?;
+        let has_ending = given.text().is_some_and(|text| text.ends_with(ending));
+        return Some(if has_ending { given.clone() } else { given.joined(&Value::Text(ending.to_owned()), false) });
+    }
+    let Some((to, from)) = target.split_once('/') else { return value(rule, call, target).cloned() };
+    let (to, from) = (value(rule, call, to)?, value(rule, call, from));
+    let is_directory = matches!(from, Some(Value::List(_))) || to.text().is_some_and(|text| text.ends_with('/'));
+    match from {
+        Some(from) if is_directory => {
+            Some(Value::List(from.texts().into_iter().map(|text| inside(to, text)).collect()))
+        }
+        _ => Some(to.clone()),
+    }
+}
+
+/// Returns the path of a file with the name of another one in a directory.
+fn inside(dir: &Value, file: Option<String>) -> Value {
+    let name = file.as_deref().and_then(|file| file.trim_end_matches('/').rsplit('/').next());
+    let name = name.map_or(Value::Unknown, |name| Value::Text(name.to_owned()));
+    dir.joined(&name, true)
 }
 
 /// Adds what a call does.
@@ -185,11 +266,11 @@ fn effects(rule: &CallRule, call: &Call, found: &mut Vec<CodeCall>) {
     let mut add = |argument: Option<String>| found.push(CodeCall { class, severity, argument, dir: dir.clone() });
     match class {
         None => add(command_line(&values)),
+        Some(_) if rule.target.is_empty() => add(None),
         Some(Class::Database) => {
             let queries = values.iter().flat_map(Value::texts).flatten();
             queries.filter(|query| super::sql::changes(query)).for_each(|query| add(Some(query)));
         }
-        Some(_) if rule.target.is_empty() => add(None),
         Some(_) => {
             let trimmed = |text: String| match rule.mode.first() {
                 // Perl's `open F, ">f"` has its mode before the path.
@@ -211,6 +292,8 @@ fn command_line(values: &[Value]) -> Option<String> {
     match values {
         [Value::Text(line)] => Some(line.clone()),
         [] | [Value::Unknown | Value::Number | Value::Path(None) | Value::Module(_)] => None,
+        // Nobody knows the program.
+        values if values.iter().flat_map(Value::texts).next().flatten().is_none() => None,
         values => {
             let words = values.iter().flat_map(Value::texts).map(|word| match word {
                 Some(word) => format!("'{}'", word.replace('\'', r"'\''")),

@@ -23,7 +23,9 @@ pub(super) fn find(rules: &RuleSet, language: CodeLanguage, code: &str, known: &
             let is_inside = |(from, to): &(usize, usize)| {
                 (*from..*to).contains(&hit.start()) || (hit.start()..hit.end()).contains(from)
             };
-            if known.is_no_code(hit.start(), hit.end()) || is_import || known.places.iter().any(is_inside) {
+            // Code from elsewhere is worse than code.
+            let is_known = call.class != Some(Class::ExecRemote) && known.places.iter().any(is_inside);
+            if known.is_no_code(hit.start(), hit.end()) || is_import || is_known {
                 continue;
             }
             let from = hit.end().saturating_sub(1);
@@ -33,7 +35,8 @@ pub(super) fn find(rules: &RuleSet, language: CodeLanguage, code: &str, known: &
                 Some(_) if UNREAD.contains(&language) => string_at(code, from).or_else(|| string_at(code, hit.start())),
                 Some(_) => None,
             };
-            if call.class == Some(Class::Database) && !argument.as_deref().is_some_and(crate::classify::sql::changes) {
+            let is_query = call.class == Some(Class::Database) && !call.no_query;
+            if is_query && !argument.as_deref().is_some_and(crate::classify::sql::changes) {
                 continue;
             }
             found.push(CodeCall { class: call.class, severity: call.severity, argument, dir: None });

@@ -5,7 +5,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::Origin;
 use super::call::Call;
+use super::imports::Import;
 use super::lex::{Token, TokenKind};
 use super::unsure::unsure;
 use super::value::Value;
@@ -19,7 +21,7 @@ pub(super) struct Reader<'c, 'k> {
     pub tokens: &'c [Token<'c>],
     pub at: usize,
     pub language: CodeLanguage,
-    pub home: Option<&'k str>,
+    pub origin: Origin<'k>,
     /// Tells the calls that need no brackets.
     pub is_command: &'k dyn Fn(&str) -> bool,
     pub variables: HashMap<String, Value>,
@@ -29,6 +31,7 @@ pub(super) struct Reader<'c, 'k> {
     pub depth: usize,
     pub is_again: bool,
     pub calls: Vec<Call>,
+    pub imports: Vec<Import<'c>>,
 }
 
 /// Words that are no values.
@@ -44,7 +47,7 @@ impl<'c, 'k> Reader<'c, 'k> {
     pub(super) fn new(
         tokens: &'c [Token<'c>],
         language: CodeLanguage,
-        home: Option<&'k str>,
+        origin: Origin<'k>,
         is_command: &'k dyn Fn(&str) -> bool,
     ) -> Reader<'c, 'k> {
         Reader {
@@ -52,22 +55,23 @@ impl<'c, 'k> Reader<'c, 'k> {
             unsure: unsure(tokens, language),
             at: 0,
             language,
-            home,
+            origin,
             is_command,
             variables: HashMap::new(),
             dir: None,
             depth: 0,
             is_again: false,
             calls: Vec::new(),
+            imports: Vec::new(),
         }
     }
 
-    /// Returns all calls, in the order in which they end.
-    pub(super) fn read(mut self) -> Vec<Call> {
+    /// Returns all calls in the order in which they end, and what is imported.
+    pub(super) fn read(mut self) -> (Vec<Call>, Vec<Import<'c>>) {
         while self.at < self.tokens.len() {
             self.statement();
         }
-        self.calls
+        (self.calls, self.imports)
     }
 
     pub(super) fn is(&self, languages: &[CodeLanguage]) -> bool {

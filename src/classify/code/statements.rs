@@ -1,4 +1,4 @@
-//! Statements: assignments, imports, loops, and the heads of functions.
+//! Statements: assignments, loops, and the heads of functions.
 
 use super::lex::TokenKind;
 use super::read::Reader;
@@ -10,8 +10,13 @@ impl<'c> Reader<'c, '_> {
     pub(super) fn statement(&mut self) {
         let from = self.at;
         match self.name_at(0) {
-            Some("import") => self.import(),
+            Some("import") if !self.is_sign(1, "(") => self.import(),
             Some("from") if self.is(&[CodeLanguage::Python]) => self.import_from(),
+            Some("use") if self.is(&[CodeLanguage::Perl]) => self.used_module(),
+            Some("require" | "require_once" | "include" | "include_once") if self.is(&[CodeLanguage::Php]) => {
+                self.at += 1;
+                self.note_import(None, None);
+            }
             Some("for" | "foreach") => self.for_loop(),
             Some("def" | "function" | "sub" | "fn") => self.definition(),
             Some("const" | "let" | "var" | "my" | "our" | "local") => {
@@ -73,124 +78,6 @@ impl<'c> Reader<'c, '_> {
         // Each use copies it.
         let is_known = value.is_small() && !self.unsure.contains(name);
         self.variables.insert(name.to_owned(), if is_known { value } else { Value::Unknown });
-    }
-
-    /// `import os, shutil as s`; `import fs from 'fs'`; `import {rm as r} from 'fs'`.
-    pub(super) fn import(&mut self) {
-        self.at += 1;
-        if self.is(&[CodeLanguage::Javascript]) {
-            return self.import_of_script();
-        }
-        while let Some(name) = self.dotted() {
-            let (known, module) = match self.name_at(0) {
-                Some("as") => {
-                    self.at += 1;
-                    let known = self.name_at(0);
-                    self.at += usize::from(known.is_some());
-                    (known, name)
-                }
-                _ => (None, name),
-            };
-            if let Some(known) = known {
-                self.variables.insert(known.to_owned(), Value::Module(module));
-            }
-            if !self.takes(",") {
-                break;
-            }
-        }
-    }
-
-    pub(super) fn import_of_script(&mut self) {
-        let (mut names, mut whole) = (Vec::new(), None);
-        loop {
-            if let Some(name) = self.name_at(0) {
-                self.at += 1;
-                match name {
-                    "from" => break,
-                    "as" => {}
-                    name => whole = Some(name),
-                }
-            } else if self.is_sign(0, "{") {
-                names = self.renamed("as");
-            } else if self.is_sign(0, "*") || self.is_sign(0, ",") {
-                self.at += 1;
-            } else {
-                break;
-            }
-        }
-        if let Some(TokenKind::Text(module)) = self.kind(0) {
-            self.at += 1;
-            let module = canonical(self.text(module).text().unwrap_or_default());
-            if let Some(whole) = whole {
-                self.variables.insert(whole.to_owned(), Value::Module(module.clone()));
-            }
-            for (name, known) in names {
-                self.variables.insert(known.to_owned(), Value::Module(format!("{module}.{name}")));
-            }
-        }
-    }
-
-    /// Reads `{a, b: c}`, or with another word in the place of the colon.
-    pub(super) fn renamed(&mut self, word: &str) -> Vec<(&'c str, &'c str)> {
-        let mut names = Vec::new();
-        self.at += 1;
-        while let Some(kind) = self.kind(0) {
-            self.at += 1;
-            match kind {
-                TokenKind::Sign("}") => break,
-                TokenKind::Name(name) => {
-                    let is_renamed = self.is_sign(0, word) || self.name_at(0) == Some(word);
-                    let known = self.name_at(1).filter(|_| is_renamed);
-                    self.at += if known.is_some() { 2 } else { 0 };
-                    names.push((*name, known.unwrap_or(name)));
-                }
-                _ => {}
-            }
-        }
-        names
-    }
-
-    /// `const {rmSync: r} = require('fs')`.
-    pub(super) fn unpacked(&mut self) {
-        let names = self.renamed(":");
-        if !self.takes("=") {
-            return;
-        }
-        let value = self.expression();
-        for (name, known) in names {
-            let value = match &value {
-                Value::Module(module) => Value::Module(format!("{module}.{name}")),
-                value => value.field(name).cloned().unwrap_or(Value::Unknown),
-            };
-            self.variables.insert(known.to_owned(), value);
-        }
-    }
-
-    /// `from os import remove as rm, path`.
-    pub(super) fn import_from(&mut self) {
-        self.at += 1;
-        let Some(module) = self.dotted() else { return };
-        if self.name_at(0) != Some("import") {
-            return;
-        }
-        self.at += 1;
-        let is_bracketed = self.takes("(");
-        loop {
-            if is_bracketed {
-                self.pass_lines();
-            }
-            let Some(name) = self.name_at(0) else { break };
-            self.at += 1;
-            let mut known = name;
-            if self.name_at(0) == Some("as") {
-                known = self.name_at(1).unwrap_or(name);
-                self.at += 2;
-            }
-            self.variables.insert(known.to_owned(), Value::Module(format!("{module}.{name}")));
-            if !self.takes(",") {
-                break;
-            }
-        }
     }
 
     /// `for x in list:`, `for (const x of list)`, `for my $x (list)`, `foreach (list as $x)`.
@@ -270,28 +157,5 @@ impl<'c> Reader<'c, '_> {
                 _ => {}
             }
         }
-    }
-
-    /// Reads `a.b.c` where it is only a name.
-    pub(super) fn dotted(&mut self) -> Option<String> {
-        let mut name = self.name_at(0)?.to_owned();
-        self.at += 1;
-        while self.is_sign(0, ".")
-            && let Some(part) = self.name_at(1)
-        {
-            name.push('.');
-            name.push_str(part);
-            self.at += 2;
-        }
-        Some(name)
-    }
-}
-
-/// Returns the name of a module as the rules write it: `node:fs/promises` is `fs.promises`.
-pub(super) fn canonical(module: &str) -> String {
-    let module = module.strip_prefix("node:").unwrap_or(module);
-    match module {
-        "fs-extra" | "graceful-fs" => "fs".to_owned(),
-        module => module.replace('/', "."),
     }
 }

@@ -16,7 +16,10 @@ fn found(language: CodeLanguage, code: &str) -> Vec<String> {
         };
         format!("{class} {}{dir}", call.argument.as_deref().unwrap_or("?"))
     };
-    find_calls(&RULES, language, code, Some("/home/u")).into_iter().map(shown).collect()
+    find_calls(&RULES, language, code, &Origin { home: Some("/home/u"), dir: Some(".") })
+        .into_iter()
+        .map(shown)
+        .collect()
 }
 
 /// `code`, and what is found in it: each with its target; `?` for one that the code does not tell.
@@ -244,4 +247,77 @@ proptest! {
             found(language, &code);
         }
     }
+}
+
+/// `code`, and whether it may do what nobody sees.
+#[test]
+fn code_that_is_not_understood() {
+    use CodeLanguage::{Javascript, Other, Perl, Php, Python, Ruby};
+    let table: &[(CodeLanguage, &str, bool)] = &[
+        (Python, "import app; app.wipe()", true),
+        (Python, "import app", true),
+        (Python, "from app.models import User\nUser.query.all()", true),
+        (Python, "exec(open('x.py').read())", true),
+        (Python, "eval(input())", true),
+        (Python, "__import__(name).run()", true),
+        (Python, "import importlib; importlib.import_module('app.tasks').run()", true),
+        (Python, "import os; getattr(os, name)('a')", true),
+        (Python, "from huggingface_hub import snapshot_download\nsnapshot_download('a/b', local_dir='m')", true),
+        (Python, "import runpy; runpy.run_path('x.py')", true),
+        (Python, "import os, sys, json as j\nprint(j.dumps(sys.argv))", false),
+        (Python, "import fastapi; print(fastapi.__version__)", false),
+        (Python, "from fastapi import __version__ as v; print(v)", false),
+        (Python, "import app; print(dir(app), app.__file__)", false),
+        (Python, "import app; print(app.__version__()); app.x", true),
+        (Python, "import numpy as np, xml.etree.ElementTree as ET\nprint(np.zeros(3).sum())", false),
+        (Python, "print(eval('1 + 1'))", false),
+        (Python, "print('import app')  # import app", false),
+        (Javascript, "require('./scripts/reset')()", true),
+        (Javascript, "import('./x.mjs').then(m => m.run())", true),
+        (Javascript, "import { wipe } from '../lib/db.js'\nwipe()", true),
+        (Javascript, "require(process.argv[1])", true),
+        (Javascript, "eval(code)", true),
+        (Javascript, "require('left-pad-x').run()", true),
+        (Javascript, "console.log(require('./package.json').version)", false),
+        (Javascript, "console.log(require('typescript/package.json').version)", false),
+        (Javascript, "const fs = require('node:fs/promises'), {join} = require('path')", false),
+        (Javascript, "import fs, {readFileSync} from 'node:fs'", false),
+        (Ruby, "require './lib/app'; App.reset", true),
+        (Ruby, "require_relative 'app'", true),
+        (Ruby, "load 'x.rb'", true),
+        (Ruby, "eval(File.read('x'))", true),
+        (Ruby, "require 'json'; require \"net/http\"; puts JSON.parse('1')", false),
+        (Perl, "use My::App; My::App->reset", true),
+        (Perl, "do './x.pl'", true),
+        (Perl, "require 'x.pl'", true),
+        (Perl, "eval $code", true),
+        (Perl, "use strict; use warnings; use 5.010; use List::Util qw(sum); print sum(1, 2)", false),
+        (Perl, "eval { die 1 }; print $@", false),
+        (Php, "require 'vendor/autoload.php'; App::wipe();", true),
+        (Php, "eval($code);", true),
+        (Php, "echo json_encode([1]);", false),
+        (Other, "import Foundation", false),
+    ];
+    let is_wrong = |(language, code, is_opaque): &&(CodeLanguage, &str, bool)| {
+        found(*language, code).iter().any(|call| call.starts_with("exec-opaque")) != *is_opaque
+    };
+    let wrong: Vec<_> = table.iter().filter(is_wrong).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn code_within_code_is_read() {
+    check(
+        CodeLanguage::Python,
+        &[
+            ("exec(\"import os\\nos.remove('a')\")", &["file-delete a"]),
+            ("import os; getattr(os, 'remove')('a')", &["file-delete a"]),
+            (
+                "import subprocess, sys; subprocess.run([sys.executable, '-m', 'pip', 'list'])",
+                &["shell 'python3' '-m' 'pip' 'list'"],
+            ),
+            ("import subprocess; subprocess.run([tool, 'x'])", &["shell ?"]),
+            ("from db import metadata\nmetadata.drop_all(engine)", &["database ?", "exec-opaque ?"]),
+        ],
+    );
 }

@@ -68,13 +68,14 @@ pub(super) fn database(spec: &DatabaseSpec) -> Database {
 
 /// From its spec.
 pub(super) fn interpreter(spec: &InterpreterSpec) -> Interpreter {
-    let values = [&spec.values, &spec.code].map(|text| &**text).join(" ");
+    let values = [&spec.values, &spec.code, &spec.loads].map(|text| &**text).join(" ");
     let fold = spec.language == CodeLanguage::Powershell;
     Interpreter {
         sub: Subcommands::parse(&spec.sub),
         grammar: Grammar { fold, ..grammar(&values, &spec.attached, spec.single) },
         unless: AnyOf::parse(&spec.unless),
         code: words(&spec.code),
+        loads: words(&spec.loads),
         spec: spec.clone(),
     }
 }
@@ -86,10 +87,12 @@ pub(super) fn call(spec: &CallSpec) -> CallRule {
         languages: spec.language.clone(),
         pattern: (!spec.pattern.is_empty()).then(|| Pattern::new(spec.pattern.clone())),
         names: words(&spec.call),
+        harmless: words(&spec.harmless),
         params: words(&spec.params),
         target: words(&spec.target),
         mode: words(&spec.mode),
         of_path: spec.of_path,
+        no_query: spec.no_query,
         class: spec.class,
         severity: spec.severity,
     }

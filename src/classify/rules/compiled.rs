@@ -75,6 +75,7 @@ pub(crate) struct Interpreter {
     pub grammar: Grammar,
     pub unless: AnyOf,
     pub code: Vec<String>,
+    pub loads: Vec<String>,
 }
 
 /// A call to look for in code.
@@ -84,10 +85,13 @@ pub(crate) struct CallRule {
     /// `None` for a call that is known by its names.
     pub pattern: Option<Pattern>,
     pub names: Vec<String>,
+    /// Modules whose calls are harmless.
+    pub harmless: Vec<String>,
     pub params: Vec<String>,
     pub target: Vec<String>,
     pub mode: Vec<String>,
     pub of_path: bool,
+    pub no_query: bool,
     pub class: Option<Class>,
     pub severity: Option<Severity>,
 }

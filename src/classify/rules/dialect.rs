@@ -205,6 +205,12 @@ pub(crate) struct InterpreterSpec {
     /// Operands that are code themselves (`awk`).
     #[serde(default)]
     pub operand: bool,
+    /// Options that name modules to load (`-M`, `--require`).
+    #[serde(default)]
+    pub loads: Text,
+    /// The code runs within an application (`rails runner`), whose parts nobody sees.
+    #[serde(default)]
+    pub within: bool,
 }
 
 /// A language whose calls can be looked for.
@@ -221,6 +227,8 @@ pub(crate) enum CodeLanguage {
     Powershell,
     Lisp,
     Vim,
+    /// Any other; it is read as if it were Python.
+    Other,
 }
 
 /// A call that does something, in code given to an interpreter.
@@ -236,6 +244,9 @@ pub(crate) struct CallSpec {
     /// (`*rmSync`).
     #[serde(default)]
     pub call: Text,
+    /// Instead of a pattern: modules whose calls are harmless, but for those that other rows name.
+    #[serde(default)]
+    pub harmless: Text,
     /// Names of its parameters, in their order.
     #[serde(default)]
     pub params: Text,
@@ -248,6 +259,9 @@ pub(crate) struct CallSpec {
     /// The method is called on a path.
     #[serde(default)]
     pub of_path: bool,
+    /// A change of a database that is no query.
+    #[serde(default)]
+    pub no_query: bool,
     /// `None`: the argument is a shell command line.
     pub class: Option<Class>,
     #[serde(default)]

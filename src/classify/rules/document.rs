@@ -48,8 +48,9 @@ pub(super) fn document(yaml: &str) -> Result<Table> {
     }
     for spec in &document.calls {
         let call = compile::call(&spec.value);
-        if call.pattern.is_some() != call.names.is_empty() {
-            return Err(refused("a call has a `pattern`, or names in `call`", Some(spec.referenced)));
+        let forms = [call.pattern.is_some(), !call.names.is_empty(), !call.harmless.is_empty()];
+        if forms.iter().filter(|form| **form).count() != 1 {
+            return Err(refused("a call has either `pattern`, `call` or `harmless`", Some(spec.referenced)));
         }
         call.pattern.iter().try_for_each(|pattern| check(pattern, spec.referenced))?;
     }

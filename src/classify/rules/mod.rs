@@ -39,12 +39,14 @@ pub(super) struct RuleSet {
     plain: Grammar,
     /// The places of calls by their names: the table, and the call in it.
     names: OnceLock<HashMap<String, Vec<(usize, usize)>>>,
+    /// Modules whose calls are harmless.
+    modules: OnceLock<HashSet<(CodeLanguage, String)>>,
 }
 
 impl RuleSet {
     /// Returns the table that comes with piton.
     pub(super) fn embedded() -> RuleSet {
-        RuleSet { tables: vec![Table::new(embedded::specs())], plain: Grammar::default(), names: OnceLock::new() }
+        RuleSet::of(vec![Table::new(embedded::specs())])
     }
 
     /// Returns the table that comes with piton, with a user's rules in front of it.
@@ -54,7 +56,11 @@ impl RuleSet {
         let taken: HashSet<Text> = ids.chain(disabled).collect();
         let disabled: HashSet<Text> = own.ids().1.collect();
         let tables = vec![own.without(&disabled), Table::new(embedded::specs()).without(&taken)];
-        Ok(RuleSet { tables, plain: Grammar::default(), names: OnceLock::new() })
+        Ok(RuleSet::of(tables))
+    }
+
+    fn of(tables: Vec<Table>) -> RuleSet {
+        RuleSet { tables, plain: Grammar::default(), names: OnceLock::new(), modules: OnceLock::new() }
     }
 
     /// Returns whether anything at all is known about a program.
@@ -101,6 +107,21 @@ impl RuleSet {
         let places = self.names.get_or_init(made).get(name).map(Vec::as_slice).unwrap_or_default();
         let calls = places.iter().filter_map(|(table, at)| self.tables[*table].calls().nth(*at));
         calls.filter(|call| call.languages.contains(&language)).collect()
+    }
+
+    /// Returns whether the calls of a module are harmless, but for those that are looked for. `module` has dots between its parts.
+    pub(super) fn is_harmless(&self, language: CodeLanguage, module: &str) -> bool {
+        let made = || {
+            let all = self.tables.iter().flat_map(Table::calls);
+            let names = all.flat_map(|call| {
+                let languages = call.languages.iter();
+                languages.flat_map(|language| call.harmless.iter().map(|name| (*language, name.clone())))
+            });
+            names.collect()
+        };
+        let known: &HashSet<(CodeLanguage, String)> = self.modules.get_or_init(made);
+        let parts = module.match_indices('.').map(|(at, _)| &module[..at]);
+        parts.chain([module]).any(|name| known.contains(&(language, name.to_owned())))
     }
 
     /// Returns the calls of a language to look for in code.

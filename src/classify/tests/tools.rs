@@ -115,3 +115,72 @@ fn a_tool_that_is_said_to_write_or_to_reach_out_does() {
     assert_eq!(judge("scaffold", outside.clone(), Some(true), Some(true)), (Needs::Both, 1));
     assert_eq!(judge("scaffold", outside, Some(false), Some(true)), (Needs::Warn, 1));
 }
+
+/// Class, if it warns, and a line of what tools carry; `None` stands for nothing at all.
+#[test]
+fn what_tools_carry_is_read() {
+    let table: &[(&str, Value, Option<Class>)] = &[
+        ("mcp__postgres__query", json!({"query": "DROP TABLE users"}), Some(Class::Database)),
+        ("mcp__postgres__query", json!({"query": "select * from users where name = 'delete'"}), None),
+        ("execute_sql", json!({"project_id": "x", "sql": "delete from a"}), Some(Class::Database)),
+        ("run", json!({"sql": ["select 1", "truncate a"]}), Some(Class::Database)),
+        ("web_search", json!({"query": "delete from git history"}), None),
+        ("search_docs", json!({"query": "drop table users"}), None),
+        ("mcp__ide__executeCode", json!({"code": "import os; os.remove('a.txt')"}), Some(Class::FileDelete)),
+        ("run_code", json!({"language": "javascript", "code": "require('fs').rmSync('a')"}), Some(Class::FileDelete)),
+        ("mcp__ide__executeCode", json!({"code": "print(1 + 1)"}), None),
+        ("custom_terminal_x", json!({"cmd": "rm -rf src"}), Some(Class::FileDelete)),
+        ("local_shell", json!({"action": {"type": "exec", "command": ["rm", "-rf", "src"]}}), Some(Class::FileDelete)),
+        ("local_shell", json!({"action": {"type": "exec", "command": ["ls", "-la"]}}), None),
+        (
+            "use_mcp_tool",
+            json!({"server_name": "postgres", "tool_name": "query", "arguments": "{\"query\": \"drop table a\"}"}),
+            Some(Class::Database),
+        ),
+        (
+            "multi_tool_use.parallel",
+            json!({"tool_uses": [
+                {"recipient_name": "functions.read_file", "parameters": {"path": "a"}},
+                {"recipient_name": "functions.shell", "parameters": {"command": ["git", "push", "-f"]}},
+            ]}),
+            Some(Class::VcsRemote),
+        ),
+        (
+            "multi_tool_use.parallel",
+            json!({"tool_uses": [{"recipient_name": "functions.read_file", "parameters": {"path": "a"}}]}),
+            None,
+        ),
+    ];
+    for (tool, input, class) in table {
+        let verdict = judged(tool, input, &[], None);
+        let classes: Vec<Class> = verdict.effects.iter().map(|effect| effect.class).collect();
+        match class {
+            Some(class) => assert!(classes.contains(class), "{tool} {input}: {verdict:?}"),
+            None => assert_eq!((classes, verdict.needs), (vec![], Needs::Nothing), "{tool} {input}: {verdict:?}"),
+        }
+    }
+}
+
+#[test]
+fn verbs_of_writing_in_a_tools_name_warn() {
+    let low = [
+        "mcp__github__delete_branch",
+        "delete_branch",
+        "create_refund",
+        "volume-delete",
+        "mcp__supabase__apply_migration",
+        "github/mergePullRequest",
+    ];
+    for tool in low {
+        let verdict = judged(tool, &json!({"id": "x"}), &[], None);
+        assert!(verdict.needs.warn(), "{tool}: {verdict:?}");
+        assert_eq!(verdict.warnings[0].severity, crate::model::effect::Severity::Low, "{tool}");
+    }
+    for tool in
+        ["get_branch", "list_refunds", "update_plan", "TaskCreate", "create_memory", "deleted_items_view", "ping"]
+    {
+        assert!(!judged(tool, &json!({"id": "x"}), &[], None).needs.warn(), "{tool}");
+    }
+    assert!(judged("Write", &json!({"file_path": "~/.bashrc"}), &[], None).needs.warn());
+    assert!(!judged("Write", &json!({"file_path": "~/proj/a"}), &[], None).needs.warn());
+}

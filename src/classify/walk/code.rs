@@ -2,7 +2,7 @@
 
 use super::dispatch::Invocation;
 use super::{Stream, Walk};
-use crate::classify::code::find_calls;
+use crate::classify::code::{Origin, find_calls};
 use crate::classify::context::resolve;
 use crate::classify::expand::{Arg, Shell, TextOrigin};
 use crate::classify::found::FoundEffect;
@@ -11,7 +11,7 @@ use crate::classify::rules::Interpreter;
 use crate::classify::rules::args::parse;
 use crate::classify::rules::dialect::CodeLanguage;
 use crate::classify::shell::Span;
-use crate::model::effect::Certainty;
+use crate::model::effect::{Certainty, Class};
 
 impl Walk<'_> {
     /// Judges an interpreter.
@@ -37,6 +37,13 @@ impl Walk<'_> {
             let mut inner = vec![module.clone()];
             inner.extend_from_slice(&args[after(args, module)..]);
             return Some(self.dispatch(&inner, call.span, call.input.clone(), shell));
+        }
+        let is_harmless = |module: &&Arg| {
+            let name = module.text.split('=').next().unwrap_or_default().replace("::", ".").replace('/', ".");
+            self.rules.is_harmless(interpreter.spec.language, &name)
+        };
+        if !parsed.values(&interpreter.loads).all(|module| is_harmless(&module)) {
+            self.hidden(call.program, None, call.span);
         }
         let mut codes: Vec<Arg> = parsed.values(&interpreter.code).cloned().collect();
         if let ([code], Some(behind)) = (codes.as_mut_slice(), rest.first())
@@ -71,6 +78,9 @@ impl Walk<'_> {
         code: &Arg,
         shell: &mut Shell,
     ) -> Stream {
+        if interpreter.spec.within {
+            self.hidden(program, None, code.span);
+        }
         match code.origin {
             TextOrigin::Remote | TextOrigin::Decoded => self.fetched(program, code.span),
             TextOrigin::Plain | TextOrigin::Temporary | TextOrigin::Setup => {
@@ -133,7 +143,9 @@ impl Walk<'_> {
     /// Records what the calls in code do.
     pub(crate) fn calls(&mut self, language: CodeLanguage, program: &str, code: &str, span: Span, shell: &mut Shell) {
         let home = self.context.home.as_ref().map(|home| home.to_string_lossy().into_owned());
-        for call in find_calls(self.rules, language, code, home.as_deref()) {
+        let dir = if self.is_script { self.script_dir.clone() } else { Some(".".to_owned()) };
+        let origin = Origin { home: home.as_deref(), dir: dir.as_deref() };
+        for call in find_calls(self.rules, language, code, &origin) {
             let mut there = shell.clone();
             if let Some(dir) = call.dir {
                 there.cwd = dir.and_then(|dir| Some(resolve(shell.cwd.as_deref()?, &dir)));
@@ -144,6 +156,7 @@ impl Walk<'_> {
                     self.payload(&line, Stream::Nothing, &mut there);
                 }
                 (None, None) => self.opaque = true,
+                (Some(Class::ExecOpaque), _) => self.hidden(program, None, span),
                 (Some(class), argument) => {
                     let target = argument.filter(|_| crate::classify::found::is_file_class(class));
                     let target = target.filter(|text| !text.contains('\n')).map(|text| Arg::literal(text, span));

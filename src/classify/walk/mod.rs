@@ -103,6 +103,8 @@ pub(super) struct Walk<'a> {
     pub scripts: Vec<PathBuf>,
     /// True within such a file.
     is_script: bool,
+    /// The directory of that file.
+    script_dir: Option<String>,
     site: Site,
     /// Behind `sudo`.
     root: bool,
@@ -143,6 +145,7 @@ impl<'a> Walk<'a> {
             tops: Vec::new(),
             scripts: Vec::new(),
             is_script: false,
+            script_dir: None,
             site: Site::default(),
             root: false,
             sought_piton: false,

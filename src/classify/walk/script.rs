@@ -100,7 +100,10 @@ impl Walk<'_> {
         let span: Span = rest.first().map_or(self.span, |file| file.span);
         let is_python = by.is_some_and(|(interpreter, _)| interpreter.spec.language == CodeLanguage::Python);
         let code = Arg::literal(if is_python { on_load(text) } else { text.to_owned() }, span);
+        let path = rest.first().and_then(|file| place(file, shell, &self.site, self.context).path);
+        let dir = path.and_then(|path| Some(path.parent()?.to_string_lossy().into_owned()));
         self.look_into(shell, |walk, own| {
+            walk.script_dir = dir;
             super::function::set_positional(own, rest.get(1..).unwrap_or_default().to_vec());
             match by {
                 Some((interpreter, program)) => _ = walk.run_code(interpreter, program, &code, own),

@@ -1,5 +1,8 @@
 //! Structured tool calls of agents: what they write, told by their names and the usual fields of their input.
 
+mod names;
+mod payload;
+
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
@@ -9,8 +12,13 @@ use super::context::{Context, resolve};
 use super::expand::{Arg, Shell};
 use super::found::{FoundEffect, Site, place, settle};
 use super::verdict::Understanding;
-use crate::model::effect::Class;
-use crate::model::text::shell_word;
+use crate::model::effect::{Class, Severity};
+
+use names::{ToolKind, kind_of, writes_elsewhere};
+use payload::{code, command_line, queries, wrapped};
+
+/// Deepest nesting of calls within calls.
+const MAX_DEPTH: usize = 3;
 
 /// A tool call as its client describes it.
 #[derive(Clone, Copy, Debug)]
@@ -27,152 +35,6 @@ pub struct ToolCall<'a> {
     pub external: Option<bool>,
 }
 
-/// The kind of tool that a name means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ToolKind {
-    Write,
-    Delete,
-    Move,
-    Read,
-    Shell,
-    Network,
-    Unknown,
-}
-
-const WRITES: [&str; 34] = [
-    "write",
-    "edit",
-    "multiedit",
-    "notebookedit",
-    "writefile",
-    "createfile",
-    "editfile",
-    "replace",
-    "strreplace",
-    "strreplaceeditor",
-    "strreplacebasededittool",
-    "applypatch",
-    "patch",
-    "applydiff",
-    "inserteditintofile",
-    "insertcontent",
-    "searchandreplace",
-    "searchreplace",
-    "writetofile",
-    "replaceinfile",
-    "replacestringinfile",
-    "multireplacestringinfile",
-    "createorupdatefile",
-    "savefile",
-    "appendfile",
-    "updatefile",
-    "modifyfile",
-    "overwritefile",
-    "editnotebook",
-    "newfile",
-    "editnotebookfile",
-    "createandrunfile",
-    "replacefilecontent",
-    "applyedit",
-];
-const DELETES: [&str; 10] = [
-    "deletefile",
-    "delete",
-    "removefile",
-    "remove",
-    "deletefiles",
-    "rm",
-    "deletepath",
-    "deletedirectory",
-    "unlink",
-    "removedirectory",
-];
-const MOVES: [&str; 9] =
-    ["movefile", "move", "rename", "renamefile", "mv", "movepath", "renamepath", "copyfile", "renamesymbol"];
-const READS: [&str; 56] = [
-    "read",
-    "readfile",
-    "readmanyfiles",
-    "readfiles",
-    "view",
-    "viewfile",
-    "openfile",
-    "grep",
-    "glob",
-    "search",
-    "searchfiles",
-    "searchtext",
-    "codebasesearch",
-    "grepsearch",
-    "filesearch",
-    "list",
-    "listdir",
-    "listdirectory",
-    "listfiles",
-    "ls",
-    "cat",
-    "find",
-    "findfiles",
-    "tree",
-    "todowrite",
-    "todoread",
-    "updateplan",
-    "todo",
-    "webfetch",
-    "websearch",
-    "fetch",
-    "think",
-    "task",
-    "agent",
-    "bashoutput",
-    "exitplanmode",
-    "enterplanmode",
-    "askuserquestion",
-    "askfollowupquestion",
-    "attemptcompletion",
-    "listcodedefinitionnames",
-    "getdiagnostics",
-    "diagnostics",
-    "problems",
-    "notebookread",
-    "viewimage",
-    "semanticsearch",
-    "readlints",
-    "listmcpresources",
-    "readmcpresource",
-    "stat",
-    "getfileinfo",
-    "readtextfile",
-    "lsp",
-    "skill",
-    "googlewebsearch",
-];
-const SHELLS: [&str; 24] = [
-    "bash",
-    "shell",
-    "sh",
-    "zsh",
-    "runcommand",
-    "runshellcommand",
-    "terminal",
-    "execute",
-    "executecommand",
-    "exec",
-    "execcommand",
-    "runterminalcmd",
-    "runterminalcommand",
-    "runinterminal",
-    "localshell",
-    "shellcommand",
-    "powershell",
-    "cmd",
-    "command",
-    "executebash",
-    "localshellcall",
-    "containerexec",
-    "runbash",
-    "bashtool",
-];
 const PATH_FIELDS: [&str; 26] = [
     "path",
     "file_path",
@@ -204,42 +66,24 @@ const PATH_FIELDS: [&str; 26] = [
 const LIST_FIELDS: [&str; 5] = ["paths", "files", "file_paths", "filePaths", "edits"];
 const PATCH_FIELDS: [&str; 5] = ["patch", "input", "diff", "patchText", "content"];
 
-fn kind_of(tool: &str) -> ToolKind {
-    let name = tool.rsplit(['/', ':', '.']).next().unwrap_or(tool);
-    let name = name.rsplit("__").next().unwrap_or(name);
-    let plain: String =
-        name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect();
-    let plain = plain.as_str();
-    let tables: [(&[&str], ToolKind); 5] = [
-        (&SHELLS, ToolKind::Shell),
-        (&WRITES, ToolKind::Write),
-        (&DELETES, ToolKind::Delete),
-        (&MOVES, ToolKind::Move),
-        (&READS, ToolKind::Read),
-    ];
-    if let Some((_, kind)) = tables.iter().find(|(names, _)| names.contains(&plain)) {
-        return *kind;
-    }
-    let led = |verbs: &[&str]| verbs.iter().any(|verb| leads(name, verb));
-    if led(&["get", "list", "read", "search", "find", "show", "describe", "view", "query"]) {
-        return ToolKind::Read;
-    }
-    if led(&["send", "post", "publish", "upload"]) { ToolKind::Network } else { ToolKind::Unknown }
-}
-
-/// `read_x`, `readX`, `read-x`: a verb in front of something.
-fn leads(name: &str, verb: &str) -> bool {
-    let head = name.get(..verb.len()).is_some_and(|head| head.eq_ignore_ascii_case(verb));
-    head && name[verb.len()..].starts_with(|next: char| next == '_' || next == '-' || next.is_ascii_uppercase())
-}
-
 /// Returns the effects of a tool call.
 pub(super) fn effects(
     classifier: &Classifier,
     call: &ToolCall<'_>,
     context: &Context,
 ) -> (Vec<FoundEffect>, Understanding) {
-    let (mut found, understanding) = acts(classifier, call, context);
+    judged(classifier, call, context, 0)
+}
+
+fn judged(
+    classifier: &Classifier,
+    call: &ToolCall<'_>,
+    context: &Context,
+    depth: usize,
+) -> (Vec<FoundEffect>, Understanding) {
+    let calls = if depth < MAX_DEPTH { wrapped(call.tool, call.input) } else { Vec::new() };
+    let (mut found, understanding) =
+        if calls.is_empty() { acts(classifier, call, context) } else { carried(classifier, &calls, context, depth) };
     if call.external == Some(true) && !found.iter().any(|found| found.class == Class::NetworkWrite) {
         found.push(FoundEffect::new(Class::NetworkWrite, call.tool, "open-world", (0, 0)));
     }
@@ -252,6 +96,13 @@ fn acts(classifier: &Classifier, call: &ToolCall<'_>, context: &Context) -> (Vec
         && (kind == ToolKind::Shell || kind == ToolKind::Unknown && call.writes != Some(false))
     {
         return in_directory(classifier, &command, call.input, context);
+    }
+    if let Some(line) = code(call.tool, call.input).filter(|_| !matches!(kind, ToolKind::Write)) {
+        return in_directory(classifier, &line, call.input, context);
+    }
+    let queries = queries(call.tool, call.input);
+    if !queries.is_empty() && !matches!(kind, ToolKind::Write | ToolKind::Delete | ToolKind::Move) {
+        return (queried(call.tool, &queries), Understanding::default());
     }
     match kind {
         ToolKind::Write if call.input.get("command").and_then(Value::as_str) == Some("view") => Default::default(),
@@ -268,6 +119,32 @@ fn acts(classifier: &Classifier, call: &ToolCall<'_>, context: &Context) -> (Vec
         }
         ToolKind::Read | ToolKind::Shell | ToolKind::Unknown => unknown(call, context),
     }
+}
+
+/// Returns the effects of queries that change something.
+fn queried(tool: &str, queries: &[&str]) -> Vec<FoundEffect> {
+    let of = |query: &&str| FoundEffect {
+        target: Some((*query).to_owned()),
+        ..FoundEffect::new(Class::Database, tool, "query", (0, 0))
+    };
+    queries.iter().filter(|query| crate::classify::sql::changes(query)).map(of).collect()
+}
+
+/// Returns what the calls do that a call carries.
+fn carried(
+    classifier: &Classifier,
+    calls: &[(String, Value)],
+    context: &Context,
+    depth: usize,
+) -> (Vec<FoundEffect>, Understanding) {
+    let (mut found, mut all) = (Vec::new(), Understanding::default());
+    for (tool, input) in calls {
+        let call = ToolCall { tool, input, paths: &[], writes: None, external: None };
+        let (inner, understanding) = judged(classifier, &call, context, depth + 1);
+        found.extend(inner);
+        all.add(understanding);
+    }
+    (found, all)
 }
 
 /// Judges an unknown tool: its hints count, and without any it may do anything to files.
@@ -288,6 +165,10 @@ fn unknown(call: &ToolCall<'_>, context: &Context) -> (Vec<FoundEffect>, Underst
                 ..FoundEffect::new(Class::ExecOpaque, call.tool, "unknown-tool", (0, 0))
             };
             let mut found = vec![opaque];
+            if writes_elsewhere(call.tool) && call.paths.is_empty() {
+                let remote = FoundEffect::new(Class::NetworkWrite, call.tool, "verb-of-writing", (0, 0));
+                found.push(FoundEffect { severity: Some(Severity::Low), ..remote });
+            }
             if !call.paths.is_empty() {
                 found.extend(files(call, context, Class::FileOverwrite).0);
             }
@@ -302,6 +183,7 @@ fn in_directory(
     input: &Value,
     context: &Context,
 ) -> (Vec<FoundEffect>, Understanding) {
+    let input = input.get("action").filter(|action| action.is_object()).unwrap_or(input);
     let directory =
         ["cwd", "workdir", "working_directory", "directory", "dir"].iter().find_map(|name| input.get(name)?.as_str());
     match directory.filter(|text| !text.is_empty()) {
@@ -310,19 +192,6 @@ fn in_directory(
             classifier.walk(command, &context)
         }
         None => classifier.walk(command, context),
-    }
-}
-
-/// Returns the command line of a shell tool: a string, or an argument vector.
-fn command_line(input: &Value) -> Option<String> {
-    let value = ["command", "cmd", "script", "commands", "CommandLine"].iter().find_map(|name| input.get(name))?;
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Array(words) => {
-            let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
-            (!words.is_empty()).then(|| words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "))
-        }
-        _ => None,
     }
 }
 
@@ -362,6 +231,9 @@ fn files(call: &ToolCall<'_>, context: &Context, class: Class) -> (Vec<FoundEffe
 }
 
 fn file(tool: &str, path: &str, class: Class, context: &Context) -> Option<FoundEffect> {
+    // Tools that know `~` write there; for others there is no such directory.
+    let at_home = path.strip_prefix("~/").zip(context.home.as_deref());
+    let path = &*at_home.map_or(path.to_owned(), |(rest, home)| home.join(rest).to_string_lossy().into_owned());
     let shell = Shell { variables: HashMap::new(), cwd: Some(context.cwd.clone()) };
     let placed = place(&Arg::literal(path, (0, 0)), &shell, &Site::default(), context);
     let mut found = FoundEffect::new(class, tool, "tool", (0, 0));
