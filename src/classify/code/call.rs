@@ -196,6 +196,13 @@ impl<'c> Reader<'c, '_> {
                 self.origin.dir.filter(is_sure).map_or(Value::Unknown, |dir| Value::Text(dir.to_owned()))
             }
             (Value::Module(_), None) => value,
+            (Value::Module(name), Some((_, last)))
+                if self.is(&[CodeLanguage::Ruby]) && last.starts_with(|c: char| c.is_ascii_lowercase()) =>
+            {
+                let name = name.clone();
+                self.note(name.clone(), None, (Vec::new(), Vec::new()), from);
+                computed(&name, &[], self.origin.home).unwrap_or(value)
+            }
             (_, Some((of, name))) if !matches!(of, Value::Module(_)) => {
                 let of = of.clone();
                 // These call methods without brackets.

@@ -42,6 +42,7 @@ pub(crate) struct Wrapper {
     pub grammar: Grammar,
     pub unless: AnyOf,
     pub line: Vec<String>,
+    pub before: Vec<String>,
     pub directory: Vec<String>,
 }
 

@@ -74,6 +74,15 @@ pub(crate) struct WrapperSpec {
     /// The operands together are one command line (`watch`).
     #[serde(default)]
     pub joined: bool,
+    /// Each operand is a command line (`concurrently`).
+    #[serde(default)]
+    pub each: bool,
+    /// Options with a value that may stand before the subcommand (`pnpm --filter X exec`); those without may too.
+    #[serde(default)]
+    pub before: Text,
+    /// Only the lines of its options are commands: the rules judge the rest (`tar --to-command`).
+    #[serde(default)]
+    pub beside: bool,
     /// Options whose value is the directory to run in.
     #[serde(default)]
     pub directory: Text,

@@ -56,13 +56,22 @@ impl Walk<'_> {
         let used = if wrapper.sub.is_empty() {
             0
         } else {
-            let operands: Vec<Arg> = call.args.to_vec();
-            wrapper.sub.matches(&operands)?
+            let from = options_before(call.args, &wrapper.before);
+            from + wrapper.sub.matches(&call.args[from..])?
         };
         let args = &call.args[used..];
-        let parsed = parse(args, &wrapper.grammar, true);
+        let parsed = parse(args, &wrapper.grammar, !wrapper.spec.beside);
         if wrapper.unless.holds(&parsed) {
             return Some(Stream::Opaque);
+        }
+        if wrapper.spec.beside {
+            // The actions of `tar --checkpoint-action` have a name before the command.
+            let lines = parsed.values(&wrapper.line).map(|line| match line.text.split_once('=') {
+                Some(("exec", _)) => line.skip("exec=".len()),
+                _ => line.clone(),
+            });
+            lines.for_each(|line| _ = self.payload(&line, Stream::Opaque, &mut shell.clone()));
+            return None;
         }
         let mut inner_shell = shell.clone();
         if let Some(directory) = parsed.values(&wrapper.directory).last() {
@@ -109,6 +118,10 @@ impl Walk<'_> {
     }
 
     fn run_wrapped(&mut self, wrapper: &Wrapper, rest: &[Arg], call: &Invocation<'_>, shell: &mut Shell) -> Stream {
+        if wrapper.spec.each {
+            rest.iter().for_each(|line| _ = self.payload(line, Stream::Nothing, &mut shell.clone()));
+            return Stream::Opaque;
+        }
         if wrapper.spec.joined {
             return self.payload(&join_args(rest, call.span), call.input.clone(), shell);
         }
@@ -311,4 +324,16 @@ fn package_name(text: &str) -> String {
         "typescript" => "tsc".to_owned(),
         _ => unversioned.rsplit('/').next().unwrap_or(unversioned).to_owned(),
     }
+}
+
+/// Returns the number of words before a subcommand that are options, with the values of those in `valued`; 0 where `valued` is
+/// empty.
+fn options_before(args: &[Arg], valued: &[String]) -> usize {
+    let mut at = 0;
+    while !valued.is_empty()
+        && let Some(option) = args.get(at).filter(|arg| arg.text.starts_with('-'))
+    {
+        at += if valued.contains(&option.text) { 2 } else { 1 };
+    }
+    at.min(args.len())
 }

@@ -14,20 +14,29 @@ use crate::classify::shell::Span;
 use crate::model::effect::{Certainty, Class};
 
 impl Walk<'_> {
+    /// Judges code given to a subcommand of a program that is more than an interpreter (`deno eval`, `rails runner`).
+    pub(super) fn embedded_code(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
+        let interpreter = self.rules.interpreters(call.program).next().filter(|found| !found.sub.is_empty())?;
+        let used = interpreter.sub.matches(call.args).filter(|used| *used > 0)?;
+        let args = &call.args[used..];
+        let parsed = parse(args, &interpreter.grammar, false);
+        let named = parsed.values(&interpreter.code).next();
+        let Some(code) = named.or_else(|| args.iter().find(|arg| !arg.text.starts_with('-'))).cloned() else {
+            self.run_input(interpreter, call, shell);
+            return Some(Stream::Opaque);
+        };
+        self.run_code(interpreter, call.program, &code, shell);
+        Some(Stream::Opaque)
+    }
+
     /// Judges an interpreter.
     pub(crate) fn interpreter(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
         let rules = self.rules;
         let interpreter = rules.interpreters(call.program).next()?;
-        let mut args = call.args;
         if !interpreter.sub.is_empty() {
-            let used = interpreter.sub.matches(args).unwrap_or(0);
-            args = &args[used..];
-            if used > 0 {
-                let code = args.iter().find(|arg| !arg.text.starts_with('-'))?.clone();
-                self.run_code(interpreter, call.program, &code, shell);
-                return Some(Stream::Opaque);
-            }
+            return self.embedded_code(call, shell);
         }
+        let args = call.args;
         let parsed = parse(args, &interpreter.grammar, true);
         if interpreter.unless.holds(&parsed) || parsed.has(&["--version", "--help", "-V"]) {
             return Some(Stream::Opaque);
@@ -124,7 +133,9 @@ impl Walk<'_> {
                 } else if self.rules.knows(&name) {
                     self.dispatch(rest, call.span, call.input.clone(), shell);
                 } else {
-                    self.hidden(call.program, Some(names::script(&script.text)), call.span);
+                    let is_asked = rest.iter().any(|arg| super::dispatch::ASKS.contains(&arg.text.as_str()));
+                    let name = Some(names::script(&script.text)).filter(|_| !is_asked);
+                    self.hidden(call.program, name, call.span);
                     self.script_of(interpreter, call.program, rest, shell);
                 }
             }

@@ -105,6 +105,9 @@ impl Walk<'_> {
         if let Some(output) = self.carried(call, shell) {
             return output;
         }
+        if let Some(output) = self.embedded_code(call, shell) {
+            return output;
+        }
         if let Some(hit) = rules.find(call.program, call.args, Run { input: call.input.flows(), root: self.root }) {
             self.hit(&hit, call, shell);
             if self.opaque {
@@ -145,8 +148,10 @@ impl Walk<'_> {
     /// Something no table knows: a script of the workspace, or a program.
     fn unfamiliar(&mut self, call: &Invocation<'_>, first: &Arg, shell: &mut Shell) {
         self.opaque = true;
+        // `deploy.sh --help`: an alarming name that is only asked.
+        let is_asked = call.args.iter().any(|arg| ASKS.contains(&arg.text.as_str()));
         if !first.text.contains('/') {
-            if names::alarming(call.program) {
+            if names::alarming(call.program) && !is_asked {
                 self.hidden(call.program, Some(call.program), call.span);
             }
             return;
@@ -160,7 +165,8 @@ impl Walk<'_> {
             Stream::Remote | Stream::Decoded => self.fetched(call.program, call.span),
             Stream::Nothing | Stream::Files | Stream::Setup | Stream::Opaque => {
                 if !["/usr/", "/bin/", "/sbin/", "/opt/"].iter().any(|prefix| first.text.starts_with(prefix)) {
-                    self.hidden(call.program, Some(names::script(&first.text)), call.span);
+                    let name = names::script(&first.text);
+                    self.hidden(call.program, Some(name).filter(|_| !is_asked), call.span);
                     self.own_script(first, call.args, shell);
                 }
             }
@@ -251,7 +257,12 @@ fn is_loopback(host: &str) -> bool {
         || host.starts_with("127.")
         || host == "::1"
         || host == "0.0.0.0"
+        // A name of the local network: a service beside this one.
+        || !host.contains(['.', ':', '$', '<', '{', '*', '%'])
 }
+
+/// Arguments with which programs only tell what they would do.
+pub(super) const ASKS: [&str; 9] = ["--help", "-h", "help", "--version", "-V", "version", "--dry-run", "-n", "--usage"];
 
 /// Programs of Windows whose options begin with a slash.
 const SLASHED: [&str; 13] = [

@@ -108,6 +108,10 @@ impl Walk<'_> {
         self.git_runs(&inner, &shell);
         let first = self.found.len();
         if let Some(hit) = self.rules.find("git", &rest, Run { input: inner.input.flows(), root: self.root }) {
+            let alias = (&*hit.rule.id == "git-unknown").then(|| self.configured_alias(&sub.text, &shell)).flatten();
+            if let Some(alias) = alias {
+                return self.git_alias(&alias, &rest, call, &mut shell);
+            }
             self.hit(&hit, &inner, &shell);
         }
         if sub.text == "clean" && forces > 1 {

@@ -10,6 +10,7 @@ mod editor;
 mod elsewhere;
 mod function;
 mod git;
+mod git_aliases;
 mod git_settings;
 mod output;
 mod query;
@@ -22,7 +23,7 @@ mod words;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::context::Context;
+use super::context::{Context, Whereabouts};
 use super::expand::{Arg, Shell, TextOrigin, Value};
 use super::found::{FoundEffect, Site, pattern, place, settle};
 use super::rules::RuleSet;
@@ -435,11 +436,24 @@ impl<'a> Walk<'a> {
             self.found.push(found);
             return;
         }
+        if let Some(variable) = target.filter(|_| is_of_paths(found.class)).and_then(|arg| may_be_root(arg, shell)) {
+            self.found.push(FoundEffect {
+                severity: Some(Severity::High),
+                target: found.target.clone(),
+                say: Some(format!("if `{variable}` is empty or unset, `{}` acts on `/`.", found.verb)),
+                ..FoundEffect::new(Class::System, found.verb.as_str(), "empty-variable", found.span)
+            });
+        }
         let here = Arg::literal(".", found.span);
         let placed = place(target.unwrap_or(&here), shell, &self.site, self.context);
         found.path = placed.path.filter(|_| target.is_some());
         found.pattern = target.and_then(|target| pattern(target, shell, &self.site, self.context));
         found.near = placed.near;
+        // A directory around piton's own files holds more than them.
+        let own = |path: &PathBuf| self.context.piton.iter().any(|own| own.starts_with(path) && own != path);
+        if placed.whereabouts == Whereabouts::Piton && found.path.as_ref().is_some_and(own) {
+            self.found.extend(settle(found.clone(), Whereabouts::HomeSettings));
+        }
         self.found.extend(settle(found, placed.whereabouts));
     }
 
@@ -497,4 +511,50 @@ fn heredoc_stream(text: Arg) -> Stream {
         // Code with unknown pieces is still mostly code: reading it finds more than calling it opaque.
         TextOrigin::Plain | TextOrigin::Temporary | TextOrigin::Setup => Stream::Text(text.text),
     }
+}
+
+/// Returns true for what may destroy a tree.
+fn is_of_paths(class: Class) -> bool {
+    matches!(class, Class::FileDelete | Class::FileMove | Class::FilePerm)
+}
+
+/// Directories at the top of a system that a person would miss.
+const TOPS: [&str; 18] = [
+    "",
+    "*",
+    ".*",
+    "usr",
+    "etc",
+    "bin",
+    "sbin",
+    "boot",
+    "lib",
+    "lib64",
+    "home",
+    "root",
+    "var",
+    "opt",
+    "srv",
+    "Users",
+    "Library",
+    "Applications",
+];
+
+/// Returns the variable that makes a path one of the whole system if it is empty: `$X/*`, `/$X`, `"$X"/usr`. One that the line itself
+/// sets is not empty.
+fn may_be_root<'a>(path: &'a Arg, shell: &Shell) -> Option<&'a str> {
+    if path.is_exact() {
+        return None;
+    }
+    let (from, is_below_root) = if path.text.starts_with("/$") { (1, true) } else { (0, false) };
+    let rest = path.text[from..].strip_prefix('$')?;
+    let length = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+    let (name, behind) = rest.split_at(length);
+    if name.is_empty() || shell.variables.contains_key(name) {
+        return None;
+    }
+    let is_bare = behind.is_empty() && is_below_root;
+    let below = behind.strip_prefix('/').map(|below| below.trim_start_matches('/'));
+    let top = below.map(|below| below.strip_suffix("/*").unwrap_or(below).trim_end_matches('/'));
+    (is_bare || top.is_some_and(|top| TOPS.contains(&top))).then(|| &path.text[from..=from + length])
 }

@@ -3,7 +3,7 @@
 //! The walk never looks at the disk: it names the files that it would read (`Walk::scripts`), and whoever may look judges the
 //! line again with their texts. They are read one level deep, as a lower bound: their effects count, and they stay opaque.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Walk;
@@ -79,21 +79,21 @@ impl Walk<'_> {
     /// Returns the text of a file of the workspace, and asks for it if nobody has looked yet.
     fn script_text(&mut self, file: &Arg, shell: &Shell) -> Option<Arc<str>> {
         let path = place(file, shell, &self.site, self.context).path?;
-        let may_ask = !self.is_script && !self.site.elsewhere && path.starts_with(&self.context.workspace);
-        self.text_of(&path).or_else(|| {
-            let is_new = !self.scripts.contains(&path) && !self.context.files.iter().any(|(known, _)| *known == path);
-            if may_ask && is_new && self.scripts.len() < MAX_SCRIPTS {
-                self.scripts.push(path);
-            }
-            None
-        })
+        path.starts_with(&self.context.workspace).then(|| self.file_text(path))?
     }
 
-    fn text_of(&self, path: &Path) -> Option<Arc<str>> {
+    /// Returns the text of a file, and asks for it if nobody has looked yet.
+    pub(super) fn file_text(&mut self, path: PathBuf) -> Option<Arc<str>> {
         if self.is_script || self.site.elsewhere {
             return None;
         }
-        self.context.files.iter().find(|(known, _)| known == path)?.1.clone()
+        if let Some((_, text)) = self.context.files.iter().find(|(known, _)| *known == path) {
+            return text.clone();
+        }
+        if self.scripts.len() < MAX_SCRIPTS && !self.scripts.contains(&path) {
+            self.scripts.push(path);
+        }
+        None
     }
 
     fn run_script(&mut self, by: Option<(&Interpreter, &str)>, text: &str, rest: &[Arg], shell: &Shell) {
