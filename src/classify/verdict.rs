@@ -176,7 +176,7 @@ pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, polic
         let severity = severity.unwrap_or_else(|| usual_severity(found.class, found.scope, found.certainty));
         let (saves, mut warns) = wanted(&found, severity, rule);
         // An effect that calls for nothing is never held: a temporary file, a request to this machine.
-        // What reaches piton's own files would take the net with it.
+        // An effect on piton's own files would take the net with it.
         let by_default = (found.class == Class::Piton && found.path.is_some()).then_some(Stance::Ask);
         let answer = found.answer.or(rule.and_then(|rule| rule.answer)).or(by_default);
         if let Some(answer) = answer.filter(|_| saves || warns) {

@@ -1,17 +1,14 @@
 //! Finds where paths of an event lie.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use crate::classify::Context;
 use crate::model::effect::Verdict;
 use crate::model::path::RelPath;
-use crate::worktree::{Target, is_linked_worktree};
+use crate::worktree::{Target, is_linked_worktree, read_regular};
 
 /// Returns true if `cwd` belongs to the workspace rooted at `session`: inside it, and not in a linked worktree of its
 /// own.
@@ -75,15 +72,8 @@ fn learn(context: &mut Context, verdict: &Verdict) {
 
 /// Returns the text of a short file; `None` for anything else, which stays unseen.
 fn short_text(path: &Path) -> Option<Arc<str>> {
-    // A pipe must not hold the action up.
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()?;
-    let facts = file.metadata().ok()?;
-    if !facts.is_file() || facts.len() > MAX_SCRIPT {
-        return None;
-    }
-    let mut text = String::new();
-    file.take(MAX_SCRIPT).read_to_string(&mut text).ok()?;
-    Some(text.into())
+    let content = read_regular(path, MAX_SCRIPT).ok()??;
+    Some(String::from_utf8(content).ok()?.into())
 }
 
 /// Returns the path, or the directory above it, that a link leads into the workspace; and where it leads.

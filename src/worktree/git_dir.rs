@@ -75,7 +75,10 @@ fn as_path(bytes: &[u8]) -> &Path {
 }
 
 /// Reads a regular file of at most `cap` bytes; `None` when it does not exist. Never blocks on what is not a file.
-pub(super) fn read_regular(path: &Path, cap: u64) -> std::io::Result<Option<Vec<u8>>> {
+///
+/// # Errors
+/// For anything else, for a larger file, and where it cannot be read.
+pub fn read_regular(path: &Path, cap: u64) -> std::io::Result<Option<Vec<u8>>> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = match std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Ok(file) => file,

@@ -1,67 +1,15 @@
 //! Calls: a name with its parts, its arguments, and what follows.
 
+use super::found::{Call, Directory};
 use super::imports::canonical;
 use super::lex::TokenKind;
-use super::read::{Reader, WORDS};
+use super::read::Reader;
 use super::value::{Value, computed, method, path_of};
+use super::words::{CHANGES, EACH, LOADS, OWN_DIRS, OWN_PROGRAMS, WORDS};
 use crate::classify::rules::dialect::CodeLanguage;
 
 /// Most calls that are noted.
 const MAX_CALLS: usize = 1000;
-
-/// A call.
-#[derive(Clone, Debug)]
-pub(super) struct Call {
-    /// The full name, as imports and aliases tell it (`os.path.join`); of a method on a value only its own (`.unlink`).
-    pub name: String,
-    /// The value that a method is called on.
-    pub receiver: Option<Value>,
-    /// Values by position.
-    pub args: Vec<Value>,
-    /// Values by name.
-    pub named: Vec<(String, Value)>,
-    /// The directory that the code has gone to; `None` within if nobody knows.
-    pub dir: Option<Option<String>>,
-    /// The place of the call in the code.
-    pub from: usize,
-    pub to: usize,
-}
-
-impl Call {
-    /// Returns a value by its name or its position.
-    pub(super) fn value(&self, at: usize, name: &str) -> Option<&Value> {
-        let named = self.named.iter().find(|(known, _)| known == name).map(|(_, value)| value);
-        named.or_else(|| self.args.get(at))
-    }
-
-    /// Returns the value of an option: by name, or in a map.
-    pub(super) fn option(&self, name: &str) -> Option<&Value> {
-        let named = self.named.iter().find(|(known, _)| known == name).map(|(_, value)| value);
-        named.or_else(|| self.args.iter().find_map(|arg| arg.field(name)))
-    }
-}
-
-/// Functions that change the directory.
-pub(super) const CHANGES: [&str; 5] = ["os.chdir", "chdir", "process.chdir", "Dir.chdir", "Deno.chdir"];
-
-/// Names of the program that runs the code.
-const OWN_PROGRAMS: [(&str, &str); 5] = [
-    ("sys.executable", "python3"),
-    ("process.execPath", "node"),
-    ("process.argv0", "node"),
-    ("RbConfig.ruby", "ruby"),
-    ("PHP_BINARY", "php"),
-];
-
-/// Names of the directory that the code is in.
-const OWN_DIRS: [&str; 4] = ["__dirname", "import.meta.dirname", "__DIR__", "__dir__"];
-
-/// Functions that load a module by its name.
-pub(super) const LOADS: [&str; 5] =
-    ["require", "import", "__import__", "importlib.import_module", "process.getBuiltinModule"];
-
-/// Methods that call a function for each item.
-const EACH: [&str; 5] = ["each", "forEach", "map", "each_with_index", "flatMap"];
 
 impl<'c> Reader<'c, '_> {
     /// Reads a name with its parts, its arguments, and what follows.
@@ -125,17 +73,7 @@ impl<'c> Reader<'c, '_> {
                 continue;
             }
             if self.is_sign(0, "[") && is_close {
-                let (keys, _) = self.list("]");
-                let is_home = keys.first().and_then(Value::text) == Some("HOME");
-                let is_environment = matches!(&value, Value::Module(name) if ["os.environ", "ENV", "process.env", "$_ENV", "$_SERVER"].contains(&name.as_str()));
-                let part_of = |module: &str, key: &Value| Some(Value::Module(format!("{module}.{}", key.text()?)));
-                value = match (&value, self.origin.home.filter(|_| is_home && is_environment), keys.first()) {
-                    (_, Some(home), _) => Value::Text(home.to_owned()),
-                    (Value::Module(module), _, Some(key)) if self.is(&[CodeLanguage::Javascript]) => {
-                        part_of(module, key).unwrap_or(Value::Unknown)
-                    }
-                    _ => Value::Unknown,
-                };
+                value = self.indexed(&value);
                 part = None;
                 continue;
             }
@@ -158,61 +96,75 @@ impl<'c> Reader<'c, '_> {
             }
             break;
         }
-        match (&value, &part) {
-            (Value::Module(name), _) if name == "process.env.HOME" => {
+        self.ended(value, part, from)
+    }
+
+    /// Reads `[key]`: an environment variable, or a part of a module.
+    fn indexed(&mut self, value: &Value) -> Value {
+        let (keys, _) = self.list("]");
+        let Value::Module(module) = value else { return Value::Unknown };
+        let is_environment = ["os.environ", "ENV", "process.env", "$_ENV", "$_SERVER"].contains(&module.as_str());
+        match keys.first().and_then(Value::text) {
+            Some("HOME") if is_environment => {
                 self.origin.home.map_or(Value::Unknown, |home| Value::Text(home.to_owned()))
             }
-            (Value::Module(name), None | Some((Value::Module(_), _))) if self.begins_arguments(name) => {
-                let args = self.bare_arguments();
-                let part = part.clone();
-                self.called(&value, part, args, from)
+            Some(key) if self.is(&[CodeLanguage::Javascript]) => Value::Module(format!("{module}.{key}")),
+            _ => Value::Unknown,
+        }
+    }
+
+    /// Reads the end of a value behind which neither a part nor a bracket follows: a call without brackets, or a name that stands for
+    /// a known value. `part` is its last part and the value before it.
+    fn ended(&mut self, value: Value, part: Option<(Value, &'c str)>, from: usize) -> Value {
+        let Value::Module(name) = &value else {
+            let Some((of, name)) = part.filter(|(of, _)| !matches!(of, Value::Module(_))) else { return value };
+            // These call methods without brackets.
+            if self.is(&[CodeLanguage::Ruby, CodeLanguage::Perl]) {
+                self.note(format!(".{name}"), Some(of.clone()), (Vec::new(), Vec::new()), from);
             }
-            (Value::Module(name), None)
-                if self.is(&[CodeLanguage::Perl])
-                    && matches!(self.name_at(0), Some("for" | "foreach"))
-                    && (self.is_command)(name) =>
-            {
-                // `unlink for qw(a b)`: each of them.
-                let name = name.clone();
-                self.at += 1;
-                let each = match self.expression() {
-                    Value::List(items) => Value::Any(items),
-                    _ => Value::Unknown,
-                };
-                self.note(name, None, (vec![each], Vec::new()), from);
-                Value::Unknown
+            return method(&of, name, &[], self.origin.home).unwrap_or(value);
+        };
+        let is_call = matches!(part, None | Some((Value::Module(_), _))) && self.begins_arguments(name);
+        if is_call {
+            let args = self.bare_arguments();
+            return self.called(&value, part, args, from);
+        }
+        let is_each = self.is(&[CodeLanguage::Perl]) && matches!(self.name_at(0), Some("for" | "foreach"));
+        if part.is_none() && is_each && (self.is_command)(name) {
+            // `unlink for qw(a b)`: each of them.
+            let name = name.clone();
+            self.at += 1;
+            let each = match self.expression() {
+                Value::List(items) => Value::Any(items),
+                _ => Value::Unknown,
+            };
+            self.note(name, None, (vec![each], Vec::new()), from);
+            return Value::Unknown;
+        }
+        if let Some(known) = self.constant(name) {
+            return known;
+        }
+        let Some((_, last)) = part else { return value };
+        if self.is(&[CodeLanguage::Ruby]) && last.starts_with(|c: char| c.is_ascii_lowercase()) {
+            self.note(name.clone(), None, (Vec::new(), Vec::new()), from);
+        }
+        computed(name, &[], self.origin.home).unwrap_or(value)
+    }
+
+    /// Returns the value of a name that every run gives the same one.
+    fn constant(&self, name: &str) -> Option<Value> {
+        let text = |text: Option<&str>| text.map_or(Value::Unknown, |text| Value::Text(text.to_owned()));
+        let program = OWN_PROGRAMS.iter().find(|(known, _)| *known == name).map(|(_, program)| *program);
+        match name {
+            "process.env.HOME" => Some(text(self.origin.home)),
+            "os.sep" | "path.sep" | "File.SEPARATOR" | "DIRECTORY_SEPARATOR" => Some(text(Some("/"))),
+            _ if program.is_some() => Some(text(program)),
+            _ if OWN_DIRS.contains(&name) => {
+                // A path from the first directory says nothing in another one.
+                let is_sure = |dir: &&str| self.dir == Directory::First || dir.starts_with('/');
+                Some(text(self.origin.dir.filter(is_sure)))
             }
-            (Value::Module(name), _)
-                if ["os.sep", "path.sep", "File.SEPARATOR", "DIRECTORY_SEPARATOR"].contains(&name.as_str()) =>
-            {
-                Value::Text("/".to_owned())
-            }
-            (Value::Module(name), _) if OWN_PROGRAMS.iter().any(|(known, _)| known == name) => {
-                let program = OWN_PROGRAMS.iter().find(|(known, _)| known == name).map_or("", |(_, program)| program);
-                Value::Text(program.to_owned())
-            }
-            (Value::Module(name), _) if OWN_DIRS.contains(&name.as_str()) => {
-                let is_sure = |dir: &&str| self.dir.is_none() || dir.starts_with('/');
-                self.origin.dir.filter(is_sure).map_or(Value::Unknown, |dir| Value::Text(dir.to_owned()))
-            }
-            (Value::Module(_), None) => value,
-            (Value::Module(name), Some((_, last)))
-                if self.is(&[CodeLanguage::Ruby]) && last.starts_with(|c: char| c.is_ascii_lowercase()) =>
-            {
-                let name = name.clone();
-                self.note(name.clone(), None, (Vec::new(), Vec::new()), from);
-                computed(&name, &[], self.origin.home).unwrap_or(value)
-            }
-            (_, Some((of, name))) if !matches!(of, Value::Module(_)) => {
-                let of = of.clone();
-                // These call methods without brackets.
-                if self.is(&[CodeLanguage::Ruby, CodeLanguage::Perl]) {
-                    self.note(format!(".{name}"), Some(of.clone()), (Vec::new(), Vec::new()), from);
-                }
-                method(&of, name, &[], self.origin.home).unwrap_or(value)
-            }
-            (Value::Module(name), _) => computed(name, &[], self.origin.home).unwrap_or(value),
-            _ => value,
+            _ => None,
         }
     }
 
@@ -337,11 +289,12 @@ impl<'c> Reader<'c, '_> {
             self.dir = before;
         } else if is_block {
             // Nobody sees where it ends.
-            self.dir = Some(None);
+            self.dir = Directory::Unknown;
         }
         made.unwrap_or(Value::Unknown)
     }
 
+    /// Notes a call, and where it leads the code.
     pub(super) fn note(
         &mut self,
         name: String,
@@ -350,15 +303,15 @@ impl<'c> Reader<'c, '_> {
         from: usize,
     ) {
         if ["contextlib.chdir", "os.fchdir"].contains(&name.as_str()) {
-            self.dir = Some(None);
+            self.dir = Directory::Unknown;
         }
         if CHANGES.contains(&name.as_str()) {
             let to = args.first().and_then(Value::text);
-            self.dir = Some(match (&self.dir, to) {
-                (None, Some(to)) => Some(to.to_owned()),
-                (Some(Some(dir)), Some(to)) => Some(path_of(dir, to)),
-                _ => None,
-            });
+            self.dir = match (&self.dir, to) {
+                (Directory::First, Some(to)) => Directory::Moved(to.to_owned()),
+                (Directory::Moved(dir), Some(to)) => Directory::Moved(path_of(dir, to)),
+                _ => Directory::Unknown,
+            };
         }
         let to = self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(from, |token| token.to);
         if self.calls.len() < MAX_CALLS {

@@ -1,13 +1,11 @@
 //! Expressions: texts, lists, dictionaries, and what operators make of them.
 
 use super::lex::TokenKind;
-use super::read::{MAX_DEPTH, Reader, WORDS};
+use super::read::{MAX_DEPTH, Reader};
 use super::text::Piece;
 use super::value::Value;
+use super::words::{TRANSPARENT, WORDS};
 use crate::classify::rules::dialect::CodeLanguage;
-
-/// Words before a value that do not change it.
-const TRANSPARENT: [&str; 8] = ["await", "new", "return", "yield", "void", "my", "our", "local"];
 
 impl Reader<'_, '_> {
     /// Reads an expression, and returns its value.
@@ -64,6 +62,7 @@ impl Reader<'_, '_> {
         value
     }
 
+    /// Reads the second operand behind an operator, and joins both.
     pub(super) fn combined(&mut self, value: &Value, as_path: bool) -> Value {
         self.at += 1;
         self.pass_lines();
@@ -94,6 +93,7 @@ impl Reader<'_, '_> {
         value
     }
 
+    /// Reads a value one level deeper.
     pub(super) fn unary_below(&mut self) -> Value {
         if self.depth >= MAX_DEPTH {
             return Value::Unknown;
@@ -104,6 +104,7 @@ impl Reader<'_, '_> {
         value
     }
 
+    /// Reads a value without what stands before it.
     pub(super) fn primary(&mut self) -> Value {
         let from = self.tokens.get(self.at).map_or(0, |token| token.from);
         match self.kind(0) {

@@ -1,51 +1,10 @@
 //! Imports: the modules that code uses, and the names that it gives them.
 
-use super::lex::{Token, TokenKind};
+use super::found::Import;
+use super::lex::TokenKind;
 use super::read::Reader;
 use super::value::Value;
 use crate::classify::rules::dialect::CodeLanguage;
-
-/// A module that code imports.
-#[derive(Clone, Debug)]
-pub(super) struct Import<'c> {
-    /// The full name, with dots between its parts; `None` where the code does not tell it.
-    pub module: Option<String>,
-    /// The name that the code knows it by; `None` for one that is used at once, or by parts of it.
-    pub known_as: Option<&'c str>,
-    /// The index of the first token behind it.
-    pub end: usize,
-}
-
-/// Parts of a module that only say something about it.
-const ABOUT: [&str; 9] =
-    ["__version__", "__file__", "__path__", "__name__", "__doc__", "__all__", "VERSION", "version", "__spec__"];
-
-/// Functions that only say something about a module.
-const ASKS: [&str; 8] = ["print", "dir", "help", "type", "hasattr", "repr", "vars", "id"];
-
-impl Import<'_> {
-    /// Returns true if the code only asks which version there is, or where.
-    pub(super) fn is_asked_about(&self, tokens: &[Token<'_>]) -> bool {
-        let Some(name) = self.known_as else { return false };
-        if ABOUT.contains(&name) {
-            return true;
-        }
-        let sign = |at: usize, wanted: &str| matches!(tokens.get(at).map(|token| &token.kind), Some(TokenKind::Sign(sign)) if *sign == wanted);
-        let word = |at: usize| match tokens.get(at).map(|token| &token.kind) {
-            Some(TokenKind::Name(word)) => *word,
-            _ => "",
-        };
-        let mut uses =
-            (self.end..tokens.len()).filter(|at| word(*at) == name && !(*at > 0 && sign(at - 1, "."))).peekable();
-        let asks = |at: usize| {
-            let is_part = sign(at + 1, ".") && ABOUT.contains(&word(at + 2)) && !sign(at + 3, "(");
-            let is_asked =
-                at > 1 && sign(at - 1, "(") && ASKS.contains(&word(at - 2)) && !sign(at + 1, ".") && !sign(at + 1, "(");
-            is_part || is_asked
-        };
-        uses.peek().is_some() && uses.all(asks)
-    }
-}
 
 impl<'c> Reader<'c, '_> {
     /// Notes that a module is imported.
@@ -83,6 +42,7 @@ impl<'c> Reader<'c, '_> {
         }
     }
 
+    /// Reads the rest of JavaScript's `import`.
     pub(super) fn import_of_script(&mut self) {
         let (mut names, mut whole) = (Vec::new(), None);
         loop {

@@ -1,6 +1,6 @@
 //! Tokens of inline code: names, texts and signs of Python, JavaScript, Ruby, Perl and PHP.
 //!
-//! One pass, without looking back further than the token before. What is not closed ends with the code.
+//! One pass, without looking back further than the token before. A text that is not closed ends with the code.
 
 use super::text::{Piece, Pieces, closed, closer, filled, plain, unescaped};
 use crate::classify::rules::dialect::CodeLanguage;
@@ -78,7 +78,7 @@ impl<'c> Lexer<'c> {
         let rest = self.rest();
         let Some(first) = rest.chars().next() else { return };
         let is_comment = match first {
-            '#' => !self.is(&[Javascript]) && !(self.is(&[Php]) && rest.starts_with("#[")),
+            '#' => !(self.is(&[Javascript]) || self.is(&[Php]) && rest.starts_with("#[")),
             '/' => self.is(&[Javascript, Php]) && (rest.starts_with("//") || rest.starts_with("/*")),
             _ => false,
         };

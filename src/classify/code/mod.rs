@@ -1,11 +1,12 @@
 //! Inline code (`python -c`, `node -e`, here-documents): the calls that do something, and what they do it to.
 //!
 //! A small reader (`read`) finds each call with the values of its arguments, as far as literals tell them; the rules name the
-//! parameter that is the target (`calls: {call, params, target}`). What the code alone does not tell is unknown, never a
+//! parameter that is the target (`calls: {call, params, target}`). A value that the code alone does not tell is unknown, never a
 //! neighbour. Patterns over the code (`calls: {pattern}`) find what the reader does not know; they never give a path.
 
 mod call;
 mod expressions;
+mod found;
 mod imports;
 mod lex;
 mod patterns;
@@ -14,38 +15,19 @@ mod statements;
 mod text;
 mod unsure;
 mod value;
+mod words;
 
 use std::collections::HashSet;
 
-use self::call::{CHANGES, Call, LOADS};
-use self::imports::Import;
+use self::found::{Call, Import, Known};
+pub(super) use self::found::{CodeCall, Directory, Origin};
 use self::lex::{Token, TokenKind, tokens};
 use self::read::Reader;
 use self::value::Value;
+use self::words::{CHANGES, LOADS};
 use super::rules::dialect::CodeLanguage;
 use super::rules::{CallRule, RuleSet};
-use crate::model::effect::{Class, Severity};
-
-/// A call that does something.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct CodeCall {
-    /// `None`: `argument` is a shell command line.
-    pub class: Option<Class>,
-    pub severity: Option<Severity>,
-    /// The path, the query or the command line; `None` where the code does not tell it.
-    pub argument: Option<String>,
-    /// The directory that the code has gone to before; `None` within if nobody knows it.
-    pub dir: Option<Option<String>>,
-}
-
-/// Where code stands.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Origin<'o> {
-    /// The user's directory.
-    pub home: Option<&'o str>,
-    /// The directory of the file that the code is in: of a code on the line, the current one.
-    pub dir: Option<&'o str>,
-}
+use crate::model::effect::Class;
 
 /// Stands for a word of a command line that only the run can tell.
 const UNKNOWN_WORD: &str = "\"${unknown:?}\"";
@@ -121,31 +103,9 @@ fn read(rules: &RuleSet, language: CodeLanguage, code: &str, origin: &Origin<'_>
     let is_unknown =
         |import: &&Import<'_>| !import.module.as_deref().is_some_and(is_harmless) && !import.is_asked_about(&tokens);
     if language != CodeLanguage::Other && imports.iter().any(|import| is_unknown(&import)) {
-        found.push(CodeCall { class: Some(Class::ExecOpaque), severity: None, argument: None, dir: None });
+        found.push(CodeCall { class: Some(Class::ExecOpaque), severity: None, argument: None, dir: Directory::First });
     }
     known
-}
-
-/// The calls that the reader knows.
-#[derive(Default)]
-struct Known {
-    /// Their places in the code.
-    places: Vec<(usize, usize)>,
-    /// The classes of their effects.
-    classes: HashSet<Option<Class>>,
-    /// The places of names, in their order; `None` for a language that the reader does not read.
-    code: Option<Vec<(usize, usize)>>,
-    /// The beginnings of texts.
-    texts: HashSet<usize>,
-}
-
-impl Known {
-    /// Returns true if a hit lies in a text or a comment.
-    fn is_no_code(&self, from: usize, to: usize) -> bool {
-        let Some(code) = &self.code else { return false };
-        let next = code.partition_point(|(_, end)| *end <= from);
-        !self.texts.contains(&from) && code.get(next).is_none_or(|(start, _)| *start >= to)
-    }
 }
 
 /// Returns the rules for a call of this name, in their order. A name may be that of a variable or of a module: both are tried.
@@ -215,7 +175,7 @@ fn is_rest(target: &str) -> Option<usize> {
 /// Returns the values of a rule's targets.
 fn targets(rule: &CallRule, call: &Call) -> Vec<Value> {
     let mut values = Vec::new();
-    for target in rule.target.iter() {
+    for target in &rule.target {
         match (target.as_str(), is_rest(target), target.split_once('=')) {
             ("self", ..) => values.push(call.receiver.clone().unwrap_or(Value::Unknown)),
             ("*", ..) => values.extend(call.args.iter().filter(|value| !matches!(value, Value::Map(_))).cloned()),
@@ -260,7 +220,7 @@ fn effects(rule: &CallRule, call: &Call, found: &mut Vec<CodeCall>) {
     let (class, severity) = (rule.class, rule.severity);
     let values = targets(rule, call);
     let dir = match call.option("cwd").or_else(|| call.option("chdir")) {
-        Some(dir) if class.is_none() => Some(dir.text().map(str::to_owned)),
+        Some(dir) if class.is_none() => dir.text().map_or(Directory::Unknown, |dir| Directory::Moved(dir.to_owned())),
         _ => call.dir.clone(),
     };
     let mut add = |argument: Option<String>| found.push(CodeCall { class, severity, argument, dir: dir.clone() });

@@ -1,6 +1,6 @@
 //! Calls that patterns find in code, where the reader knows none.
 
-use super::{CodeCall, Known};
+use super::found::{CodeCall, Directory, Known};
 use crate::classify::rules::RuleSet;
 use crate::classify::rules::dialect::CodeLanguage;
 use crate::model::effect::Class;
@@ -39,7 +39,7 @@ pub(super) fn find(rules: &RuleSet, language: CodeLanguage, code: &str, known: &
             if is_query && !argument.as_deref().is_some_and(crate::classify::sql::changes) {
                 continue;
             }
-            found.push(CodeCall { class: call.class, severity: call.severity, argument, dir: None });
+            found.push(CodeCall { class: call.class, severity: call.severity, argument, dir: Directory::First });
         }
     }
 }

@@ -5,9 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::Origin;
-use super::call::Call;
-use super::imports::Import;
+use super::found::{Call, Directory, Import, Origin};
 use super::lex::{Token, TokenKind};
 use super::unsure::unsure;
 use super::value::Value;
@@ -27,20 +25,12 @@ pub(super) struct Reader<'c, 'k> {
     pub variables: HashMap<String, Value>,
     /// Variables that have several values, one of them not in every run.
     pub unsure: HashSet<&'c str>,
-    pub dir: Option<Option<String>>,
+    pub dir: Directory,
     pub depth: usize,
     pub is_again: bool,
     pub calls: Vec<Call>,
     pub imports: Vec<Import<'c>>,
 }
-
-/// Words that are no values.
-pub(super) const WORDS: [&str; 44] = [
-    "if", "elsif", "elif", "else", "unless", "while", "until", "do", "end", "then", "and", "or", "not", "in", "of",
-    "is", "as", "def", "class", "function", "sub", "lambda", "try", "except", "finally", "rescue", "ensure", "catch",
-    "raise", "throw", "pass", "break", "continue", "next", "last", "begin", "with", "assert", "del", "global", "case",
-    "when", "async", "from",
-];
 
 impl<'c, 'k> Reader<'c, 'k> {
     /// Begins to read. `is_command` tells the calls that need no brackets.
@@ -58,7 +48,7 @@ impl<'c, 'k> Reader<'c, 'k> {
             origin,
             is_command,
             variables: HashMap::new(),
-            dir: None,
+            dir: Directory::First,
             depth: 0,
             is_again: false,
             calls: Vec::new(),
@@ -74,18 +64,22 @@ impl<'c, 'k> Reader<'c, 'k> {
         (self.calls, self.imports)
     }
 
+    /// Returns true if the code is in one of these languages.
     pub(super) fn is(&self, languages: &[CodeLanguage]) -> bool {
         languages.contains(&self.language)
     }
 
+    /// Returns the kind of a token ahead.
     pub(super) fn kind(&self, ahead: usize) -> Option<&'c TokenKind<'c>> {
         self.tokens.get(self.at + ahead).map(|token| &token.kind)
     }
 
+    /// Returns true if a token ahead is this sign.
     pub(super) fn is_sign(&self, ahead: usize, sign: &str) -> bool {
         matches!(self.kind(ahead), Some(TokenKind::Sign(found)) if *found == sign)
     }
 
+    /// Returns the name that a token ahead is.
     pub(super) fn name_at(&self, ahead: usize) -> Option<&'c str> {
         match self.kind(ahead) {
             Some(TokenKind::Name(name)) => Some(name),
@@ -93,12 +87,14 @@ impl<'c, 'k> Reader<'c, 'k> {
         }
     }
 
+    /// Passes over a sign, if it comes next.
     pub(super) fn takes(&mut self, sign: &str) -> bool {
         let is_there = self.is_sign(0, sign);
         self.at += usize::from(is_there);
         is_there
     }
 
+    /// Passes over ends of lines.
     pub(super) fn pass_lines(&mut self) {
         while matches!(self.kind(0), Some(TokenKind::Line)) {
             self.at += 1;

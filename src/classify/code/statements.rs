@@ -40,8 +40,9 @@ impl<'c> Reader<'c, '_> {
             }
             None => match self.kind(0) {
                 Some(TokenKind::Line | TokenKind::Number) => self.at += 1,
-                Some(TokenKind::Sign("(" | "[" | "{"))
-                | Some(TokenKind::Text(_) | TokenKind::Words(_) | TokenKind::Shell(_)) => {
+                Some(
+                    TokenKind::Sign("(" | "[" | "{") | TokenKind::Text(_) | TokenKind::Words(_) | TokenKind::Shell(_),
+                ) => {
                     self.expression();
                 }
                 _ => self.at += 1,
@@ -127,6 +128,7 @@ impl<'c> Reader<'c, '_> {
         }
     }
 
+    /// Makes the variable that a token ahead names each of the items of a list.
     pub(super) fn bind(&mut self, ahead: usize, list: &Value) {
         if let Some(name) = self.name_at(ahead) {
             self.bind_name(name, list);

@@ -10,9 +10,9 @@ fn found(language: CodeLanguage, code: &str) -> Vec<String> {
     let shown = |call: CodeCall| {
         let class = call.class.map_or("shell", Class::as_str);
         let dir = match call.dir {
-            None => String::new(),
-            Some(None) => " in ?".to_owned(),
-            Some(Some(dir)) => format!(" in {dir}"),
+            Directory::First => String::new(),
+            Directory::Unknown => " in ?".to_owned(),
+            Directory::Moved(dir) => format!(" in {dir}"),
         };
         format!("{class} {}{dir}", call.argument.as_deref().unwrap_or("?"))
     };

@@ -18,6 +18,7 @@ pub(super) fn plain(text: impl Into<String>) -> Pieces {
     vec![Piece::Plain(text.into())]
 }
 
+/// Returns the character that closes what another one opens.
 pub(super) fn closer(open: char) -> char {
     match open {
         '(' => ')',
@@ -118,6 +119,7 @@ fn sigil(rest: &str) -> Option<(Option<String>, usize)> {
     Some((name, 1 + length))
 }
 
+/// Returns a text with its escapes resolved.
 pub(super) fn unescaped(body: &str) -> String {
     if !body.contains('\\') {
         return body.to_owned();

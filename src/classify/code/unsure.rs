@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::lex::{Token, TokenKind};
-use super::read::WORDS;
+use super::words::WORDS;
 use crate::classify::rules::dialect::CodeLanguage;
 
 /// Returns the variables that are assigned several times, one of them where not every run comes by: what they hold is not known.

@@ -165,7 +165,7 @@ pub(super) fn method(of: &Value, name: &str, args: &[Value], home: Option<&str>)
             };
             Value::List(items)
         }
-        (Value::Path(_), "joinpath" | "join" | "child") | (Value::Path(_), "/") => {
+        (Value::Path(_), "joinpath" | "join" | "child" | "/") => {
             args.iter().fold(of.clone(), |joined, part| joined.joined(part, true))
         }
         (Value::Path(_), "resolve" | "absolute" | "expand_path" | "as_posix" | "to_s") => of.clone(),

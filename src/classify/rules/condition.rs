@@ -191,6 +191,8 @@ pub(crate) enum Role {
     Init,
     /// The directory in which the action starts.
     Here,
+    /// A file of this name in the current directory.
+    Named(String),
     /// The value of an option.
     Value(String),
     /// The value of `name=value` among the operands (`dd of=x`).
@@ -207,6 +209,7 @@ impl Role {
             "rest" => Role::Rest,
             "init" => Role::Init,
             "here" => Role::Here,
+            _ if word.starts_with('=') && word.len() > 1 => Role::Named(word[1..].to_owned()),
             _ if word.starts_with('-') => Role::Value(word.to_owned()),
             _ => Role::Pair(word.strip_suffix('=')?.to_owned()),
         })
@@ -221,6 +224,7 @@ impl Role {
             Role::Rest => into.extend(operands.iter().skip(1).cloned()),
             Role::Init => into.extend_from_slice(&operands[..operands.len().saturating_sub(1)]),
             Role::Here => into.push(Arg::literal(".", (0, 0))),
+            Role::Named(name) => into.push(Arg::literal(name.as_str(), (0, 0))),
             Role::Value(name) => {
                 let values = parsed.flags.iter().filter(|flag| flag.name == *name);
                 into.extend(values.filter_map(|flag| flag.value.clone()));

@@ -78,3 +78,37 @@ fn what_a_script_surely_does_counts_and_it_stays_opaque() {
     assert!(moved.targets.iter().any(|target| target.ends_with("data/cache")), "{:?}", moved.targets);
     assert!(!moved.warnings.is_empty());
 }
+
+#[test]
+fn aliases_of_git_are_expanded_and_unknown_ones_are_opaque() {
+    let config = "[user]\n\tname = x\n[alias]\n\tco = checkout\n\tnuke = \"!rm -rf src\"\n\tst = status\n";
+    let expected = [
+        ("git co -f .", Class::VcsDiscard, None),
+        ("git nuke", Class::FileDelete, Some("src")),
+        ("git -C . nuke", Class::FileDelete, Some("src")),
+    ];
+    for (line, class, target) in expected {
+        assert_eq!(with(line, &[]).confidence, Confidence::Opaque, "{line}");
+        let verdict = with(line, &[(".git/config", config)]);
+        let is_it = |(known, name): &(Class, Option<&str>)| *known == class && (target.is_none() || *name == target);
+        assert!(found(&verdict).iter().any(is_it), "{line}: {verdict:?}");
+    }
+    let asked = with("git nuke", &[]).scripts;
+    let names = ["/home/dev/proj/.git/config", "/home/dev/.gitconfig", "/home/dev/.config/git/config"];
+    assert_eq!(asked, names);
+    let verdict = with("git st", &[(".git/config", config)]);
+    assert_eq!((verdict.confidence, found(&verdict)), (Confidence::Exact, vec![]));
+    assert_eq!(with("git status", &[]).scripts, Vec::<String>::new(), "git knows it itself");
+}
+
+#[test]
+fn plug_ins_that_nobody_knows_are_opaque() {
+    for line in ["git nuke", "cargo nuke", "gh nuke x", "kubectl nuke", "docker nuke"] {
+        assert_eq!(with(line, &[]).confidence, Confidence::Opaque, "{line}");
+    }
+    for line in
+        ["git log", "cargo doc", "cargo --version", "gh browse", "kubectl options", "docker ps", "git --version"]
+    {
+        assert_eq!(with(line, &[]).confidence, Confidence::Exact, "{line}");
+    }
+}

@@ -1,4 +1,4 @@
-//! What a tool call carries: command lines, queries, code, and other calls.
+//! The contents of tool calls: command lines, queries, code, and other calls.
 
 use serde_json::Value;
 

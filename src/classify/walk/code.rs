@@ -2,7 +2,7 @@
 
 use super::dispatch::Invocation;
 use super::{Stream, Walk};
-use crate::classify::code::{Origin, find_calls};
+use crate::classify::code::{Directory, Origin, find_calls};
 use crate::classify::context::resolve;
 use crate::classify::expand::{Arg, Shell, TextOrigin};
 use crate::classify::found::FoundEffect;
@@ -80,6 +80,7 @@ impl Walk<'_> {
         Some(Stream::Opaque)
     }
 
+    /// Judges a piece of code that an interpreter is given.
     pub(super) fn run_code(
         &mut self,
         interpreter: &Interpreter,
@@ -158,8 +159,10 @@ impl Walk<'_> {
         let origin = Origin { home: home.as_deref(), dir: dir.as_deref() };
         for call in find_calls(self.rules, language, code, &origin) {
             let mut there = shell.clone();
-            if let Some(dir) = call.dir {
-                there.cwd = dir.and_then(|dir| Some(resolve(shell.cwd.as_deref()?, &dir)));
+            match call.dir {
+                Directory::First => {}
+                Directory::Moved(dir) => there.cwd = shell.cwd.as_deref().map(|cwd| resolve(cwd, &dir)),
+                Directory::Unknown => there.cwd = None,
             }
             match (call.class, call.argument) {
                 (None, Some(line)) => {

@@ -14,6 +14,7 @@ mod git_aliases;
 mod git_settings;
 mod output;
 mod query;
+mod report;
 mod script;
 mod search;
 mod store;
@@ -23,15 +24,15 @@ mod words;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::context::{Context, Whereabouts};
+use super::context::Context;
 use super::expand::{Arg, Shell, TextOrigin, Value};
-use super::found::{FoundEffect, Site, pattern, place, settle};
+use super::found::{FoundEffect, Site, place};
 use super::rules::RuleSet;
 use super::shell::{
     Bounds, Compound, CompoundKind, Part, Pipeline, PipelineStage, Redirect, RedirectKind, Script, Simple, Span,
     TextPlace, Word, assignment, scan,
 };
-use crate::model::effect::{Certainty, Class, Severity};
+use crate::model::effect::{Class, Severity};
 use function::Function;
 use output::OutputPlace;
 use search::Search;
@@ -419,60 +420,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Records an effect, placed by its target.
-    pub(super) fn report(&mut self, mut found: FoundEffect, target: Option<&Arg>, shell: &Shell) {
-        let files = super::found::is_file_class(found.class);
-        if let Some(arg) = target {
-            if files && arg.exact() == Some("-") {
-                return;
-            }
-            found.target = Some(arg.text.clone());
-            if !arg.is_exact() {
-                self.assumed = true;
-                found.certainty = found.certainty.max(Certainty::Likely);
-            }
-        }
-        if !files {
-            self.found.push(found);
-            return;
-        }
-        if let Some(variable) = target.filter(|_| is_of_paths(found.class)).and_then(|arg| may_be_root(arg, shell)) {
-            self.found.push(FoundEffect {
-                severity: Some(Severity::High),
-                target: found.target.clone(),
-                say: Some(format!("if `{variable}` is empty or unset, `{}` acts on `/`.", found.verb)),
-                ..FoundEffect::new(Class::System, found.verb.as_str(), "empty-variable", found.span)
-            });
-        }
-        let here = Arg::literal(".", found.span);
-        let placed = place(target.unwrap_or(&here), shell, &self.site, self.context);
-        found.path = placed.path.filter(|_| target.is_some());
-        found.pattern = target.and_then(|target| pattern(target, shell, &self.site, self.context));
-        found.near = placed.near;
-        // A directory around piton's own files holds more than them.
-        let own = |path: &PathBuf| self.context.piton.iter().any(|own| own.starts_with(path) && own != path);
-        if placed.whereabouts == Whereabouts::Piton && found.path.as_ref().is_some_and(own) {
-            self.found.extend(settle(found.clone(), Whereabouts::HomeSettings));
-        }
-        self.found.extend(settle(found, placed.whereabouts));
-    }
-
-    /// Records that something was run that cannot be seen into.
-    pub(super) fn hidden(&mut self, verb: &str, script: Option<&str>, span: Span) {
-        self.opaque = true;
-        let alarming = script.is_some_and(super::names::alarming);
-        let certainty = if alarming { Certainty::Named } else { Certainty::Likely };
-        let mut found = FoundEffect::new(Class::ExecOpaque, verb, "script", span).certainty(certainty);
-        found.target = script.map(str::to_owned);
-        self.found.push(found);
-    }
-
-    /// Records code from elsewhere that is run here.
-    pub(super) fn fetched(&mut self, verb: &str, span: Span) {
-        self.opaque = true;
-        self.found.push(FoundEffect::new(Class::ExecRemote, verb, "fetched-code", span));
-    }
-
     /// PowerShell's `iex (New-Object Net.WebClient).DownloadString(…)` is no shell syntax: it is looked for as text.
     fn downloads_code(&mut self, code: &str, span: Span) {
         let runs = || ["iex", "IEX", "Iex", "nvoke-"].iter().any(|name| code.contains(name));
@@ -511,50 +458,4 @@ fn heredoc_stream(text: Arg) -> Stream {
         // Code with unknown pieces is still mostly code: reading it finds more than calling it opaque.
         TextOrigin::Plain | TextOrigin::Temporary | TextOrigin::Setup => Stream::Text(text.text),
     }
-}
-
-/// Returns true for what may destroy a tree.
-fn is_of_paths(class: Class) -> bool {
-    matches!(class, Class::FileDelete | Class::FileMove | Class::FilePerm)
-}
-
-/// Directories at the top of a system that a person would miss.
-const TOPS: [&str; 18] = [
-    "",
-    "*",
-    ".*",
-    "usr",
-    "etc",
-    "bin",
-    "sbin",
-    "boot",
-    "lib",
-    "lib64",
-    "home",
-    "root",
-    "var",
-    "opt",
-    "srv",
-    "Users",
-    "Library",
-    "Applications",
-];
-
-/// Returns the variable that makes a path one of the whole system if it is empty: `$X/*`, `/$X`, `"$X"/usr`. One that the line itself
-/// sets is not empty.
-fn may_be_root<'a>(path: &'a Arg, shell: &Shell) -> Option<&'a str> {
-    if path.is_exact() {
-        return None;
-    }
-    let (from, is_below_root) = if path.text.starts_with("/$") { (1, true) } else { (0, false) };
-    let rest = path.text[from..].strip_prefix('$')?;
-    let length = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
-    let (name, behind) = rest.split_at(length);
-    if name.is_empty() || shell.variables.contains_key(name) {
-        return None;
-    }
-    let is_bare = behind.is_empty() && is_below_root;
-    let below = behind.strip_prefix('/').map(|below| below.trim_start_matches('/'));
-    let top = below.map(|below| below.strip_suffix("/*").unwrap_or(below).trim_end_matches('/'));
-    (is_bare || top.is_some_and(|top| TOPS.contains(&top))).then(|| &path.text[from..=from + length])
 }

@@ -112,7 +112,7 @@ impl Walk<'_> {
         });
     }
 
-    /// Reads text in a walk of its own, so that nothing in it changes how the line itself is read. What it finds counts here.
+    /// Reads text in a walk of its own, so that nothing in it changes how the line itself is read. Its effects count here.
     fn look_into(&mut self, shell: &Shell, read: impl FnOnce(&mut Walk<'_>, &mut Shell)) {
         let mut inner = Walk::new(self.rules, self.context);
         (inner.is_script, inner.root, inner.span) = (true, self.root, self.span);

@@ -98,7 +98,7 @@ pub(super) fn of_makefile(text: &str, words: &[&str]) -> Vec<String> {
     {
         match word.split_once('=') {
             Some((name, value)) => {
-                _ = file.values.insert(name.trim_end_matches(':').to_owned(), Some(value.to_owned()))
+                _ = file.values.insert(name.trim_end_matches(':').to_owned(), Some(value.to_owned()));
             }
             None => goals.push(word),
         }

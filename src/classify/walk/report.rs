@@ -1,0 +1,118 @@
+//! Effects as the walk records them: placed, and with what an unknown path may reach.
+
+use std::path::PathBuf;
+
+use super::Walk;
+use crate::classify::context::Whereabouts;
+use crate::classify::expand::{Arg, Shell};
+use crate::classify::found::{FoundEffect, is_file_class, pattern, place, settle};
+use crate::classify::names;
+use crate::classify::shell::Span;
+use crate::model::effect::{Certainty, Class, Severity};
+
+impl Walk<'_> {
+    /// Records an effect, placed by its target.
+    pub(super) fn report(&mut self, mut found: FoundEffect, target: Option<&Arg>, shell: &Shell) {
+        let files = is_file_class(found.class);
+        if let Some(arg) = target {
+            if files && arg.exact() == Some("-") {
+                return;
+            }
+            found.target = Some(arg.text.clone());
+            if !arg.is_exact() {
+                self.assumed = true;
+                found.certainty = found.certainty.max(Certainty::Likely);
+            }
+        }
+        if !files {
+            self.found.push(found);
+            return;
+        }
+        if let Some(reach) = target.filter(|_| is_of_paths(found.class)).and_then(|arg| wide_reach(arg, shell)) {
+            self.found.push(FoundEffect {
+                severity: Some(Severity::High),
+                target: found.target.clone(),
+                say: Some(format!("`{}` {reach}", found.verb)),
+                ..FoundEffect::new(Class::System, found.verb.as_str(), "wide-reach", found.span)
+            });
+        }
+        let here = Arg::literal(".", found.span);
+        let placed = place(target.unwrap_or(&here), shell, &self.site, self.context);
+        found.path = placed.path.filter(|_| target.is_some());
+        found.pattern = target.and_then(|target| pattern(target, shell, &self.site, self.context));
+        found.near = placed.near;
+        // A directory around piton's own files holds more than them.
+        let own = |path: &PathBuf| self.context.piton.iter().any(|own| own.starts_with(path) && own != path);
+        if placed.whereabouts == Whereabouts::Piton && found.path.as_ref().is_some_and(own) {
+            self.found.extend(settle(found.clone(), Whereabouts::HomeSettings));
+        }
+        self.found.extend(settle(found, placed.whereabouts));
+    }
+
+    /// Records that something was run that cannot be seen into.
+    pub(super) fn hidden(&mut self, verb: &str, script: Option<&str>, span: Span) {
+        self.opaque = true;
+        let alarming = script.is_some_and(names::alarming);
+        let certainty = if alarming { Certainty::Named } else { Certainty::Likely };
+        let mut found = FoundEffect::new(Class::ExecOpaque, verb, "script", span).certainty(certainty);
+        found.target = script.map(str::to_owned);
+        self.found.push(found);
+    }
+
+    /// Records code from elsewhere that is run here.
+    pub(super) fn fetched(&mut self, verb: &str, span: Span) {
+        self.opaque = true;
+        self.found.push(FoundEffect::new(Class::ExecRemote, verb, "fetched-code", span));
+    }
+}
+
+/// Returns true for what may destroy a tree.
+fn is_of_paths(class: Class) -> bool {
+    matches!(class, Class::FileDelete | Class::FileMove | Class::FilePerm)
+}
+
+/// Directories at the top of a system that a person would miss.
+const TOPS: [&str; 18] = [
+    "",
+    "*",
+    ".*",
+    "usr",
+    "etc",
+    "bin",
+    "sbin",
+    "boot",
+    "lib",
+    "lib64",
+    "home",
+    "root",
+    "var",
+    "opt",
+    "srv",
+    "Users",
+    "Library",
+    "Applications",
+];
+
+/// Returns what a path may be that is not known: one of the whole system if a variable is empty (`$X/*`, `/$X`, `"$X"/usr`), or one
+/// of another user (`~user/x`). A variable that the line itself sets is not empty.
+fn wide_reach(path: &Arg, shell: &Shell) -> Option<String> {
+    if path.is_exact() {
+        return None;
+    }
+    let text = path.text.as_str();
+    if text.strip_prefix('~').is_some_and(|user| user.starts_with(|c: char| c.is_alphabetic() || c == '_')) {
+        return Some(format!("acts on another user's directory (`{text}`)."));
+    }
+    let (from, is_below_root) = if text.starts_with("/$") { (1, true) } else { (0, false) };
+    let rest = text[from..].strip_prefix('$')?;
+    let length = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+    let (name, behind) = rest.split_at(length);
+    if name.is_empty() || shell.variables.contains_key(name) {
+        return None;
+    }
+    let is_bare = behind.is_empty() && is_below_root;
+    let below = behind.strip_prefix('/').map(|below| below.trim_start_matches('/'));
+    let top = below.map(|below| below.strip_suffix("/*").unwrap_or(below).trim_end_matches('/'));
+    let is_top = is_bare || top.is_some_and(|top| TOPS.contains(&top));
+    is_top.then(|| format!("acts on the whole system if `${name}` is empty or unset."))
+}
