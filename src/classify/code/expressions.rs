@@ -171,7 +171,7 @@ impl Reader<'_, '_> {
             Piece::Plain(text) => Value::Text(text.clone()),
             Piece::Filled(name) => match name.as_ref().and_then(|name| self.variables.get(name)) {
                 Some(Value::Path(Some(path))) => Value::Text(path.clone()),
-                Some(value @ (Value::Text(_) | Value::Any(_))) => value.clone(),
+                Some(value @ (Value::Text(_) | Value::Partial(_) | Value::Any(_))) => value.clone(),
                 _ => Value::Unknown,
             },
         };

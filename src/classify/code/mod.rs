@@ -23,7 +23,7 @@ use self::found::{Call, Import, Known};
 pub(super) use self::found::{CodeCall, Directory, Origin};
 use self::lex::{Token, TokenKind, tokens};
 use self::read::Reader;
-use self::value::Value;
+use self::value::{HOLE, Value};
 use self::words::{CHANGES, LOADS};
 use super::rules::dialect::CodeLanguage;
 use super::rules::{CallRule, RuleSet};
@@ -31,6 +31,9 @@ use crate::model::effect::Class;
 
 /// Stands for a word of a command line that only the run can tell.
 const UNKNOWN_WORD: &str = "\"${unknown:?}\"";
+
+/// Stands for a piece of one.
+const UNKNOWN_PIECE: &str = "${unknown:?}";
 
 /// Languages that the reader reads.
 const READ: [CodeLanguage; 5] =
@@ -228,7 +231,8 @@ fn effects(rule: &CallRule, call: &Call, found: &mut Vec<CodeCall>) {
         None => add(command_line(&values)),
         Some(_) if rule.target.is_empty() => add(None),
         Some(Class::Database) => {
-            let queries = values.iter().flat_map(Value::texts).flatten();
+            // The name of a table may stand for an unknown piece.
+            let queries = values.iter().flat_map(Value::lines).map(|query| query.replace(HOLE, "x"));
             queries.filter(|query| super::sql::changes(query)).for_each(|query| add(Some(query)));
         }
         Some(_) => {
@@ -251,6 +255,7 @@ fn effects(rule: &CallRule, call: &Call, found: &mut Vec<CodeCall>) {
 fn command_line(values: &[Value]) -> Option<String> {
     match values {
         [Value::Text(line)] => Some(line.clone()),
+        [Value::Partial(line)] if !line.trim_start().starts_with(HOLE) => Some(line.replace(HOLE, UNKNOWN_PIECE)),
         [] | [Value::Unknown | Value::Number | Value::Path(None) | Value::Module(_)] => None,
         // Nobody knows the program.
         values if values.iter().flat_map(Value::texts).next().flatten().is_none() => None,

@@ -317,6 +317,12 @@ fn code_within_code_is_read() {
                 &["shell 'python3' '-m' 'pip' 'list'"],
             ),
             ("import subprocess; subprocess.run([tool, 'x'])", &["shell ?"]),
+            ("import os; os.system('rm -rf ' + d)", &["shell rm -rf ${unknown:?}"]),
+            ("import os; os.system(f'rm -rf {d}/x')", &["shell rm -rf ${unknown:?}/x"]),
+            ("import os; os.system(d + ' x')", &["shell ?"]),
+            ("cur.execute(f'DROP TABLE {name}')", &["database DROP TABLE x"]),
+            ("cur.execute(f'SELECT {column} FROM t')", &[]),
+            ("open(f'out/{name}.txt', 'w')", &["file-overwrite ?"]),
             ("from db import metadata\nmetadata.drop_all(engine)", &["database ?", "exec-opaque ?"]),
         ],
     );

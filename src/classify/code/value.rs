@@ -4,6 +4,8 @@
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Text(String),
+    /// A text of which only pieces are known, with [`HOLE`] for each of the others.
+    Partial(String),
     /// A path object; `None` if its path is not known.
     Path(Option<String>),
     List(Vec<Value>),
@@ -16,6 +18,9 @@ pub(super) enum Value {
     Number,
     Unknown,
 }
+
+/// Stands for an unknown piece of a text.
+pub(super) const HOLE: char = '\0';
 
 /// Most values that one place may have.
 const MAX_VALUES: usize = 64;
@@ -32,6 +37,15 @@ impl Value {
         }
     }
 
+    /// Returns the texts that it may be, those with unknown pieces too.
+    pub(super) fn lines(&self) -> Vec<String> {
+        match self {
+            Value::List(items) | Value::Any(items) => items.iter().flat_map(Value::lines).take(MAX_VALUES).collect(),
+            Value::Partial(text) => vec![text.clone()],
+            other => other.text().map(str::to_owned).into_iter().collect(),
+        }
+    }
+
     /// Returns the texts that it may be; `None` for each that is not known. A list gives those of its items.
     pub(super) fn texts(&self) -> Vec<Option<String>> {
         match self {
@@ -44,7 +58,9 @@ impl Value {
     /// Returns true if copies of it cost little.
     pub(super) fn is_small(&self) -> bool {
         match self {
-            Value::Text(text) | Value::Module(text) | Value::Path(Some(text)) => text.len() <= 16 << 10,
+            Value::Text(text) | Value::Partial(text) | Value::Module(text) | Value::Path(Some(text)) => {
+                text.len() <= 16 << 10
+            }
             Value::List(items) | Value::Any(items) => items.len() <= MAX_VALUES && items.iter().all(Value::is_plain),
             Value::Map(fields) => fields.len() <= MAX_VALUES && fields.iter().all(|(_, value)| value.is_plain()),
             Value::Path(None) | Value::Unknown | Value::Number => true,
@@ -74,7 +90,16 @@ impl Value {
                     false => Value::Text(format!("{one}{other}")),
                 },
                 _ if as_path => Value::Path(None),
-                _ => Value::Unknown,
+                (one_text, other_text) => {
+                    let piece = |value: &Value, text: Option<&str>| match (value, text) {
+                        (Value::Partial(text), _) => text.clone(),
+                        (_, Some(text)) => text.to_owned(),
+                        _ => HOLE.to_string(),
+                    };
+                    let both = piece(one, one_text) + &piece(other, other_text);
+                    let is_known = both.len() <= MAX_TEXT && both.contains(|c| c != HOLE);
+                    if is_known { Value::Partial(both) } else { Value::Unknown }
+                }
             },
         }
     }
@@ -99,7 +124,7 @@ pub(super) fn computed(name: &str, args: &[Value], home: Option<&str>) -> Option
         let joined = parts.fold(first, |joined, part| joined.joined(part, true));
         match joined {
             Value::Text(text) if is_path => Value::Path(Some(text)),
-            Value::Unknown | Value::List(_) if is_path => Value::Path(None),
+            Value::Unknown | Value::Partial(_) | Value::List(_) if is_path => Value::Path(None),
             Value::Path(Some(text)) if !is_path => Value::Text(text),
             Value::Path(None) if !is_path => Value::Unknown,
             other => other,

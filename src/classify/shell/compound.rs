@@ -37,7 +37,7 @@ impl Scanner<'_, '_> {
             return self.subshell();
         };
         let inner = self.arithmetic(end);
-        let word = Word { parts: vec![Part::Unknown { inner, quoted: true }], span: self.span_from(end) };
+        let word = Word { parts: vec![Part::Unknown { inner, quoted: true, change: None }], span: self.span_from(end) };
         plain(CompoundKind::Test, vec![word], Script::default())
     }
 
@@ -109,7 +109,8 @@ impl Scanner<'_, '_> {
             && let Some(end) = self.arithmetic_end()
         {
             let inner = self.arithmetic(end);
-            let word = Word { parts: vec![Part::Unknown { inner, quoted: true }], span: self.span_from(end) };
+            let word =
+                Word { parts: vec![Part::Unknown { inner, quoted: true, change: None }], span: self.span_from(end) };
             return self.loop_body(CompoundKind::Group, vec![word]);
         }
         let name = self.word().bare().unwrap_or_default().to_owned();

@@ -1,7 +1,13 @@
 //! Everything that begins with `$`, backticks, and process substitution.
 
+/// Longest `${name…}` whose form is looked at, in bytes.
+const MAX_CHANGE: usize = 256;
+
+/// Operators of `${name…}`, the longer first.
+const OPERATORS: [&str; 12] = [":-", ":=", ":+", ":?", "%%", "##", "-", "=", "+", "?", "%", "#"];
+
 use super::scanner::{OpenConstructs, Scanner, TextPlace, scan};
-use super::tree::{Part, Script};
+use super::tree::{Change, Part, Script};
 use super::word::push_literal;
 
 impl Scanner<'_, '_> {
@@ -55,7 +61,7 @@ impl Scanner<'_, '_> {
             && let Some(end) = self.arithmetic_end()
         {
             let inner = self.arithmetic(end);
-            parts.push(Part::Unknown { inner, quoted });
+            parts.push(Part::Unknown { inner, quoted, change: None });
             return;
         }
         self.position += 1;
@@ -115,7 +121,24 @@ impl Scanner<'_, '_> {
             parts.push(Part::Variable { name: char::from(byte).to_string(), quoted });
             return;
         }
+        let change = self.change(name);
         self.unknown(parts, quoted, b'}');
+        if let (Some(Part::Unknown { change: form, .. }), true) = (parts.last_mut(), change.is_some()) {
+            *form = change;
+        }
+    }
+
+    /// Looks ahead at the rest of `${name…}`; `None` if there is more in it than a plain word.
+    fn change(&self, name: String) -> Option<Change> {
+        let rest = self.source.get(self.position..)?;
+        let inside = &rest[..rest.bytes().take(MAX_CHANGE).position(|byte| byte == b'}')?];
+        let operator = OPERATORS.into_iter().find(|operator| inside.starts_with(operator))?;
+        let word = &inside[operator.len()..];
+        let is_pattern = operator.starts_with(['%', '#']);
+        let is_plain = |c: char| c.is_alphanumeric() || "_./-+,=@:".contains(c) || is_pattern && "*?".contains(c);
+        let is_asked = operator.ends_with('?');
+        let is_known = !name.is_empty() && (is_asked || word.chars().all(is_plain));
+        is_known.then(|| Change { name, operator, word: word.to_owned() })
     }
 
     /// Reads to an unquoted closer, keeping what may run commands.
@@ -130,7 +153,7 @@ impl Scanner<'_, '_> {
         } else {
             self.broken();
         }
-        parts.push(Part::Unknown { inner, quoted });
+        parts.push(Part::Unknown { inner, quoted, change: None });
     }
 
     fn unknown_inside(&mut self, inner: &mut Vec<Part>, quoted: bool, closer: u8) {

@@ -20,6 +20,6 @@ mod tests;
 pub(super) use command::assignment;
 pub(super) use scanner::{Bounds, TextPlace, scan};
 pub(super) use tree::{
-    Assignment, Compound, CompoundKind, Part, Pipeline, PipelineStage, Redirect, RedirectKind, Script, Simple, Span,
-    Word,
+    Assignment, Change, Compound, CompoundKind, Part, Pipeline, PipelineStage, Redirect, RedirectKind, Script, Simple,
+    Span, Word,
 };

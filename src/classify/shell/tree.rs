@@ -139,7 +139,18 @@ pub(crate) enum Part {
     Unknown {
         inner: Vec<Part>,
         quoted: bool,
+        /// The form of a `${name…}` with a plain word in it.
+        change: Option<Change>,
     },
+}
+
+/// A value that depends on a variable: `${name:-word}`, `${name%word}`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Change {
+    pub name: String,
+    /// One of `:-`, `:=`, `:+`, `:?`, the same without `:`, `%`, `%%`, `#` and `##`.
+    pub operator: &'static str,
+    pub word: String,
 }
 
 impl Word {

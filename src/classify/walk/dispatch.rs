@@ -218,8 +218,9 @@ impl Walk<'_> {
 
     /// Returns whether every address among the arguments is this machine's own.
     fn stays_here(&self, call: &Invocation<'_>) -> bool {
-        let mut addresses = call.args.iter().filter_map(|arg| host(&arg.text)).peekable();
-        !self.site.elsewhere && addresses.peek().is_some() && addresses.all(is_loopback)
+        let is_near = |text: &str| host(text).map(|host| is_loopback(host) || is_service(text, host));
+        let mut addresses = call.args.iter().filter_map(|arg| is_near(&arg.text)).peekable();
+        !self.site.elsewhere && addresses.peek().is_some() && addresses.all(|is_near| is_near)
     }
 
     fn remember_download(&mut self, hit: &Hit<'_>, call: &Invocation<'_>, shell: &Shell) {
@@ -251,14 +252,18 @@ fn host(text: &str) -> Option<&str> {
     (explicit || bare && dotted && !name.ends_with(".json")).then_some(name)
 }
 
+/// Returns true for a service beside this one: `http://api:8000`.
+fn is_service(address: &str, host: &str) -> bool {
+    let is_name = host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    address.starts_with("http://") && is_name
+}
+
 fn is_loopback(host: &str) -> bool {
     host == "localhost"
         || host.ends_with(".localhost")
         || host.starts_with("127.")
         || host == "::1"
         || host == "0.0.0.0"
-        // A name of the local network: a service beside this one.
-        || !host.contains(['.', ':', '$', '<', '{', '*', '%'])
 }
 
 /// Arguments with which programs only tell what they would do.

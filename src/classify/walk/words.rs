@@ -2,7 +2,7 @@
 
 use super::{Stream, Walk};
 use crate::classify::expand::{Arg, Chunk, Shell, TextOrigin, Value, arguments, multiply};
-use crate::classify::shell::{Assignment, Part, Script, Word};
+use crate::classify::shell::{Assignment, Change, Part, Script, Word};
 
 impl Walk<'_> {
     /// Returns the arguments a word becomes.
@@ -78,9 +78,13 @@ impl Walk<'_> {
                     }
                     vec![Chunk::unknown("${}", false, TextOrigin::Plain)]
                 }
-                Part::Unknown { inner, quoted } => {
+                Part::Unknown { inner, quoted, change } => {
                     self.inner(inner, shell);
-                    vec![Chunk::unknown("${}", *quoted, TextOrigin::Plain)]
+                    let made = change.as_ref().and_then(|change| changed(change, shell));
+                    match made {
+                        Some(text) => vec![Chunk { splits: !quoted, ..Chunk::text(&text, *quoted) }],
+                        None => vec![Chunk::unknown("${}", *quoted, TextOrigin::Plain)],
+                    }
                 }
             };
             multiply(&mut alternatives, choices);
@@ -152,6 +156,70 @@ fn variable(name: &str, quoted: bool, shell: &Shell) -> Vec<Chunk> {
         },
         None => vec![Chunk::unknown(&written, quoted, TextOrigin::Plain)],
     }
+}
+
+/// Returns the text of `${name…}`, if the line itself gives the variable its value.
+fn changed(change: &Change, shell: &Shell) -> Option<String> {
+    let Some(Value::Known(texts)) = shell.variables.get(&change.name) else { return None };
+    let [text] = texts.as_slice() else { return None };
+    let word = change.word.as_str();
+    let text = text.as_str();
+    Some(match change.operator {
+        ":-" | ":=" if text.is_empty() => word.to_owned(),
+        ":+" if text.is_empty() => String::new(),
+        ":+" | "+" => word.to_owned(),
+        "%" | "%%" | "#" | "##" => without(text, change.operator, word)?.to_owned(),
+        _ => text.to_owned(),
+    })
+}
+
+/// Longest text of which a pattern takes something away, in bytes.
+const MAX_CUT: usize = 256;
+
+/// Returns a text without what a pattern matches at its end (`%`) or at its beginning (`#`): the shortest piece, or with two signs
+/// the longest.
+fn without<'t>(text: &'t str, operator: &str, pattern: &str) -> Option<&'t str> {
+    if text.len() > MAX_CUT {
+        return None;
+    }
+    let is_end = operator.starts_with('%');
+    let mut places: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+    // The shortest piece first.
+    if is_end != (operator.len() == 2) {
+        places.reverse();
+    }
+    let piece = |at: usize| if is_end { &text[at..] } else { &text[..at] };
+    let cut = places.into_iter().find(|at| matches_pattern(piece(*at), pattern));
+    Some(match cut {
+        Some(at) if is_end => &text[..at],
+        Some(at) => &text[at..],
+        None => text,
+    })
+}
+
+/// Matches a whole text with a pattern of the shell that has no more than `*` and `?`.
+fn matches_pattern(text: &str, pattern: &str) -> bool {
+    let (text, pattern): (Vec<char>, Vec<char>) = (text.chars().collect(), pattern.chars().collect());
+    let (mut at, mut of, mut star) = (0, 0, None);
+    while at < text.len() {
+        match pattern.get(of) {
+            Some('*') => {
+                star = Some((of, at));
+                of += 1;
+            }
+            Some(one) if *one == '?' || *one == text[at] => {
+                at += 1;
+                of += 1;
+            }
+            _ => {
+                // The last star takes one more.
+                let Some((place, from)) = star else { return false };
+                star = Some((place, from + 1));
+                (of, at) = (place + 1, from + 1);
+            }
+        }
+    }
+    pattern[of..].iter().all(|one| *one == '*')
 }
 
 /// Returns the arguments of a word that is a list and nothing else: `"${a[@]}"`, `"$@"`.
