@@ -87,22 +87,27 @@ impl Subcommands {
     }
 }
 
+/// Thousands of comparisons are made for a line of a program with many rules: nothing is copied for one.
 fn word_matches(pattern: &str, arg: &Arg) -> bool {
-    let text = arg.text.to_ascii_lowercase();
-    pattern == "*" || arg.known > 0 && pattern.split('|').any(|pattern| glob(pattern, &text))
+    let holds = |pattern: &[u8]| glob(pattern, arg.text.as_bytes());
+    pattern == "*" || arg.known > 0 && pattern.as_bytes().split(|byte| *byte == b'|').any(holds)
 }
 
-/// `*` matches any text; one star at most at each end or in the middle.
-pub(crate) fn glob(pattern: &str, text: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == text,
-        Some((head, tail)) => {
-            text.len() >= head.len() + tail.trim_end_matches('*').len()
-                && text.starts_with(head)
-                && (tail.ends_with('*') && text[head.len()..].contains(tail.trim_end_matches('*'))
-                    || text.ends_with(tail))
+/// Letters are alike in both cases; `*` matches any text: one star at most at each end or in the middle.
+pub(crate) fn glob(pattern: &[u8], text: &[u8]) -> bool {
+    let Some(star) = pattern.iter().position(|byte| *byte == b'*') else {
+        return pattern.eq_ignore_ascii_case(text);
+    };
+    let (head, tail) = (&pattern[..star], &pattern[star + 1..]);
+    let Some((front, rest)) = text.split_at_checked(head.len()) else {
+        return false;
+    };
+    front.eq_ignore_ascii_case(head)
+        && match tail.strip_suffix(b"*") {
+            Some([]) => true,
+            Some(middle) => rest.windows(middle.len()).any(|part| part.eq_ignore_ascii_case(middle)),
+            None => rest.len() >= tail.len() && rest[rest.len() - tail.len()..].eq_ignore_ascii_case(tail),
         }
-    }
 }
 
 /// A regular expression that is compiled when it is first asked.

@@ -152,3 +152,26 @@ fn patterns_compile_soon() {
     }
     assert!(all < std::time::Duration::from_secs(2), "{all:?}");
 }
+
+#[test]
+fn stars_of_subcommands_stand_for_any_text() {
+    let table = [
+        ("delete", "DELETE", true),
+        ("delete", "deleted", false),
+        ("delete-*", "delete-", true),
+        ("delete-*", "Delete-Stack", true),
+        ("delete-*", "delete", false),
+        ("*", "", true),
+        ("*-delete", "volume-delete", true),
+        ("*-delete", "-delete", true),
+        ("*-delete", "volume-deleted", false),
+        ("*delete*", "volume-deleted", true),
+        ("*delete*", "volume", false),
+        ("db:*:drop", "db:test:drop", true),
+        ("db:*:drop", "db:drop", false),
+        ("ab*b", "ab", false),
+    ];
+    for (pattern, text, expected) in table {
+        assert_eq!(super::condition::glob(pattern.as_bytes(), text.as_bytes()), expected, "{pattern} on {text}");
+    }
+}

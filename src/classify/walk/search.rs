@@ -167,7 +167,7 @@ impl Sought {
             let is_pruned = prune.is_some_and(|at| matches!(text(at + 1), "-o" | "-or" | ")"));
             let is_named = match test {
                 "-name" | "-iname" if pattern == ".git" && !is_not && !is_pruned => return Sought::Repositories,
-                "-name" | "-iname" => glob(pattern, ".git") == is_pruned && !is_not,
+                "-name" | "-iname" => glob(pattern.as_bytes(), b".git") == is_pruned && !is_not,
                 "-path" | "-ipath" | "-wholename" | "-iwholename" | "-regex" | "-iregex" => {
                     let is_git = pattern.split('/').any(|name| matches!(name, ".git" | ".git*" | "\\.git"));
                     is_git == (is_not || is_pruned)
