@@ -2,7 +2,7 @@
 
 use super::args::Grammar;
 use super::compiled::{CallRule, Database, Interpreter, Remote, Rule, Wrapper};
-use super::condition::{AnyOf, Operands, Pattern, Role, Subcommands};
+use super::condition::{AnyOf, KnownVerbs, Operands, Pattern, Role, Subcommands};
 use super::dialect::{
     CallSpec, CodeLanguage, DatabaseSpec, InterpreterSpec, ProgramSpec, RemoteSpec, RuleSpec, WrapperSpec,
 };
@@ -132,6 +132,7 @@ pub(super) fn rule(spec: &RuleSpec) -> Result<Rule, String> {
         needs_target: spec.needs_target,
         address: spec.address,
         opaque: spec.opaque,
+        known: spec.known.as_deref().map(KnownVerbs::parse),
         named: spec.named,
         reversible: spec.reversible,
         checkpoint: spec.checkpoint,

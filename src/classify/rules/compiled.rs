@@ -1,7 +1,7 @@
 //! Compiled rules, and whether they hold for a command line.
 
 use super::args::{Grammar, Parsed};
-use super::condition::{AnyOf, Operands, Pattern, Role, Subcommands};
+use super::condition::{AnyOf, KnownVerbs, Operands, Pattern, Role, Subcommands};
 use super::dialect::{CodeLanguage, DatabaseSpec, InterpreterSpec, RemoteSpec, WrapperSpec};
 use super::text::{List, Text};
 use crate::classify::expand::Arg;
@@ -26,6 +26,7 @@ pub(crate) struct Rule {
     pub needs_target: bool,
     pub address: bool,
     pub opaque: bool,
+    pub known: Option<KnownVerbs>,
     pub named: bool,
     pub reversible: Option<bool>,
     pub checkpoint: Option<bool>,

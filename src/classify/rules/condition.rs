@@ -7,6 +7,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use super::args::Parsed;
 use super::text::Text;
 use crate::classify::expand::Arg;
+use crate::model::words::READING_VERBS;
 
 /// One of several options, each perhaps with certain values.
 #[derive(Clone, Debug, Default)]
@@ -84,6 +85,28 @@ impl Subcommands {
             words.len() <= operands.len() && words.iter().zip(operands).all(|(word, arg)| word_matches(word, arg))
         };
         self.0.iter().filter(holds).map(Vec::len).max()
+    }
+}
+
+/// Subcommands of a program that change nothing, beside those that read in most programs.
+#[derive(Debug)]
+pub(crate) struct KnownVerbs(Vec<String>);
+
+impl KnownVerbs {
+    /// Operands among which the verb stands: `compute instances list`, `sql db list`.
+    const DEPTH: usize = 4;
+
+    /// Reads words; a word may have a `*`.
+    pub(crate) fn parse(text: &str) -> KnownVerbs {
+        KnownVerbs(text.split_whitespace().map(str::to_owned).collect())
+    }
+
+    /// Returns whether the first operand is known, or one of the first is a verb of reading. Without operands there is no verb.
+    pub(crate) fn has(&self, operands: &[Arg]) -> bool {
+        let is = |word: &str, arg: &Arg| arg.known > 0 && glob(word.as_bytes(), arg.text.as_bytes());
+        let Some(first) = operands.first() else { return true };
+        self.0.iter().any(|word| is(word, first))
+            || operands.iter().take(KnownVerbs::DEPTH).any(|arg| READING_VERBS.iter().any(|word| is(word, arg)))
     }
 }
 

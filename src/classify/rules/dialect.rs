@@ -336,6 +336,8 @@ pub(crate) struct RuleSpec {
     /// It cannot be seen into.
     #[serde(default)]
     pub opaque: bool,
+    /// Subcommands that are harmless beside the usual ones that read; with any other one, it cannot be seen into.
+    pub known: Option<Text>,
     /// Its operands name a script; alarming names count.
     #[serde(default)]
     pub named: bool,

@@ -68,6 +68,11 @@ impl RuleSet {
         self.tables.iter().any(|table| table.knows(program))
     }
 
+    /// Returns whether rules say what a program does, so that a line for which none holds is not understood.
+    pub(super) fn judges(&self, program: &str) -> bool {
+        !self.is_quiet(program) && self.tables.iter().any(|table| table.has(program, Section::Rules))
+    }
+
     /// Returns whether a program is listed as harmless whatever its arguments.
     pub(super) fn is_quiet(&self, program: &str) -> bool {
         self.tables.iter().any(|table| table.has(program, Section::Quiet))

@@ -2,6 +2,7 @@
 
 use super::builtin::join_args;
 use super::dispatch::Invocation;
+use super::outputs::Familiarity;
 use super::{Stream, Walk};
 use crate::classify::context::resolve;
 use crate::classify::expand::{Arg, Shell, TextOrigin, Value};
@@ -73,6 +74,8 @@ impl Walk<'_> {
             lines.for_each(|line| _ = self.payload(&line, Stream::Opaque, &mut shell.clone()));
             return None;
         }
+        let own = &args[..parsed.rest.min(args.len())];
+        self.outputs(&Invocation { args: own, ..call.clone() }, Familiarity::Unknown, shell);
         let mut inner_shell = shell.clone();
         if let Some(directory) = parsed.values(&wrapper.directory).last() {
             inner_shell.cwd = directory.exact().and_then(|text| Some(resolve(inner_shell.cwd.as_deref()?, text)));

@@ -1,6 +1,7 @@
 //! Interpreters: code on the line is searched for calls that do something; code in files cannot be seen.
 
 use super::dispatch::Invocation;
+use super::outputs::Familiarity;
 use super::{Stream, Walk};
 use crate::classify::code::{Directory, Origin, find_calls};
 use crate::classify::context::resolve;
@@ -74,7 +75,10 @@ impl Walk<'_> {
             return Some(output);
         }
         match rest.first().filter(|arg| arg.text != "-" && !parsed.has(&["-s"])) {
-            Some(script) => self.run_file(interpreter, call, script, rest, shell),
+            Some(script) => {
+                self.run_file(interpreter, call, script, rest, shell);
+                self.outputs(&Invocation { args: rest, ..call.clone() }, Familiarity::Unknown, shell);
+            }
             None => self.run_input(interpreter, call, shell),
         }
         Some(Stream::Opaque)

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::outputs::Familiarity;
 use super::{Stream, Walk};
 use crate::classify::expand::{Arg, Shell, TextOrigin};
 use crate::classify::found::FoundEffect;
@@ -12,6 +13,7 @@ use crate::classify::shell::Span;
 use crate::model::effect::{Certainty, Class, Severity};
 
 /// A command about to be judged.
+#[derive(Clone)]
 pub(crate) struct Invocation<'c> {
     pub program: &'c str,
     /// The arguments behind the program.
@@ -110,6 +112,9 @@ impl Walk<'_> {
         }
         if let Some(hit) = rules.find(call.program, call.args, Run { input: call.input.flows(), root: self.root }) {
             self.hit(&hit, call, shell);
+            if hit.rule.class.is_none() {
+                self.outputs(call, Familiarity::Known, shell);
+            }
             if self.opaque {
                 self.task(call, shell);
             }
@@ -119,9 +124,14 @@ impl Walk<'_> {
         if let Some(output) = self.interpreter(call, shell) {
             return output;
         }
-        if !rules.knows(call.program) {
+        let familiarity = if rules.knows(call.program) { Familiarity::Known } else { Familiarity::Unknown };
+        if familiarity == Familiarity::Unknown {
             self.unfamiliar(call, first, shell);
+        } else if rules.judges(call.program) && !is_question(call) && call.args.iter().any(is_operand) {
+            // A subcommand that no rule names may do anything.
+            self.opaque = true;
         }
+        self.outputs(call, familiarity, shell);
         super::output::made_by(call)
     }
 
@@ -149,7 +159,7 @@ impl Walk<'_> {
     fn unfamiliar(&mut self, call: &Invocation<'_>, first: &Arg, shell: &mut Shell) {
         self.opaque = true;
         // `deploy.sh --help`: an alarming name that is only asked.
-        let is_asked = call.args.iter().any(|arg| ASKS.contains(&arg.text.as_str()));
+        let is_asked = is_question(call);
         if !first.text.contains('/') {
             if names::alarming(call.program) && !is_asked {
                 self.hidden(call.program, Some(call.program), call.span);
@@ -176,7 +186,7 @@ impl Walk<'_> {
     /// Records what a rule says.
     pub(crate) fn hit(&mut self, hit: &Hit<'_>, call: &Invocation<'_>, shell: &Shell) {
         let rule = hit.rule;
-        if rule.opaque {
+        if rule.opaque || rule.known.as_ref().is_some_and(|known| !known.has(&hit.operands)) {
             self.opaque = true;
         }
         if rule.named {
@@ -268,6 +278,15 @@ fn is_loopback(host: &str) -> bool {
 
 /// Arguments with which programs only tell what they would do.
 pub(super) const ASKS: [&str; 9] = ["--help", "-h", "help", "--version", "-V", "version", "--dry-run", "-n", "--usage"];
+
+/// Returns true for a call that only asks what the program would do.
+pub(super) fn is_question(call: &Invocation<'_>) -> bool {
+    call.args.iter().any(|arg| ASKS.contains(&arg.text.as_str()))
+}
+
+fn is_operand(arg: &Arg) -> bool {
+    !arg.text.starts_with('-') && !arg.text.is_empty()
+}
 
 /// Programs of Windows whose options begin with a slash.
 const SLASHED: [&str; 13] = [

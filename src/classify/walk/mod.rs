@@ -13,6 +13,7 @@ mod git;
 mod git_aliases;
 mod git_settings;
 mod output;
+mod outputs;
 mod query;
 mod report;
 mod script;
