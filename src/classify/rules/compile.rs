@@ -37,7 +37,6 @@ pub(super) fn wrapper(spec: &WrapperSpec) -> Wrapper {
         ),
         unless: AnyOf::parse(&spec.unless),
         line: words(&spec.line),
-        before: words(&spec.before),
         directory: words(&spec.directory),
         spec: spec.clone(),
     }

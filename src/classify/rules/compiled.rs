@@ -43,7 +43,6 @@ pub(crate) struct Wrapper {
     pub grammar: Grammar,
     pub unless: AnyOf,
     pub line: Vec<String>,
-    pub before: Vec<String>,
     pub directory: Vec<String>,
 }
 
@@ -116,6 +115,14 @@ pub(crate) struct Hit<'r> {
     pub operands: Vec<Arg>,
     /// The program with its subcommand.
     pub verb: String,
+}
+
+impl Hit<'_> {
+    /// Returns true where the rule says only that nobody knows this subcommand.
+    pub(crate) fn is_unknown(&self) -> bool {
+        let is_told = self.rule.class.is_some() || self.rule.named;
+        !is_told && (self.rule.opaque || self.rule.known.as_ref().is_some_and(|known| !known.has(&self.operands)))
+    }
 }
 
 impl Rule {

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::args::Parsed;
+use super::args::{Grammar, Parsed, parse};
 use super::text::Text;
 use crate::classify::expand::Arg;
 use crate::model::words::READING_VERBS;
@@ -86,6 +86,34 @@ impl Subcommands {
         };
         self.0.iter().filter(holds).map(Vec::len).max()
     }
+
+    /// Returns how many arguments the alternative that holds uses up, with the options before it. A word behind an option that the
+    /// grammar does not know may be its value: in `pnpm --loglevel warn exec tsc`, `exec` is the subcommand.
+    pub(crate) fn behind_options(&self, args: &[Arg], grammar: &Grammar) -> Option<usize> {
+        if self.is_empty() || !args.first()?.text.starts_with('-') {
+            return self.matches(args);
+        }
+        let mut from = 0;
+        loop {
+            let at = first_operand(args, from, grammar)?;
+            if let Some(used) = self.matches(&args[at..]) {
+                return Some(at + used);
+            }
+            from = may_be_value(args, from, at).then_some(at + 1)?;
+        }
+    }
+}
+
+/// Returns the place of the first operand from a place on.
+pub(crate) fn first_operand(args: &[Arg], from: usize, grammar: &Grammar) -> Option<usize> {
+    let at = from + parse(args.get(from..)?, grammar, true).rest;
+    (at < args.len()).then_some(at)
+}
+
+/// Returns true where an operand may be the value of an option before it, which stands at `from` or behind.
+pub(crate) fn may_be_value(args: &[Arg], from: usize, operand: usize) -> bool {
+    let option = args[from..operand].last().map(|arg| arg.text.as_str());
+    option.is_some_and(|option| option.starts_with('-') && option != "--" && !option.contains('='))
 }
 
 /// Subcommands of a program that change nothing, beside those that read in most programs.

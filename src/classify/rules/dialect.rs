@@ -77,9 +77,6 @@ pub(crate) struct WrapperSpec {
     /// Each operand is a command line (`concurrently`).
     #[serde(default)]
     pub each: bool,
-    /// Options with a value that may stand before the subcommand (`pnpm --filter X exec`); those without may too.
-    #[serde(default)]
-    pub before: Text,
     /// Only the lines of its options are commands: the rules judge the rest (`tar --to-command`).
     #[serde(default)]
     pub beside: bool,

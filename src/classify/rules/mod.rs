@@ -21,6 +21,7 @@ use std::sync::OnceLock;
 use crate::error::Result;
 use args::{Grammar, parse};
 use compiled::asks_only;
+use condition::{first_operand, may_be_value};
 use dialect::CodeLanguage;
 use index::Section;
 use table::Table;
@@ -137,6 +138,26 @@ impl RuleSet {
     /// Returns the way in which a program reads its options, or its subcommand `first` where that has its own.
     pub(super) fn grammar(&self, program: &str, first: Option<&str>) -> &Grammar {
         self.tables.iter().find_map(|table| table.grammar(program, first)).unwrap_or(&self.plain)
+    }
+
+    /// Returns the first rule that holds, as `find` does. Where the subcommand is not known and stands behind an option, it may be the
+    /// option's value: in `pulumi --cwd infra destroy` the word behind it is the subcommand.
+    pub(super) fn find_verb(&self, program: &str, args: &[Arg], run: Run) -> Option<Hit<'_>> {
+        let first = self.find(program, args, run);
+        let carries = || self.interpreters(program).next().is_some();
+        if !first.as_ref().is_none_or(Hit::is_unknown) || !self.judges(program) || carries() {
+            return first;
+        }
+        let (mut rest, mut from) = (args.to_vec(), 0);
+        let grammar = self.grammar(program, args.first().map(|arg| arg.text.as_str()));
+        while let Some(at) = first_operand(&rest, from, grammar).filter(|at| may_be_value(&rest, from, *at)) {
+            rest.remove(at);
+            from = at;
+            if let Some(hit) = self.find(program, &rest, run).filter(|hit| !hit.is_unknown()) {
+                return Some(hit);
+            }
+        }
+        first
     }
 
     /// Returns the first rule that holds for a command line (arguments without the program).

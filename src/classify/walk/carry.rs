@@ -54,12 +54,8 @@ impl Walk<'_> {
     }
 
     fn unwrap(&mut self, wrapper: &Wrapper, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
-        let used = if wrapper.sub.is_empty() {
-            0
-        } else {
-            let from = options_before(call.args, &wrapper.before);
-            from + wrapper.sub.matches(&call.args[from..])?
-        };
+        let grammar = self.rules.grammar(call.program, None);
+        let used = wrapper.sub.behind_options(call.args, grammar)?;
         let args = &call.args[used..];
         let parsed = parse(args, &wrapper.grammar, !wrapper.spec.beside);
         if wrapper.unless.holds(&parsed) {
@@ -327,16 +323,4 @@ fn package_name(text: &str) -> String {
         "typescript" => "tsc".to_owned(),
         _ => unversioned.rsplit('/').next().unwrap_or(unversioned).to_owned(),
     }
-}
-
-/// Returns the number of words before a subcommand that are options, with the values of those in `valued`; 0 where `valued` is
-/// empty.
-fn options_before(args: &[Arg], valued: &[String]) -> usize {
-    let mut at = 0;
-    while !valued.is_empty()
-        && let Some(option) = args.get(at).filter(|arg| arg.text.starts_with('-'))
-    {
-        at += if valued.contains(&option.text) { 2 } else { 1 };
-    }
-    at.min(args.len())
 }

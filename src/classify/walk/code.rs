@@ -18,7 +18,7 @@ impl Walk<'_> {
     /// Judges code given to a subcommand of a program that is more than an interpreter (`deno eval`, `rails runner`).
     pub(super) fn embedded_code(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
         let interpreter = self.rules.interpreters(call.program).next().filter(|found| !found.sub.is_empty())?;
-        let used = interpreter.sub.matches(call.args).filter(|used| *used > 0)?;
+        let used = interpreter.sub.behind_options(call.args, &interpreter.grammar).filter(|used| *used > 0)?;
         let args = &call.args[used..];
         let parsed = parse(args, &interpreter.grammar, false);
         let named = parsed.values(&interpreter.code).next();

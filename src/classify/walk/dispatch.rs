@@ -110,7 +110,8 @@ impl Walk<'_> {
         if let Some(output) = self.embedded_code(call, shell) {
             return output;
         }
-        if let Some(hit) = rules.find(call.program, call.args, Run { input: call.input.flows(), root: self.root }) {
+        if let Some(hit) = rules.find_verb(call.program, call.args, Run { input: call.input.flows(), root: self.root })
+        {
             self.hit(&hit, call, shell);
             if hit.rule.class.is_none() {
                 self.outputs(call, Familiarity::Known, shell);
@@ -186,7 +187,7 @@ impl Walk<'_> {
     /// Records what a rule says.
     pub(crate) fn hit(&mut self, hit: &Hit<'_>, call: &Invocation<'_>, shell: &Shell) {
         let rule = hit.rule;
-        if rule.opaque || rule.known.as_ref().is_some_and(|known| !known.has(&hit.operands)) {
+        if rule.opaque || hit.is_unknown() {
             self.opaque = true;
         }
         if rule.named {

@@ -135,12 +135,10 @@ fn directory_there(parsed: &Parsed, site: &Site) -> Option<PathBuf> {
 
 /// Returns where the arguments behind the subcommand begin; options may stand in front of it.
 fn subcommand(remote: &Remote, args: &[Arg]) -> Option<usize> {
-    if remote.sub.is_empty() {
-        return Some(0);
-    }
     let at = parse(args, &remote.grammar, true).rest;
-    let operands = args.get(at..).filter(|rest| !rest.is_empty())?;
-    remote.sub.matches(operands).map(|used| at + used)
+    let known = args.get(at..).filter(|rest| !rest.is_empty() && !remote.sub.is_empty());
+    let known = known.and_then(|rest| Some(at + remote.sub.matches(rest)?));
+    known.or_else(|| remote.sub.behind_options(args, &remote.grammar))
 }
 
 /// `LOCAL:THERE[:options]`, or `type=bind,source=LOCAL,target=THERE`.

@@ -23,12 +23,15 @@ impl Walk<'_> {
     /// Judges a database client.
     pub(crate) fn database(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
         let rules = self.rules;
-        let (client, used) = rules.databases(call.program).find_map(|client| {
-            let parsed = parse(call.args, &client.grammar, false);
-            Some((client, client.sub.matches(&parsed.operands)?))
+        let (client, parsed) = rules.databases(call.program).find_map(|client| {
+            let mut parsed = parse(call.args, &client.grammar, false);
+            if let Some(used) = client.sub.matches(&parsed.operands) {
+                parsed.operands.drain(..used);
+                return Some((client, parsed));
+            }
+            let at = client.sub.behind_options(call.args, &client.grammar)?;
+            Some((client, parse(&call.args[at..], &client.grammar, false)))
         })?;
-        let mut parsed = parse(call.args, &client.grammar, false);
-        parsed.operands.drain(..used);
         if asks(&parsed) || client.unless.holds(&parsed) {
             return Some(Stream::Opaque);
         }
