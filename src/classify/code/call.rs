@@ -121,6 +121,8 @@ impl<'c> Reader<'c, '_> {
             // These call methods without brackets.
             if self.is(&[CodeLanguage::Ruby, CodeLanguage::Perl]) {
                 self.note(format!(".{name}"), Some(of.clone()), (Vec::new(), Vec::new()), from);
+            } else if let Value::Path(_) = of {
+                self.mention(format!(".{name}"), Some(of.clone()), from);
             }
             return method(&of, name, &[], self.origin.home).unwrap_or(value);
         };
@@ -144,7 +146,16 @@ impl<'c> Reader<'c, '_> {
         if let Some(known) = self.constant(name) {
             return known;
         }
-        let Some((_, last)) = part else { return value };
+        let Some((_, last)) = part else {
+            // `const {rmSync} = require('fs')`, `from os import remove`: a name without a dot in the code.
+            if name.contains('.') {
+                self.mention(name.clone(), None, from);
+            }
+            return value;
+        };
+        if self.is(&[CodeLanguage::Python, CodeLanguage::Javascript, CodeLanguage::Php]) {
+            self.mention(name.clone(), None, from);
+        }
         if self.is(&[CodeLanguage::Ruby]) && last.starts_with(|c: char| c.is_ascii_lowercase()) {
             self.note(name.clone(), None, (Vec::new(), Vec::new()), from);
         }
@@ -272,6 +283,17 @@ impl<'c> Reader<'c, '_> {
             }
             self.note("eval".to_owned(), None, (vec![Value::Unknown], Vec::new()), from);
         }
+        if receiver.is_none()
+            && let Some((function, given)) = self.handed_on(&name, &args)
+            && (self.is_command)(&function)
+        {
+            match given {
+                Some(args) => self.note(function, None, (args, named), from),
+                None if self.is(&[CodeLanguage::Ruby]) => self.mention(function, None, from),
+                None => return Value::Module(function),
+            }
+            return Value::Unknown;
+        }
         let made = match &receiver {
             None => computed(&name, &args, self.origin.home),
             Some(of) => method(of, name.trim_start_matches('.'), &args, self.origin.home),
@@ -313,9 +335,66 @@ impl<'c> Reader<'c, '_> {
                 _ => Directory::Unknown,
             };
         }
-        let to = self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(from, |token| token.to);
+        let to = self.end_of_last(from);
         if self.calls.len() < MAX_CALLS {
-            self.calls.push(Call { name, receiver, args, named, dir: self.dir.clone(), from, to });
+            self.calls.push(Call { name, receiver, args, named, dir: self.dir.clone(), is_mention: false, from, to });
         }
+    }
+
+    fn end_of_last(&self, from: usize) -> usize {
+        self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(from, |token| token.to)
+    }
+
+    /// Notes a function that is named as a value (`map(os.remove, files)`): somebody may call it.
+    fn mention(&mut self, name: String, receiver: Option<Value>, from: usize) {
+        let is_given = self.is_sign(0, "=") || self.is_sign(0, ":") || self.name_at(0) == Some("=");
+        if self.calls.len() >= MAX_CALLS || is_given || !(self.is_command)(&name) {
+            return;
+        }
+        let (args, named, to) = (Vec::new(), Vec::new(), self.end_of_last(from));
+        self.calls.push(Call { name, receiver, args, named, dir: self.dir.clone(), is_mention: true, from, to });
+    }
+
+    /// Forgets that a function was named: what it is named for is read.
+    fn forget_mention(&mut self, name: &str) {
+        if let Some(at) = self.calls.iter().rposition(|call| call.is_mention && call.name == name) {
+            self.calls.remove(at);
+        }
+    }
+
+    /// Reads what hands a function on: `f.call(this, …)`, `f.apply(this, […])`, `f.bind(this)`, `promisify(f)`, `Class.send(:f, …)`.
+    /// Returns the function and its arguments; without arguments where it is not called yet.
+    fn handed_on(&mut self, name: &str, args: &[Value]) -> Option<(String, Option<Vec<Value>>)> {
+        if self.is(&[CodeLanguage::Javascript]) {
+            if name.rsplit('.').next() == Some("promisify")
+                && let Some(Value::Module(function)) = args.first()
+            {
+                self.forget_mention(function);
+                return Some((function.clone(), None));
+            }
+            let (function, how) = name.rsplit_once('.')?;
+            let rest = || args.get(1..).unwrap_or_default().to_vec();
+            return match how {
+                "call" => Some((function.to_owned(), Some(rest()))),
+                "apply" => match args.get(1) {
+                    Some(Value::List(items)) => Some((function.to_owned(), Some(items.clone()))),
+                    _ => Some((function.to_owned(), Some(vec![Value::Unknown]))),
+                },
+                "bind" => Some((function.to_owned(), None)),
+                _ => None,
+            };
+        }
+        if self.is(&[CodeLanguage::Ruby]) {
+            let (class, how) = name.rsplit_once('.')?;
+            let function = args.first().and_then(Value::text).map(|name| name.trim_start_matches(':'));
+            return match (how, function) {
+                ("send" | "public_send" | "__send__", Some(function)) => {
+                    Some((format!("{class}.{function}"), Some(args[1..].to_vec())))
+                }
+                ("method" | "public_method", Some(function)) => Some((format!("{class}.{function}"), None)),
+                _ => None,
+            };
+        }
+        None
     }
 }

@@ -3,7 +3,7 @@
 use super::lex::TokenKind;
 use super::read::{MAX_DEPTH, Reader};
 use super::text::Piece;
-use super::value::Value;
+use super::value::{Value, one_of};
 use super::words::{TRANSPARENT, WORDS};
 use crate::classify::rules::dialect::CodeLanguage;
 
@@ -16,9 +16,9 @@ impl Reader<'_, '_> {
         }
         self.depth += 1;
         let mut value = self.unary();
-        while let Some(TokenKind::Sign(sign)) = self.kind(0) {
+        while let Some(sign) = self.operator() {
             let is_dot_joined = self.is(&[CodeLanguage::Perl, CodeLanguage::Php]);
-            match *sign {
+            match sign {
                 "+" if !is_dot_joined => value = self.combined(&value, matches!(value, Value::Path(_))),
                 "|" => {
                     self.at += 1;
@@ -44,14 +44,30 @@ impl Reader<'_, '_> {
                 }
                 "?" => {
                     self.at += 1;
+                    self.pass_lines();
+                    let first = self.expression();
+                    self.pass_lines();
+                    value = match self.takes(":") {
+                        true => one_of([first, self.expression()]),
+                        false => Value::Unknown,
+                    };
+                }
+                // Python's `a if c else b`.
+                "if" => {
+                    self.at += 1;
                     self.expression();
-                    if self.takes(":") {
-                        self.expression();
+                    if self.name_at(0) == Some("else") {
+                        self.at += 1;
+                        value = one_of([value, self.expression()]);
                     }
-                    value = Value::Unknown;
+                }
+                "and" | "or" | "&&" | "||" | "??" => {
+                    self.at += 1;
+                    self.pass_lines();
+                    value = one_of([value, self.expression()]);
                 }
                 "-" | "*" | "/" | "%" | "**" | "//" | "==" | "===" | "!=" | "!==" | "<" | ">" | "<=" | ">=" | "<=>"
-                | "=~" | "!~" | "&&" | "||" | "??" | "&" | "<<" => {
+                | "=~" | "!~" | "&" | "<<" => {
                     value = self.combined(&value, false);
                     value = Value::Unknown.joined(&value, false);
                 }
@@ -60,6 +76,21 @@ impl Reader<'_, '_> {
         }
         self.depth -= 1;
         value
+    }
+
+    /// Returns the operator that comes next: a sign, or a word that joins two values of Python.
+    fn operator(&self) -> Option<&'static str> {
+        const SIGNS: [&str; 27] = [
+            "+", "|", ".", "/", "=>", "?", "-", "*", "%", "**", "//", "==", "===", "!=", "!==", "<", ">", "<=", ">=",
+            "<=>", "=~", "!~", "&&", "||", "??", "&", "<<",
+        ];
+        match self.kind(0) {
+            Some(TokenKind::Sign(sign)) => SIGNS.iter().find(|known| *known == sign).copied(),
+            Some(TokenKind::Name(word)) if self.is(&[CodeLanguage::Python]) => {
+                ["if", "and", "or"].iter().find(|known| *known == word).copied()
+            }
+            _ => None,
+        }
     }
 
     /// Reads the second operand behind an operator, and joins both.
@@ -152,7 +183,9 @@ impl Reader<'_, '_> {
             Some(TokenKind::Sign("{")) => self.braces(),
             // Perl's `do FILE` runs it; `do {…}` is a block.
             Some(TokenKind::Name(name))
-                if WORDS.contains(name) && !(*name == "do" && matches!(self.kind(1), Some(TokenKind::Text(_)))) =>
+                if WORDS.contains(name)
+                    && !self.variables.contains_key(*name)
+                    && !(*name == "do" && matches!(self.kind(1), Some(TokenKind::Text(_)))) =>
             {
                 self.at += 1;
                 Value::Unknown

@@ -51,6 +51,8 @@ pub(super) struct Call {
     pub named: Vec<(String, Value)>,
     /// The directory that the code has gone to.
     pub dir: Directory,
+    /// The function is only named, as a value: whoever gets it may call it.
+    pub is_mention: bool,
     /// The place of the call in the code.
     pub from: usize,
     pub to: usize,

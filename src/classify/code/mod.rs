@@ -91,6 +91,13 @@ fn read(rules: &RuleSet, language: CodeLanguage, code: &str, origin: &Origin<'_>
     for call in calls {
         for rule in rules_of(rules, syntax, &call.name, call.receiver.is_some()) {
             known.places.push((call.from, call.to));
+            if call.is_mention {
+                if rule.class.is_none_or(|class| !matches!(class, Class::FileWrite)) {
+                    let (class, severity) = (rule.class, rule.severity);
+                    found.push(CodeCall { class, severity, argument: None, dir: Directory::Unknown });
+                }
+                break;
+            }
             if applies(rule, &call) {
                 known.classes.insert(rule.class);
                 effects(rule, &call, found);
@@ -227,15 +234,26 @@ fn effects(rule: &CallRule, call: &Call, found: &mut Vec<CodeCall>) {
         _ => call.dir.clone(),
     };
     let mut add = |argument: Option<String>| found.push(CodeCall { class, severity, argument, dir: dir.clone() });
-    match class {
-        None => add(command_line(&values)),
-        Some(_) if rule.target.is_empty() => add(None),
-        Some(Class::Database) => {
+    match (class, values.as_slice()) {
+        // One of several lines.
+        (None, [Value::Any(lines)]) => {
+            lines.iter().for_each(|line| add(command_line(std::slice::from_ref(line))));
+        }
+        (None, [Value::Any(programs), rest @ ..]) => programs.iter().for_each(|program| {
+            let words: Vec<Value> = std::iter::once(program).chain(rest).cloned().collect();
+            add(command_line(&words));
+        }),
+        (None, _) => add(command_line(&values)),
+        (Some(_), _) if rule.target.is_empty() => add(None),
+        (Some(Class::Database), _) => {
             // The name of a table may stand for an unknown piece.
             let queries = values.iter().flat_map(Value::lines).map(|query| query.replace(HOLE, "x"));
             queries.filter(|query| super::sql::changes(query)).for_each(|query| add(Some(query)));
+            if !rule.no_query && asks_database(&call.name) && values.iter().any(is_unseen) {
+                found.push(CodeCall { class: Some(Class::ExecOpaque), severity: None, argument: None, dir });
+            }
         }
-        Some(_) => {
+        (Some(_), _) => {
             let trimmed = |text: String| match rule.mode.first() {
                 // Perl's `open F, ">f"` has its mode before the path.
                 Some(mode) if rule.target.iter().any(|target| target == mode) => {
@@ -251,12 +269,28 @@ fn effects(rule: &CallRule, call: &Call, found: &mut Vec<CodeCall>) {
     }
 }
 
+/// Returns true for calls that certainly take a query; `exec` and `run` are also methods of much else.
+fn asks_database(name: &str) -> bool {
+    let last = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
+    last.starts_with("execute") || last.ends_with("query")
+}
+
+/// Returns true for a query that the code does not tell.
+fn is_unseen(query: &Value) -> bool {
+    match query {
+        Value::Any(items) => items.iter().any(is_unseen),
+        Value::Unknown | Value::Module(_) => true,
+        Value::Partial(text) => text.trim_start().starts_with(HOLE),
+        _ => false,
+    }
+}
+
 /// Returns the command line that a list of words is, or a single text.
 fn command_line(values: &[Value]) -> Option<String> {
     match values {
         [Value::Text(line)] => Some(line.clone()),
         [Value::Partial(line)] if !line.trim_start().starts_with(HOLE) => Some(line.replace(HOLE, UNKNOWN_PIECE)),
-        [] | [Value::Unknown | Value::Number | Value::Path(None) | Value::Module(_)] => None,
+        [] | [Value::Unknown | Value::Any(_) | Value::Number | Value::Path(None) | Value::Module(_)] => None,
         // Nobody knows the program.
         values if values.iter().flat_map(Value::texts).next().flatten().is_none() => None,
         values => {

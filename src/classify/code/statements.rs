@@ -2,7 +2,7 @@
 
 use super::lex::TokenKind;
 use super::read::Reader;
-use super::value::Value;
+use super::value::{Value, one_of};
 use crate::classify::rules::dialect::CodeLanguage;
 
 impl<'c> Reader<'c, '_> {
@@ -18,7 +18,7 @@ impl<'c> Reader<'c, '_> {
                 self.note_import(None, None);
             }
             Some("for" | "foreach") => self.for_loop(),
-            Some("def" | "function" | "sub" | "fn") => self.definition(),
+            Some(word @ ("def" | "function" | "sub" | "fn")) if self.defines(word) => self.definition(),
             Some("const" | "let" | "var" | "my" | "our" | "local") => {
                 self.at += 1;
                 loop {
@@ -67,18 +67,38 @@ impl<'c> Reader<'c, '_> {
             return false;
         }
         let is_plain = self.is_sign(sign, "=") || self.is_sign(sign, ":=");
+        let is_added = self.is_sign(sign, "+=") || self.is_sign(sign, ".=");
         self.at += sign + 1;
         self.pass_lines();
+        let calls = self.calls.len();
         let value = self.expression();
-        self.assign(name, if is_plain { value } else { Value::Unknown });
+        match self.variables.get(name) {
+            _ if is_plain => self.assign(name, value, calls),
+            // It may be added several times.
+            Some(before @ (Value::Text(_) | Value::Partial(_) | Value::Any(_))) if is_added => {
+                let both = one_of([before.joined(&value, false), Value::Unknown]);
+                self.assign(name, both, calls);
+            }
+            _ => self.assign(name, Value::Unknown, calls),
+        }
         true
     }
 
-    /// Gives a variable its value.
-    pub(super) fn assign(&mut self, name: &'c str, value: Value) {
+    /// Gives a variable its value. `calls` is the number of calls that were noted before the value was read.
+    fn assign(&mut self, name: &'c str, value: Value, calls: usize) {
+        let is_unsure = self.unsure.contains(name);
+        if !is_unsure && let Value::Module(_) = &value {
+            // The function has another name now: its calls are found by it.
+            let is_named = self.calls.len() == calls + 1 && self.calls[calls].is_mention;
+            self.calls.truncate(if is_named { calls } else { self.calls.len() });
+        }
+        let value = match self.variables.get(name) {
+            Some(before) if is_unsure => one_of([before.clone(), value, Value::Unknown]),
+            _ if is_unsure => one_of([value, Value::Unknown]),
+            _ => value,
+        };
         // Each use copies it.
-        let is_known = value.is_small() && !self.unsure.contains(name);
-        self.variables.insert(name.to_owned(), if is_known { value } else { Value::Unknown });
+        self.variables.insert(name.to_owned(), if value.is_small() { value } else { Value::Unknown });
     }
 
     /// `for x in list:`, `for (const x of list)`, `for my $x (list)`, `foreach (list as $x)`.
@@ -142,6 +162,19 @@ impl<'c> Reader<'c, '_> {
             _ => Value::Unknown,
         };
         self.variables.insert(name.to_owned(), value);
+    }
+
+    /// Returns true if a word begins the definition of a function, and is no name that the code has chosen.
+    fn defines(&self, word: &str) -> bool {
+        let languages: &[CodeLanguage] = match word {
+            "def" => &[CodeLanguage::Python, CodeLanguage::Ruby],
+            "function" => &[CodeLanguage::Javascript, CodeLanguage::Php],
+            "sub" => &[CodeLanguage::Perl],
+            _ => &[CodeLanguage::Php],
+        };
+        self.is(languages)
+            && !self.variables.contains_key(word)
+            && !matches!(self.kind(1), Some(TokenKind::Sign("=" | ".")))
     }
 
     /// The head of a function: nobody knows its parameters.

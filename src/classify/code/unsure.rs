@@ -19,7 +19,11 @@ pub(super) fn unsure<'c>(tokens: &'c [Token<'c>], language: CodeLanguage) -> Has
             is_plain_line = !is_word && (starts || !is_indented_language);
             // A condition may stand in the line before.
             let behind = at.checked_sub(2).map(|behind| &tokens[behind].kind);
-            is_plain_line &= !matches!(behind, Some(TokenKind::Sign(")") | TokenKind::Name("else")));
+            is_plain_line &= match behind {
+                Some(TokenKind::Sign(")")) => is_indented_language || !closes_condition(&tokens[..at - 1]),
+                Some(TokenKind::Name("else")) => false,
+                _ => true,
+            };
         }
         match token.kind {
             TokenKind::Sign("{") => depth += 1,
@@ -50,4 +54,24 @@ pub(super) fn unsure<'c>(tokens: &'c [Token<'c>], language: CodeLanguage) -> Has
     }
     unsure.retain(|name| counts.get(name).is_some_and(|count| *count > 1));
     unsure
+}
+
+/// Returns true for tokens that end with the bracket of a condition: `if (x)`.
+fn closes_condition(tokens: &[Token<'_>]) -> bool {
+    let mut open = 0_usize;
+    for at in (0..tokens.len()).rev().take(400) {
+        match tokens[at].kind {
+            TokenKind::Sign(")") => open += 1,
+            TokenKind::Sign("(") => open = open.saturating_sub(1),
+            _ => {}
+        }
+        if open == 0 {
+            let word = at.checked_sub(1).map(|before| &tokens[before].kind);
+            return matches!(
+                word,
+                Some(TokenKind::Name("if" | "elsif" | "elseif" | "unless" | "while" | "until" | "for" | "foreach"))
+            );
+        }
+    }
+    true
 }

@@ -105,6 +105,26 @@ impl Value {
     }
 }
 
+/// Returns what is one of several values.
+pub(super) fn one_of(values: impl IntoIterator<Item = Value>) -> Value {
+    let mut items: Vec<Value> = Vec::new();
+    for value in values {
+        let each = match value {
+            Value::Any(each) => each,
+            other => vec![other],
+        };
+        for item in each {
+            if items.len() < MAX_VALUES && !items.contains(&item) {
+                items.push(item);
+            }
+        }
+    }
+    match items.len() {
+        1 => items.remove(0),
+        _ => Value::Any(items),
+    }
+}
+
 /// Joins two paths as the libraries do: an absolute second one stands alone.
 pub(super) fn path_of(one: &str, other: &str) -> String {
     match one {
