@@ -208,7 +208,11 @@ impl<'c> Reader<'c, '_> {
     /// Returns true if what follows a name are its arguments, though no bracket opens them.
     pub(super) fn begins_arguments(&self, name: &str) -> bool {
         let Some(token) = self.tokens.get(self.at) else { return false };
-        let is_language = self.is(&[CodeLanguage::Ruby, CodeLanguage::Perl]) || name == "$";
+        // JavaScript's `$`, `sql` and their likes before a template.
+        let is_tag = self.is(&[CodeLanguage::Javascript])
+            && matches!(name.rsplit('.').next(), Some("$" | "sql"))
+            && matches!(token.kind, TokenKind::Text(_) | TokenKind::Shell(_));
+        let is_language = self.is(&[CodeLanguage::Ruby, CodeLanguage::Perl]) || is_tag;
         let begins = match &token.kind {
             TokenKind::Text(_) | TokenKind::Words(_) | TokenKind::Number => true,
             TokenKind::Sign("[" | "(") => self.is(&[CodeLanguage::Ruby]),
@@ -216,10 +220,10 @@ impl<'c> Reader<'c, '_> {
             TokenKind::Name(word) => {
                 !WORDS.contains(word) && !["if", "unless", "for", "foreach", "x", "eq"].contains(word)
             }
-            TokenKind::Shell(_) => name == "$",
+            TokenKind::Shell(_) => is_tag,
             _ => false,
         };
-        (token.is_apart || name == "$") && is_language && begins && (self.is_command)(name)
+        (token.is_apart || is_tag) && is_language && begins && (self.is_command)(name)
     }
 
     /// Reads arguments up to the end of the statement.
@@ -386,7 +390,10 @@ impl<'c> Reader<'c, '_> {
         }
         if self.is(&[CodeLanguage::Ruby]) {
             let (class, how) = name.rsplit_once('.')?;
-            let function = args.first().and_then(Value::text).map(|name| name.trim_start_matches(':'));
+            let function = match args.first() {
+                Some(Value::Module(symbol)) => symbol.strip_prefix(':'),
+                first => first.and_then(Value::text),
+            };
             return match (how, function) {
                 ("send" | "public_send" | "__send__", Some(function)) => {
                     Some((format!("{class}.{function}"), Some(args[1..].to_vec())))

@@ -181,6 +181,12 @@ impl Reader<'_, '_> {
                 self.suffixes(value, from)
             }
             Some(TokenKind::Sign("{")) => self.braces(),
+            // A symbol of Ruby: the name of something, never a path.
+            Some(TokenKind::Sign(":")) if self.is(&[CodeLanguage::Ruby]) && self.name_at(1).is_some() => {
+                let name = self.name_at(1).unwrap_or_default();
+                self.at += 2;
+                Value::Module(format!(":{name}"))
+            }
             // Perl's `do FILE` runs it; `do {…}` is a block.
             Some(TokenKind::Name(name))
                 if WORDS.contains(name)

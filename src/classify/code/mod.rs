@@ -90,7 +90,10 @@ fn read(rules: &RuleSet, language: CodeLanguage, code: &str, origin: &Origin<'_>
     let (calls, imports) = Reader::new(&tokens, syntax, *origin, &is_command).read();
     for call in calls {
         for rule in rules_of(rules, syntax, &call.name, call.receiver.is_some()) {
-            known.places.push((call.from, call.to));
+            // A row about code or the network does not say what else a method of this name does.
+            if !matches!(rule.class, Some(Class::ExecOpaque | Class::NetworkWrite)) {
+                known.places.push((call.from, call.to));
+            }
             if call.is_mention {
                 if rule.class.is_none_or(|class| !matches!(class, Class::FileWrite)) {
                     let (class, severity) = (rule.class, rule.severity);
@@ -148,6 +151,7 @@ fn applies(rule: &CallRule, call: &Call) -> bool {
         return false;
     }
     if let Some((name, modes)) = rule.mode.split_first() {
+        let (name, is_told) = name.strip_prefix('=').map_or((name.as_str(), false), |name| (name, true));
         match value(rule, call, name) {
             None => return false,
             Some(Value::Text(text) | Value::Module(text)) if modes.is_empty() => {
@@ -157,12 +161,14 @@ fn applies(rule: &CallRule, call: &Call) -> bool {
             Some(Value::Number) => return modes.is_empty(),
             Some(value @ (Value::Text(text) | Value::Module(text))) => {
                 // A mode is a short word; nobody knows what a longer text is. Names of flags may be many.
-                let most = if matches!(value, Value::Text(_)) { 32 } else { 400 };
+                let most = if matches!(value, Value::Text(_)) && !is_told { 32 } else { 400 };
                 let is_mode = text.len() <= most && modes.iter().any(|mode| text.contains(mode.as_str()));
                 if !is_mode {
                     return false;
                 }
             }
+            Some(Value::Partial(text)) if is_told => return modes.iter().any(|mode| text.contains(mode.as_str())),
+            Some(_) if is_told => return false,
             Some(_) => {}
         }
     }
@@ -288,7 +294,8 @@ fn is_unseen(query: &Value) -> bool {
 /// Returns the command line that a list of words is, or a single text.
 fn command_line(values: &[Value]) -> Option<String> {
     match values {
-        [Value::Text(line)] => Some(line.clone()),
+        // Perl's `open P, "|rm x"`.
+        [Value::Text(line)] => Some(line.trim().trim_start_matches('|').trim_end_matches('|').to_owned()),
         [Value::Partial(line)] if !line.trim_start().starts_with(HOLE) => Some(line.replace(HOLE, UNKNOWN_PIECE)),
         [] | [Value::Unknown | Value::Any(_) | Value::Number | Value::Path(None) | Value::Module(_)] => None,
         // Nobody knows the program.
