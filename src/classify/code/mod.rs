@@ -88,6 +88,7 @@ fn read(rules: &RuleSet, language: CodeLanguage, code: &str, origin: &Origin<'_>
         CHANGES.contains(&name) || LOADS.contains(&name) || rules_of(rules, syntax, name, false).next().is_some()
     };
     let (calls, imports) = Reader::new(&tokens, syntax, *origin, &is_command).read();
+    let (before, files) = (found.len(), database_files(&calls));
     for call in calls {
         for rule in rules_of(rules, syntax, &call.name, call.receiver.is_some()) {
             // A row about code or the network does not say what else a method of this name does.
@@ -108,6 +109,7 @@ fn read(rules: &RuleSet, language: CodeLanguage, code: &str, origin: &Origin<'_>
             }
         }
     }
+    settle_databases(&files, found, before);
     let is_harmless = |module: &str| match module.strip_prefix('.') {
         // A file beside the code: only data is harmless.
         Some(file) => file.ends_with(".json"),
@@ -119,6 +121,41 @@ fn read(rules: &RuleSet, language: CodeLanguage, code: &str, origin: &Origin<'_>
         found.push(CodeCall { class: Some(Class::ExecOpaque), severity: None, argument: None, dir: Directory::First });
     }
     known
+}
+
+/// Calls that open a database that is a file, which their first argument names.
+const FILE_DATABASES: [&str; 7] = [
+    "sqlite3.connect",
+    "sqlite3.dbapi2.connect",
+    "better-sqlite3",
+    "sqlite.DatabaseSync",
+    "DatabaseSync",
+    "SQLite3.Database.new",
+    "duckdb.connect",
+];
+
+/// Returns the files of the databases that calls open; `None` for one that the code does not tell.
+fn database_files(calls: &[Call]) -> Vec<Option<String>> {
+    let opened = calls.iter().filter(|call| FILE_DATABASES.contains(&call.name.as_str()));
+    opened.map(|call| call.args.first().and_then(Value::text).map(str::to_owned)).collect()
+}
+
+/// Gives the changes of databases that are files a target. One in memory goes with the program.
+fn settle_databases(files: &[Option<String>], found: &mut Vec<CodeCall>, from: usize) {
+    let is_change = |call: &CodeCall| call.class == Some(Class::Database);
+    if files.is_empty() || !found[from..].iter().any(is_change) {
+        return;
+    }
+    if files.iter().all(|file| file.as_deref() == Some(":memory:")) {
+        found.extract_if(from.., |call| is_change(call)).for_each(drop);
+        return;
+    }
+    for file in files.iter().flatten().filter(|file| *file != ":memory:") {
+        let path = file.strip_prefix("file:").unwrap_or(file);
+        let path = path.split('?').next().unwrap_or(path).to_owned();
+        let (class, severity, dir) = (Some(Class::FileOverwrite), None, Directory::First);
+        found.push(CodeCall { class, severity, argument: Some(path), dir });
+    }
 }
 
 /// Returns the rules for a call of this name, in their order. A name may be that of a variable or of a module: both are tried.

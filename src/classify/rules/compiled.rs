@@ -164,7 +164,7 @@ pub(super) fn asks_only(args: &[Arg], parsed: &Parsed) -> bool {
         return true;
     }
     parsed.flags.iter().any(|flag| match flag.name.to_ascii_lowercase().as_str() {
-        "--help" | "--dryrun" | "--dry_run" | "-whatif" | "--just-print" | "--what-if" => true,
+        "--help" | "-help" | "--dryrun" | "--dry_run" | "-whatif" | "--just-print" | "--what-if" => true,
         "--dry-run" => !flag.value.as_ref().is_some_and(|value| matches!(value.text.as_str(), "none" | "false")),
         _ => false,
     })

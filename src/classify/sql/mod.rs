@@ -27,7 +27,8 @@ const CHANGES: [&str; 10] =
 
 static DOING: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let names = "pg_terminate_backend|pg_cancel_backend|pg_reload_conf|pg_drop_[a-z_]+|pg_promote|pg_switch_wal|setval|nextval|\
-        lo_unlink|lo_import|lo_export|dblink_exec|load_extension|writefile|xp_cmdshell|sys_exec|sys_eval|query_to_xml";
+        lo_unlink|lo_import|lo_export|dblink_exec|load_extension|writefile|pg_write_file|pg_file_[a-z]+|cron[.][a-z_]+|drop_chunks|lo_put|lowrite|lo_from_bytea|\
+        http_(?:post|put|delete|patch)|net[.]http_[a-z]+|pg_rotate_logfile|pg_logical_emit_message|pg_create_[a-z_]+|xp_cmdshell|sys_exec|sys_eval|query_to_xml";
     Regex::new(&format!(r"(?i-u)\b(?:{names})\s*\(")).ok()
 });
 
@@ -50,7 +51,11 @@ fn writes_in(text: &str, dialect: SqlDialect) -> bool {
     if commands.iter().any(|command| command_writes(command)) {
         return true;
     }
-    statements.iter().any(|bare| statement_writes(bare))
+    // The server writes the file, or runs the program; duckdb is no server.
+    let copies_out = |bare: &String| {
+        dialect != SqlDialect::Duckdb && bare.starts_with("copy") && bare.contains(" to ") && !bare.contains("stdout")
+    };
+    statements.iter().any(|bare| copies_out(bare) || statement_writes(bare))
 }
 
 /// Commands of the clients themselves.

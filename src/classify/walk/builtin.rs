@@ -41,6 +41,10 @@ impl Walk<'_> {
             "trap" => self.trap(call),
             "alias" => self.define_aliases(call),
             "export" | "declare" | "local" | "readonly" | "typeset" | "let" => assign(call, shell),
+            "printf" if call.args.first().is_some_and(|arg| arg.text == "-v") => {
+                let name = call.args.get(1).map(|arg| arg.text.clone()).unwrap_or_default();
+                shell.set(&name, Value::Unknown(TextOrigin::Plain));
+            }
             "read" | "mapfile" | "readarray" | "getopts" | "unset" => forget(call, shell),
             _ => return false,
         }
@@ -239,7 +243,12 @@ pub(super) fn join_args(args: &[Arg], span: (usize, usize)) -> Arg {
 }
 
 fn assign(call: &Invocation<'_>, shell: &mut Shell) {
+    // `declare -n r=d`: what is given to `r` from now on is given to `d`.
+    let is_reference = call.args.iter().any(|arg| arg.text.starts_with('-') && arg.text.contains('n'));
     for arg in call.args {
+        if let Some((_, name)) = arg.text.split_once('=').filter(|_| is_reference) {
+            shell.set(name, Value::Unknown(TextOrigin::Plain));
+        }
         let Some((name, value)) = arg.text.split_once('=') else {
             continue;
         };

@@ -108,6 +108,9 @@ impl Walk<'_> {
                     return self.own_shell(code, shell.clone());
                 } else {
                     self.calls(interpreter.spec.language, program, &code.text, code.span, shell);
+                    if interpreter.spec.language == CodeLanguage::Other && !is_plain(&code.text) {
+                        self.opaque = true;
+                    }
                 }
             }
         }
@@ -185,6 +188,65 @@ impl Walk<'_> {
             }
         }
     }
+}
+
+/// Names in code of languages that nothing here reads, which only compute and show.
+const PLAIN: [&str; 40] = [
+    "print",
+    "println",
+    "printf",
+    "puts",
+    "cat",
+    "paste",
+    "paste0",
+    "sum",
+    "mean",
+    "length",
+    "size",
+    "nchar",
+    "sqrt",
+    "abs",
+    "max",
+    "min",
+    "round",
+    "c",
+    "seq",
+    "rep",
+    "head",
+    "str",
+    "summary",
+    "library",
+    "require",
+    "packageVersion",
+    "sessionInfo",
+    "version",
+    "VERSION",
+    "inspect",
+    "string",
+    "toString",
+    "tostring",
+    "type",
+    "typeof",
+    "class",
+    "sprintf",
+    "format",
+    "log",
+    "exp",
+];
+
+/// Returns true for code that certainly only computes and shows: it calls nothing but such functions.
+fn is_plain(code: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let mut names = code.match_indices('(').map(|(at, _)| {
+        let before = code[..at].trim_end();
+        &before
+            [before.rfind(|c| !is_name(c)).map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8))..]
+    });
+    let is_known = |name: &str| name.is_empty() || PLAIN.contains(&name);
+    names.all(is_known)
+        && !code.contains(['`', '&', '|', ';', '\n', '[', '{'])
+        && code.contains('(')
+        && !code.starts_with('(')
 }
 
 fn after(args: &[Arg], value: &Arg) -> usize {

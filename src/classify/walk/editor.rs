@@ -57,6 +57,8 @@ impl Walk<'_> {
         while let Some(after) = MODIFIERS.iter().find_map(|word| rest.strip_prefix(word)?.strip_prefix(' ')) {
             rest = after.trim_start_matches([':', ' ', '"', '\'']);
         }
+        // Commands of plug-ins begin with a capital letter.
+        self.opaque |= rest.starts_with(|letter: char| letter.is_ascii_uppercase());
         let ranged = rest.trim_start_matches(|letter: char| letter.is_ascii_digit() || ",%$.+-'<>".contains(letter));
         let (name, tail) = ranged.split_at(ranged.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(ranged.len()));
         let (forced, tail) = match tail.strip_prefix('!') {

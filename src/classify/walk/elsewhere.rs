@@ -33,6 +33,9 @@ impl Walk<'_> {
             _ => args.get(parsed.rest.min(args.len()) + remote.spec.skip..).unwrap_or_default(),
         };
         let rest = if rest.first().is_some_and(|arg| arg.text == "--") { &rest[1..] } else { rest };
+        let with_entry = self.behind_entry(remote, &parsed, args, rest);
+        let rest = with_entry.as_deref().unwrap_or(rest);
+        let kept = kept(remote, &parsed);
         let site = site_of(remote, &parsed, shell);
         let mut inner_shell = Shell { variables: HashMap::new(), cwd: directory_there(&parsed, &site) };
         let outer_site = std::mem::replace(&mut self.site, site);
@@ -44,8 +47,30 @@ impl Walk<'_> {
         if remote.spec.fresh {
             self.opaque = outer_opaque;
         }
-        self.adopt(remote, inner, call);
+        self.adopt((remote, &kept), inner, call);
         Some(Stream::Opaque)
+    }
+
+    /// Returns the command of a fresh container with the program that its image, or an option, puts in front of it.
+    fn behind_entry(&self, remote: &Remote, parsed: &Parsed, args: &[Arg], rest: &[Arg]) -> Option<Vec<Arg>> {
+        if !remote.spec.fresh || remote.spec.skip == 0 {
+            return None;
+        }
+        let image = args.get(parsed.rest)?;
+        let entry = parsed.value(&["--entrypoint"]).map(|entry| entry.text.clone());
+        let first = rest.first().map_or("", |first| first.text.as_str());
+        let named = program_of_image(&image.text);
+        let is_option = first.starts_with('-');
+        let is_program = first.contains('/') || self.rules.knows(&crate::classify::names::program(first));
+        let is_command = first.is_empty() || is_program && !is_option;
+        let program = match entry {
+            Some(entry) => entry,
+            None if !is_command && self.rules.knows(named) => named.to_owned(),
+            None => return None,
+        };
+        let mut command = vec![Arg::literal(program, image.span)];
+        command.extend_from_slice(rest);
+        Some(command)
     }
 
     fn run_there(&mut self, remote: &Remote, parsed: &Parsed, rest: &[Arg], call: &Invocation<'_>, shell: &mut Shell) {
@@ -72,7 +97,7 @@ impl Walk<'_> {
     }
 
     /// Takes over effects from over there, with their meaning here.
-    fn adopt(&mut self, remote: &Remote, inner: Vec<FoundEffect>, call: &Invocation<'_>) {
+    fn adopt(&mut self, (remote, kept): (&Remote, &[String]), inner: Vec<FoundEffect>, call: &Invocation<'_>) {
         let mut over_there: Option<FoundEffect> = None;
         for found in inner {
             let outward = matches!(
@@ -89,7 +114,7 @@ impl Walk<'_> {
             let local = placed && (found.path.is_some() || somewhere);
             if local || outward && remote.spec.class != Class::RemoteShell {
                 self.found.push(found);
-            } else if !remote.spec.fresh && counts(&found) {
+            } else if (!remote.spec.fresh || stays(&found, kept)) && counts(&found) {
                 let likely = found.certainty;
                 let seen = over_there.get_or_insert_with(|| {
                     let verb = format!("{}: {}", call.program, found.verb);
@@ -102,6 +127,54 @@ impl Walk<'_> {
             }
         }
         self.found.extend(over_there);
+    }
+}
+
+/// Options that give a container the machine itself, or another container's data.
+const REACHING: [&str; 4] = ["--privileged", "--pid", "--ipc", "--volumes-from"];
+
+/// Returns the places in a fresh container whose content stays: the mount points of named volumes; `/` where it reaches beyond itself.
+fn kept(remote: &Remote, parsed: &Parsed) -> Vec<String> {
+    if parsed.has(&REACHING) {
+        return vec!["/".to_owned()];
+    }
+    let volume = |mount: &Arg| {
+        let text = mount.text.as_str();
+        if text.contains("docker.sock") {
+            return Some("/".to_owned());
+        }
+        if let Some((name, rest)) = text.split_once(':').filter(|_| !text.contains('=')) {
+            let is_name = !name.is_empty() && !name.starts_with(['/', '.', '~', '$']);
+            return is_name.then(|| rest.split(':').next().unwrap_or(rest).to_owned());
+        }
+        let field = |names: [&str; 3]| {
+            text.split(',')
+                .find_map(|pair| pair.split_once('=').filter(|(name, _)| names.contains(name)).map(|(_, value)| value))
+        };
+        let is_volume =
+            field(["type", "", ""]).is_none_or(|kind| kind == "volume") && field(["source", "src", ""]).is_some();
+        field(["target", "dst", "destination"]).filter(|_| is_volume).map(str::to_owned)
+    };
+    parsed.values(&remote.mounts).filter_map(volume).collect()
+}
+
+/// Returns true for an effect on what a container keeps. A path that is not known may be there.
+fn stays(found: &FoundEffect, kept: &[String]) -> bool {
+    let is_below = |place: &String| match found.target.as_deref() {
+        Some(target) if target.starts_with('/') => target.starts_with(place.as_str()) || place.starts_with(target),
+        _ => true,
+    };
+    kept.iter().any(is_below)
+}
+
+/// Returns the program that an image runs where its command names none: `amazon/aws-cli` runs `aws`.
+fn program_of_image(image: &str) -> &str {
+    let name = image.rsplit('/').next().unwrap_or(image);
+    let name = name.split([':', '@']).next().unwrap_or(name);
+    match name {
+        "azure-cli" => "az",
+        "docker" | "cli" => "docker",
+        name => name.strip_suffix("-cli").unwrap_or(name),
     }
 }
 

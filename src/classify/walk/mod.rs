@@ -4,6 +4,7 @@
 
 mod builtin;
 mod carry;
+mod client_files;
 mod code;
 mod dispatch;
 mod editor;
@@ -213,6 +214,8 @@ impl<'a> Walk<'a> {
             return Stream::Opaque;
         }
         self.payloads += 1;
+        // What `"$(cat x.sh)"` stands for is not seen.
+        self.opaque |= code.is_unseen() && code.origin != TextOrigin::Setup;
         self.downloads_code(&code.text, code.span);
         let outer = std::mem::take(&mut self.bounds.heredocs);
         let script = scan(&code.text, TextPlace::Within(code.span), &mut self.bounds);

@@ -13,6 +13,45 @@ static MONGO_WRITES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"\.\s*(?:{calls})\s*\(|\$out|\$merge|\brs\.(?:remove|add)\b|\bload\s*\(")).ok()
 });
 
+/// The name of the command in `runCommand({NAME: …})`.
+static MONGO_COMMAND: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r#"\b(?:runCommand|adminCommand)\s*\(\s*\{?\s*["']?(\w*)"#).ok());
+
+/// Commands of MongoDB that only read.
+const MONGO_READS: [&str; 31] = [
+    "find",
+    "count",
+    "distinct",
+    "aggregate",
+    "explain",
+    "ping",
+    "hello",
+    "isMaster",
+    "ismaster",
+    "buildInfo",
+    "serverStatus",
+    "dbStats",
+    "dbstats",
+    "collStats",
+    "listCollections",
+    "listDatabases",
+    "listIndexes",
+    "getParameter",
+    "connPoolStats",
+    "connectionStatus",
+    "currentOp",
+    "top",
+    "hostInfo",
+    "replSetGetStatus",
+    "replSetGetConfig",
+    "usersInfo",
+    "rolesInfo",
+    "getLog",
+    "validate",
+    "dataSize",
+    "whatsmyuri",
+];
+
 /// Returns whether a redis command (its words) may change anything.
 pub(super) fn redis_writes(words: &[&str]) -> bool {
     let Some(command) = words.first() else { return false };
@@ -38,5 +77,7 @@ pub(super) fn redis_writes(words: &[&str]) -> bool {
 
 /// Returns whether a mongo script may change anything.
 pub(super) fn mongo_writes(code: &str) -> bool {
-    MONGO_WRITES.as_ref().is_none_or(|pattern| pattern.is_match(code))
+    let commands = MONGO_COMMAND.as_ref().into_iter().flat_map(|pattern| pattern.captures_iter(code));
+    commands.into_iter().any(|command| !MONGO_READS.contains(&&command[1]))
+        || MONGO_WRITES.as_ref().is_none_or(|pattern| pattern.is_match(code))
 }

@@ -7,7 +7,8 @@ use crate::classify::expand::{Arg, Shell};
 use crate::classify::found::FoundEffect;
 use crate::classify::rules::Database;
 use crate::classify::rules::args::{Parsed, parse};
-use crate::classify::rules::dialect::QueryLanguage;
+
+use crate::classify::rules::dialect::{CodeLanguage, QueryLanguage};
 use crate::classify::sql;
 use crate::model::effect::{Certainty, Class};
 
@@ -32,10 +33,25 @@ impl Walk<'_> {
             let at = client.sub.behind_options(call.args, &client.grammar)?;
             Some((client, parse(&call.args[at..], &client.grammar, false)))
         })?;
-        if asks(&parsed) || client.unless.holds(&parsed) {
+        if asks(&parsed) {
             return Some(Stream::Opaque);
         }
-        let certainty = match given(client, &parsed, &call.input) {
+        let given = given(client, &parsed, &call.input);
+        if let Given::Known(texts) = &given {
+            match client.spec.language {
+                QueryLanguage::Sql => self.client_files(call, client.spec.dialect, (&parsed, texts), shell),
+                QueryLanguage::Mongo => texts.iter().for_each(|code| {
+                    self.calls(CodeLanguage::Javascript, call.program, code, call.span, &mut shell.clone());
+                }),
+                QueryLanguage::Redis => {}
+            }
+        } else if client.spec.language == QueryLanguage::Sql {
+            self.client_files(call, client.spec.dialect, (&parsed, &[]), shell);
+        }
+        if client.unless.holds(&parsed) {
+            return Some(Stream::Opaque);
+        }
+        let certainty = match given {
             Given::Nothing => return Some(Stream::Opaque),
             Given::Known(queries) => {
                 if !queries.iter().any(|query| writes(client, query)) {
