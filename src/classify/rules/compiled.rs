@@ -126,6 +126,11 @@ impl Hit<'_> {
 }
 
 impl Rule {
+    /// Returns true where one of the options is given with which the rule does not hold.
+    pub(crate) fn is_silenced(&self, parsed: &Parsed) -> bool {
+        self.class.is_some() && self.sub.matches(&parsed.operands).is_some() && self.unless.holds(parsed)
+    }
+
     /// Returns the hit, if the rule holds for a command line.
     pub(crate) fn holds<'r>(&'r self, program: &str, parsed: &Parsed) -> Option<Hit<'r>> {
         let used = self.sub.matches(&parsed.operands)?;

@@ -116,14 +116,24 @@ pub(crate) fn may_be_value(args: &[Arg], from: usize, operand: usize) -> bool {
     option.is_some_and(|option| option.starts_with('-') && option != "--" && !option.contains('='))
 }
 
+/// Operands among which the verb stands: `compute instances list`, `sql db list`.
+const DEPTH: usize = 4;
+
+/// Returns true where one of the first operands is a verb of reading, or there is none.
+pub(crate) fn reads(operands: &[Arg]) -> bool {
+    let is_verb = |arg: &Arg| READING_VERBS.iter().any(|word| names(word, arg));
+    operands.is_empty() || operands.iter().take(DEPTH).any(is_verb)
+}
+
+fn names(word: &str, arg: &Arg) -> bool {
+    arg.known > 0 && glob(word.as_bytes(), arg.text.as_bytes())
+}
+
 /// Subcommands of a program that change nothing, beside those that read in most programs.
 #[derive(Debug)]
 pub(crate) struct KnownVerbs(Vec<String>);
 
 impl KnownVerbs {
-    /// Operands among which the verb stands: `compute instances list`, `sql db list`.
-    const DEPTH: usize = 4;
-
     /// Reads words; a word may have a `*`.
     pub(crate) fn parse(text: &str) -> KnownVerbs {
         KnownVerbs(text.split_whitespace().map(str::to_owned).collect())
@@ -131,10 +141,7 @@ impl KnownVerbs {
 
     /// Returns whether the first operand is known, or one of the first is a verb of reading. Without operands there is no verb.
     pub(crate) fn has(&self, operands: &[Arg]) -> bool {
-        let is = |word: &str, arg: &Arg| arg.known > 0 && glob(word.as_bytes(), arg.text.as_bytes());
-        let Some(first) = operands.first() else { return true };
-        self.0.iter().any(|word| is(word, first))
-            || operands.iter().take(KnownVerbs::DEPTH).any(|arg| READING_VERBS.iter().any(|word| is(word, arg)))
+        reads(operands) || operands.first().is_some_and(|first| self.0.iter().any(|word| names(word, first)))
     }
 }
 

@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 use crate::error::Result;
 use args::{Grammar, parse};
 use compiled::asks_only;
-use condition::{first_operand, may_be_value};
+use condition::{first_operand, may_be_value, reads};
 use dialect::CodeLanguage;
 use index::Section;
 use table::Table;
@@ -72,6 +72,20 @@ impl RuleSet {
     /// Returns whether rules say what a program does, so that a line for which none holds is not understood.
     pub(super) fn judges(&self, program: &str) -> bool {
         !self.is_quiet(program) && self.tables.iter().any(|table| table.has(program, Section::Rules))
+    }
+
+    /// Returns whether a line for which no rule holds is understood: it has no operands, it reads or only asks, or an option silences a
+    /// rule (`terraform fmt -check`).
+    pub(super) fn understands(&self, program: &str, args: &[Arg]) -> bool {
+        let first = args.first().map(|arg| arg.text.as_str());
+        let parsed = parse(args, self.grammar(program, first), false);
+        let mut items = Vec::new();
+        let mut is_silenced = |table: &Table| {
+            items.clear();
+            table.rules_of(program, &mut items);
+            items.iter().filter_map(|item| table.rule(*item)).any(|rule| rule.is_silenced(&parsed))
+        };
+        reads(&parsed.operands) || asks_only(args, &parsed) || self.tables.iter().any(&mut is_silenced)
     }
 
     /// Returns whether a program is listed as harmless whatever its arguments.

@@ -128,7 +128,7 @@ impl Walk<'_> {
         let familiarity = if rules.knows(call.program) { Familiarity::Known } else { Familiarity::Unknown };
         if familiarity == Familiarity::Unknown {
             self.unfamiliar(call, first, shell);
-        } else if rules.judges(call.program) && !is_question(call) && call.args.iter().any(is_operand) {
+        } else if rules.judges(call.program) && !is_question(call) && !rules.understands(call.program, call.args) {
             // A subcommand that no rule names may do anything.
             self.opaque = true;
         }
@@ -283,10 +283,6 @@ pub(super) const ASKS: [&str; 9] = ["--help", "-h", "help", "--version", "-V", "
 /// Returns true for a call that only asks what the program would do.
 pub(super) fn is_question(call: &Invocation<'_>) -> bool {
     call.args.iter().any(|arg| ASKS.contains(&arg.text.as_str()))
-}
-
-fn is_operand(arg: &Arg) -> bool {
-    !arg.text.starts_with('-') && !arg.text.is_empty()
 }
 
 /// Programs of Windows whose options begin with a slash.
