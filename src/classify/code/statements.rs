@@ -87,10 +87,11 @@ impl<'c> Reader<'c, '_> {
     /// Gives a variable its value. `calls` is the number of calls that were noted before the value was read.
     fn assign(&mut self, name: &'c str, value: Value, calls: usize) {
         let is_unsure = self.unsure.contains(name);
-        if !is_unsure && let Value::Module(_) = &value {
+        if !is_unsure && let Value::Module(function) = &value {
             // The function has another name now: its calls are found by it.
-            let is_named = self.calls.len() == calls + 1 && self.calls[calls].is_mention;
-            self.calls.truncate(if is_named { calls } else { self.calls.len() });
+            let is_named = self.calls.len() > calls
+                && self.calls.last().is_some_and(|call| call.is_mention && call.name == *function);
+            self.calls.truncate(self.calls.len() - usize::from(is_named));
         }
         let value = match self.variables.get(name) {
             Some(before) if is_unsure => one_of([before.clone(), value, Value::Unknown]),

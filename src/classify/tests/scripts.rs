@@ -103,12 +103,70 @@ fn aliases_of_git_are_expanded_and_unknown_ones_are_opaque() {
 
 #[test]
 fn plug_ins_that_nobody_knows_are_opaque() {
-    for line in ["git nuke", "cargo nuke", "gh nuke x", "kubectl nuke", "docker nuke"] {
+    for line in [
+        "git nuke",
+        "cargo nuke",
+        "gh nuke x",
+        "kubectl nuke",
+        "docker nuke",
+        "terraform nuke",
+        "helm nuke",
+        "heroku app:frob",
+        "python manage.py wipe_all",
+        "php artisan app:wipe",
+        "rails custom:task",
+        "aws apigateway frob-x",
+        "az acr frob x",
+        "brew frob x",
+        "pulumi --cwd infra frob",
+    ] {
         assert_eq!(with(line, &[]).confidence, Confidence::Opaque, "{line}");
     }
-    for line in
-        ["git log", "cargo doc", "cargo --version", "gh browse", "kubectl options", "docker ps", "git --version"]
-    {
+    for line in [
+        "git log",
+        "cargo doc",
+        "cargo --version",
+        "gh browse",
+        "kubectl options",
+        "docker ps",
+        "git --version",
+        "terraform plan",
+        "terraform -chdir=x output",
+        "helm list",
+        "heroku apps:info",
+        "python manage.py check",
+        "rails routes",
+        "aws ec2 describe-instances",
+        "az network application-gateway http-settings list",
+        "brew info x",
+        "pulumi --cwd infra preview",
+        "terraform fmt -check",
+        "kubectl apply -f x --dry-run=client",
+    ] {
+        assert_eq!(with(line, &[]).confidence, Confidence::Exact, "{line}");
+    }
+}
+
+#[test]
+fn code_that_is_not_told_is_opaque() {
+    for line in [
+        "python3 -c 'import psycopg2; c = psycopg2.connect(\"x\").cursor(); c.execute(open(\"reset.sql\").read())'",
+        "python3 -c 'def f(c, sql): c.execute(sql)'",
+        "ssh h \"$(cat x.sh)\"",
+        "julia -e 'foreach(rm, readdir())'",
+        "Rscript -e 'sapply(list.files(), unlink)'",
+        "nvim --headless +PlugClean! +qa",
+        "nix run .#clean",
+    ] {
+        assert_eq!(with(line, &[]).confidence, Confidence::Opaque, "{line}");
+    }
+    for line in [
+        "python3 -c 'import psycopg2; c = psycopg2.connect(\"x\").cursor(); c.execute(\"SELECT 1\")'",
+        "python3 -c 'import re; re.compile(x).sub(y, z)'",
+        "julia -e 'println(1 + 1)'",
+        "Rscript -e 'sessionInfo()'",
+        "ssh h uptime",
+    ] {
         assert_eq!(with(line, &[]).confidence, Confidence::Exact, "{line}");
     }
 }
