@@ -1,4 +1,4 @@
-//! What clients of databases do here: files that they write (`\o`, `.output`, `-o`) and commands that they run (`\!`, `.system`).
+//! Effects of database clients on this machine: files that they write (`\o`, `.output`, `-o`) and commands that they run (`\!`, `.system`).
 
 use std::sync::LazyLock;
 
@@ -21,11 +21,11 @@ enum Local {
 /// Options whose value is a file that the client writes.
 const OUTPUT: [&str; 5] = ["-o", "--output", "-L", "--log-file", "--tee"];
 
-/// psql's commands, also behind a query in the same line: their source is the manual of PostgreSQL, "psql", "Meta-Commands".
+/// The commands of `psql`, also behind a query in the same line. Source: its manual page, "Meta-Commands".
 static META: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\\(!|out|o|write|w|gx|g|copy|s)(?:[ \t]+([^\n\\]*)|[ \t]*(?:\n|$))").ok());
 
-/// `COPY … TO 'FILE'` of duckdb, `INTO OUTFILE 'FILE'` of ClickHouse.
+/// `COPY … TO 'FILE'` of duckdb, `INTO OUTFILE 'FILE'` of clickhouse.
 static COPIES: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?is)\b(?:copy\b.*?\bto|export\s+database|into\s+outfile)\s+'([^']+)'").ok());
 

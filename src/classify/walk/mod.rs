@@ -214,7 +214,7 @@ impl<'a> Walk<'a> {
             return Stream::Opaque;
         }
         self.payloads += 1;
-        // What `"$(cat x.sh)"` stands for is not seen.
+        // Nobody sees the text of `"$(cat x.sh)"`.
         self.opaque |= code.is_unseen() && code.origin != TextOrigin::Setup;
         self.downloads_code(&code.text, code.span);
         let outer = std::mem::take(&mut self.bounds.heredocs);

@@ -7,7 +7,7 @@ use crate::classify::found::FoundEffect;
 use crate::model::effect::{Certainty, Class};
 use crate::model::words::{OUTPUT_OPTIONS, OUTPUT_PATH_OPTIONS};
 
-/// How well the program is known.
+/// Tells whether a program is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Familiarity {
     /// A table says that it is harmless: its short options mean what they mean.

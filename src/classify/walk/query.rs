@@ -17,7 +17,7 @@ static MONGO_WRITES: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static MONGO_COMMAND: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"\b(?:runCommand|adminCommand)\s*\(\s*\{?\s*["']?(\w*)"#).ok());
 
-/// Commands of MongoDB that only read.
+/// Commands of a mongo server that only read.
 const MONGO_READS: [&str; 31] = [
     "find",
     "count",
