@@ -187,7 +187,7 @@ impl Walk<'_> {
     /// Records what a rule says.
     pub(crate) fn hit(&mut self, hit: &Hit<'_>, call: &Invocation<'_>, shell: &Shell) {
         let rule = hit.rule;
-        if rule.opaque || hit.is_unknown() {
+        if rule.opaque || hit.is_unknown() && !self.rules.understands(call.program, call.args) {
             self.opaque = true;
         }
         if rule.named {
