@@ -13,6 +13,7 @@ use crate::classify::rules::args::parse;
 use crate::classify::rules::dialect::CodeLanguage;
 use crate::classify::shell::Span;
 use crate::model::effect::{Certainty, Class};
+use crate::model::words::PLAIN_CALLS;
 
 impl Walk<'_> {
     /// Judges code given to a subcommand of a program that is more than an interpreter (`deno eval`, `rails runner`).
@@ -190,59 +191,12 @@ impl Walk<'_> {
     }
 }
 
-/// Names in code of languages that nothing here reads, which only compute and show.
-const PLAIN: [&str; 40] = [
-    "print",
-    "println",
-    "printf",
-    "puts",
-    "cat",
-    "paste",
-    "paste0",
-    "sum",
-    "mean",
-    "length",
-    "size",
-    "nchar",
-    "sqrt",
-    "abs",
-    "max",
-    "min",
-    "round",
-    "c",
-    "seq",
-    "rep",
-    "head",
-    "str",
-    "summary",
-    "library",
-    "require",
-    "packageVersion",
-    "sessionInfo",
-    "version",
-    "VERSION",
-    "inspect",
-    "string",
-    "toString",
-    "tostring",
-    "type",
-    "typeof",
-    "class",
-    "sprintf",
-    "format",
-    "log",
-    "exp",
-];
-
 /// Returns true for code that certainly only computes and shows: it calls nothing but such functions.
 fn is_plain(code: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
-    let mut names = code.match_indices('(').map(|(at, _)| {
-        let before = code[..at].trim_end();
-        &before
-            [before.rfind(|c| !is_name(c)).map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8))..]
-    });
-    let is_known = |name: &str| name.is_empty() || PLAIN.contains(&name);
+    let mut names =
+        code.match_indices('(').map(|(at, _)| code[..at].trim_end().rsplit(|c| !is_name(c)).next().unwrap_or_default());
+    let is_known = |name: &str| name.is_empty() || PLAIN_CALLS.contains(&name);
     names.all(is_known)
         && !code.contains(['`', '&', '|', ';', '\n', '[', '{'])
         && code.contains('(')

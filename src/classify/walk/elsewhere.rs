@@ -1,7 +1,7 @@
 //! Commands that run on another machine or in a container.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::builtin::join_args;
 use super::dispatch::Invocation;
@@ -161,7 +161,9 @@ fn kept(remote: &Remote, parsed: &Parsed) -> Vec<String> {
 /// Returns true for an effect on what a container keeps. A path that is not known may be there.
 fn stays(found: &FoundEffect, kept: &[String]) -> bool {
     let is_below = |place: &String| match found.target.as_deref() {
-        Some(target) if target.starts_with('/') => target.starts_with(place.as_str()) || place.starts_with(target),
+        Some(target) if target.starts_with('/') => {
+            Path::new(target).starts_with(place) || Path::new(place).starts_with(target)
+        }
         _ => true,
     };
     kept.iter().any(is_below)
