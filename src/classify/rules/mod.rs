@@ -32,6 +32,9 @@ pub(super) use compiled::{CallRule, Database, Hit, Interpreter, Remote, Run, Wra
 pub use sound::Dropped;
 pub(super) use sound::sound;
 
+/// Most options before a subcommand whose values no grammar knows.
+const MAX_VALUES: usize = 8;
+
 /// Everything known about programs: tables in order of precedence.
 #[derive(Debug)]
 pub(super) struct RuleSet {
@@ -164,7 +167,9 @@ impl RuleSet {
         }
         let (mut rest, mut from) = (args.to_vec(), 0);
         let grammar = self.grammar(program, args.first().map(|arg| arg.text.as_str()));
-        while let Some(at) = first_operand(&rest, from, grammar).filter(|at| may_be_value(&rest, from, *at)) {
+        for _ in 0..MAX_VALUES {
+            let at = first_operand(&rest, from, grammar).filter(|at| may_be_value(&rest, from, *at));
+            let Some(at) = at else { break };
             rest.remove(at);
             from = at;
             if let Some(hit) = self.find(program, &rest, run).filter(|hit| !hit.is_unknown()) {
