@@ -5,7 +5,7 @@ use super::imports::canonical;
 use super::lex::TokenKind;
 use super::read::Reader;
 use super::value::{Value, computed, method, path_of};
-use super::words::{CHANGES, EACH, LOADS, OWN_DIRS, OWN_PROGRAMS, WORDS};
+use super::words::{ABOUT_VALUES, CHANGES, EACH, LOADS, OWN_DIRS, OWN_PROGRAMS, WORDS};
 use crate::classify::rules::dialect::CodeLanguage;
 
 /// Most calls that are noted.
@@ -20,11 +20,28 @@ impl<'c> Reader<'c, '_> {
             Some(Value::Module(module)) => Value::Module(module.clone()),
             Some(value) => {
                 let value = value.clone();
+                self.changed_list(first, &value);
                 return self.suffixes(value, from);
             }
             None => Value::Module(first.to_owned()),
         };
         self.suffixes(value, from)
+    }
+
+    /// A list that the code changes: `args.append(x)`, `args[0] = x`.
+    fn changed_list(&mut self, name: &str, value: &Value) {
+        let Value::List(items) = value else { return };
+        let method = self.name_at(1).filter(|_| self.is_sign(0, "."));
+        let is_set = self.is_sign(0, "[") && self.is_sign(2, "]") && self.is_sign(3, "=");
+        let changed = match method {
+            Some("append" | "extend" | "push" | "concat") if items.len() < 64 => {
+                Value::List(items.iter().cloned().chain([Value::Unknown]).collect())
+            }
+            Some("append" | "extend" | "push" | "concat" | "insert" | "unshift" | "prepend") => Value::Unknown,
+            _ if is_set => Value::Unknown,
+            _ => return,
+        };
+        self.variables.insert(name.to_owned(), changed);
     }
 
     /// Returns true if a part of the value follows, and passes over its sign.
@@ -103,6 +120,10 @@ impl<'c> Reader<'c, '_> {
     fn indexed(&mut self, value: &Value) -> Value {
         let (keys, _) = self.list("]");
         let Value::Module(module) = value else { return Value::Unknown };
+        if (module == "sys.modules" || module.ends_with("__dict__")) && self.is_sign(0, "(") | self.is_sign(0, ".") {
+            // A function by its name: nobody tells which one.
+            self.note("eval".to_owned(), None, (vec![Value::Unknown], Vec::new()), usize::MAX);
+        }
         let is_environment = ["os.environ", "ENV", "process.env", "$_ENV", "$_SERVER"].contains(&module.as_str());
         match keys.first().and_then(Value::text) {
             Some("HOME") if is_environment => {
@@ -121,6 +142,8 @@ impl<'c> Reader<'c, '_> {
             // These call methods without brackets.
             if self.is(&[CodeLanguage::Ruby, CodeLanguage::Perl]) {
                 self.note(format!(".{name}"), Some(of.clone()), (Vec::new(), Vec::new()), from);
+            } else if self.is(&[CodeLanguage::Python]) && name.starts_with("execute") {
+                self.note(format!(".{name}"), Some(of.clone()), (vec![Value::Unknown], Vec::new()), from);
             } else if let Value::Path(_) = of {
                 self.mention(format!(".{name}"), Some(of.clone()), from);
             }
@@ -148,7 +171,8 @@ impl<'c> Reader<'c, '_> {
         }
         let Some((_, last)) = part else {
             // `const {rmSync} = require('fs')`, `from os import remove`: a name without a dot in the code.
-            if name.contains('.') {
+            let is_builtin = self.is(&[CodeLanguage::Python]) && ["open", "exec", "eval"].contains(&name.as_str());
+            if name.contains('.') || is_builtin {
                 self.mention(name.clone(), None, from);
             }
             return value;
@@ -278,6 +302,18 @@ impl<'c> Reader<'c, '_> {
             self.note(name, None, (args, named), from);
             return module.map_or(Value::Unknown, Value::Module);
         }
+        if ABOUT_VALUES.contains(&name.as_str()) || name.starts_with("inspect.") {
+            let functions = args.iter().filter_map(|arg| if let Value::Module(name) = arg { Some(name) } else { None });
+            functions.for_each(|function| self.forget_mention(function));
+        }
+        let method_of = match name.as_str() {
+            "getattr" => args.get(1).and_then(Value::text),
+            "operator.methodcaller" | "methodcaller" => args.first().and_then(Value::text),
+            _ => None,
+        };
+        if let Some(method) = method_of.filter(|_| !matches!(args.first(), Some(Value::Module(_)))) {
+            self.mention(format!(".{method}"), Some(Value::Path(None)), from);
+        }
         if name == "getattr"
             && let Some(Value::Module(module)) = args.first()
         {
@@ -384,6 +420,11 @@ impl<'c> Reader<'c, '_> {
                     Some(Value::List(items)) => Some((function.to_owned(), Some(items.clone()))),
                     _ => Some((function.to_owned(), Some(vec![Value::Unknown]))),
                 },
+                // Arguments that are bound already stay unknown: the mention stands for the call.
+                "bind" if args.len() > 1 => {
+                    self.mention(function.to_owned(), None, usize::MAX);
+                    Some((function.to_owned(), None))
+                }
                 "bind" => Some((function.to_owned(), None)),
                 _ => None,
             };

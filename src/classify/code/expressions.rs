@@ -112,7 +112,15 @@ impl Reader<'_, '_> {
             }
             Some(TokenKind::Sign("*" | "**" | "..." | "\\" | "&")) => {
                 self.at += 1;
-                self.unary_below()
+                let value = self.unary_below();
+                // Ruby's `files.each(&:unlink)`.
+                if let Value::Module(name) = &value
+                    && let Some(method) = name.strip_prefix(':').filter(|_| self.is(&[CodeLanguage::Ruby]))
+                    && (self.is_command)(&format!(".{method}"))
+                {
+                    self.note("eval".to_owned(), None, (vec![Value::Unknown], Vec::new()), 0);
+                }
+                value
             }
             Some(TokenKind::Name(name)) if TRANSPARENT.contains(name) => {
                 self.at += 1;
@@ -292,6 +300,14 @@ impl Reader<'_, '_> {
             self.at += 2;
             let value = self.expression();
             return named.push((name.trim_start_matches('$').to_owned(), value));
+        }
+        // `f(*args)`: each of them.
+        if self.is_sign(0, "*") && self.is(&[CodeLanguage::Python, CodeLanguage::Ruby]) {
+            match self.expression() {
+                Value::List(values) => items.extend(values),
+                other => items.push(other),
+            }
+            return;
         }
         // `x => …`, `(x) => …`: functions of one line.
         let before = self.at;

@@ -91,18 +91,23 @@ fn read(rules: &RuleSet, language: CodeLanguage, code: &str, origin: &Origin<'_>
     let (before, files) = (found.len(), database_files(&calls));
     for call in calls {
         for rule in rules_of(rules, syntax, &call.name, call.receiver.is_some()) {
-            // A row about code or the network does not say what else a method of this name does.
-            if !matches!(rule.class, Some(Class::ExecOpaque | Class::NetworkWrite)) {
+            // A row about code, the network or a path does not say what else a method of this name does.
+            if !rule.of_path && !matches!(rule.class, Some(Class::ExecOpaque | Class::NetworkWrite)) {
                 known.places.push((call.from, call.to));
             }
             if call.is_mention {
-                if rule.class.is_none_or(|class| !matches!(class, Class::FileWrite)) {
-                    let (class, severity) = (rule.class, rule.severity);
-                    found.push(CodeCall { class, severity, argument: None, dir: Directory::Unknown });
+                let is_of_other = rule.of_path && !matches!(call.receiver, Some(Value::Path(_)));
+                if rule.class == Some(Class::FileWrite) || is_of_other {
+                    continue;
                 }
+                let (class, severity) = (rule.class, rule.severity);
+                found.push(CodeCall { class, severity, argument: None, dir: Directory::Unknown });
                 break;
             }
             if applies(rule, &call) {
+                if rule.class != Some(Class::ExecOpaque) {
+                    known.places.push((call.from, call.to));
+                }
                 known.classes.insert(rule.class);
                 effects(rule, &call, found);
                 break;
@@ -168,6 +173,8 @@ fn rules_of<'r>(
     // PHP's names are the same in upper and lower case.
     let lower = (language == CodeLanguage::Php).then(|| name.to_ascii_lowercase());
     let name = lower.as_deref().unwrap_or(name);
+    // `shutil.os.remove` is `os.remove`.
+    let name = name.find(".os.").map_or(name, |at| &name[at + 1..]);
     let last = name.rsplit('.').next().unwrap_or(name);
     let whole = (!is_method).then(|| rules.signatures(language, name));
     let of_method = (name.contains('.')).then(|| rules.signatures(language, &format!(".{last}")));
@@ -204,8 +211,11 @@ fn applies(rule: &CallRule, call: &Call) -> bool {
                     return false;
                 }
             }
-            Some(Value::Partial(text)) if is_told => return modes.iter().any(|mode| text.contains(mode.as_str())),
-            Some(_) if is_told => return false,
+            Some(value) if is_told => {
+                return value.lines().iter().any(|text| modes.iter().any(|mode| text.contains(mode.as_str())));
+            }
+            // Of a mode that is not told, the worst is assumed: a later rule says it.
+            Some(_) if rule.class == Some(Class::FileWrite) && !modes.is_empty() => return false,
             Some(_) => {}
         }
     }
@@ -276,6 +286,12 @@ fn effects(rule: &CallRule, call: &Call, found: &mut Vec<CodeCall>) {
         Some(dir) if class.is_none() => dir.text().map_or(Directory::Unknown, |dir| Directory::Moved(dir.to_owned())),
         _ => call.dir.clone(),
     };
+    // A program that is given what it reads: nobody knows what that is.
+    let is_fed = call.option("input").is_some()
+        || matches!(call.option("stdin"), Some(Value::Module(name)) if name.ends_with("PIPE"));
+    if class.is_none() && is_fed {
+        found.push(CodeCall { class, severity, argument: None, dir: dir.clone() });
+    }
     let mut add = |argument: Option<String>| found.push(CodeCall { class, severity, argument, dir: dir.clone() });
     match (class, values.as_slice()) {
         // One of several lines.
@@ -290,7 +306,9 @@ fn effects(rule: &CallRule, call: &Call, found: &mut Vec<CodeCall>) {
         (Some(_), _) if rule.target.is_empty() => add(None),
         (Some(Class::Database), _) => {
             // The name of a table may stand for an unknown piece.
-            let queries = values.iter().flat_map(Value::lines).map(|query| query.replace(HOLE, "x"));
+            // `query({text: "…"})`.
+            let fields = call.args.iter().filter_map(|arg| arg.field("text").or_else(|| arg.field("sql")));
+            let queries = values.iter().chain(fields).flat_map(Value::lines).map(|query| query.replace(HOLE, "x"));
             queries.filter(|query| super::sql::changes(query)).for_each(|query| add(Some(query)));
             if !rule.no_query && asks_database(&call.name) && values.iter().any(is_unseen) {
                 found.push(CodeCall { class: Some(Class::ExecOpaque), severity: None, argument: None, dir });

@@ -66,6 +66,8 @@ impl<'c> Reader<'c, '_> {
         {
             return false;
         }
+        let before = self.at.checked_sub(1).map(|at| &self.tokens[at].kind);
+        let is_second = self.is(&[CodeLanguage::Python]) && matches!(before, Some(TokenKind::Sign(",")));
         let is_plain = self.is_sign(sign, "=") || self.is_sign(sign, ":=");
         let is_added = self.is_sign(sign, "+=") || self.is_sign(sign, ".=");
         self.at += sign + 1;
@@ -73,6 +75,8 @@ impl<'c> Reader<'c, '_> {
         let calls = self.calls.len();
         let value = self.expression();
         match self.variables.get(name) {
+            // `a, b = f, g`: nobody tells which one it is.
+            _ if is_second => _ = self.variables.insert(name.to_owned(), Value::Unknown),
             _ if is_plain => self.assign(name, value, calls),
             // It may be added several times.
             Some(before @ (Value::Text(_) | Value::Partial(_) | Value::Any(_))) if is_added => {

@@ -21,6 +21,10 @@ pub(super) const LOADS: [&str; 5] =
 /// Methods that call a function for each item.
 pub(super) const EACH: [&str; 5] = ["each", "forEach", "map", "each_with_index", "flatMap"];
 
+/// Functions that only say something about a value.
+pub(super) const ABOUT_VALUES: [&str; 12] =
+    ["print", "help", "type", "repr", "str", "id", "dir", "callable", "hasattr", "isinstance", "console.log", "typeof"];
+
 /// Names of the directory that the code is in.
 pub(super) const OWN_DIRS: [&str; 4] = ["__dirname", "import.meta.dirname", "__DIR__", "__dir__"];
 

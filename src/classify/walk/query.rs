@@ -10,7 +10,10 @@ static MONGO_WRITES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let calls = "insert\\w*|update\\w*|delete\\w*|remove\\w*|replace\\w*|drop\\w*|save|bulkWrite|findOneAnd\\w+|findAndModify|\
         create\\w+|rename\\w*|mapReduce|shutdownServer|killOp|grant\\w+|revoke\\w+|compact|convertToCapped|setProfilingLevel|\
         fsyncLock|addShard|reconfig|stepDown|initiate";
-    Regex::new(&format!(r"\.\s*(?:{calls})\s*\(|\$out|\$merge|\brs\.(?:remove|add)\b|\bload\s*\(")).ok()
+    Regex::new(&format!(
+        r"\.\s*(?:{calls})\s*\(|\$out|\$merge|\brs\.(?:remove|add)\b|\bload\s*\(|\bdb(?:\.\w+)*\[[^\]]*\]\s*\("
+    ))
+    .ok()
 });
 
 /// The name of the command in `runCommand({NAME: …})`.
