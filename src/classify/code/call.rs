@@ -302,18 +302,7 @@ impl<'c> Reader<'c, '_> {
             self.note(name, None, (args, named), from);
             return module.map_or(Value::Unknown, Value::Module);
         }
-        if ABOUT_VALUES.contains(&name.as_str()) || name.starts_with("inspect.") {
-            let functions = args.iter().filter_map(|arg| if let Value::Module(name) = arg { Some(name) } else { None });
-            functions.for_each(|function| self.forget_mention(function));
-        }
-        let method_of = match name.as_str() {
-            "getattr" => args.get(1).and_then(Value::text),
-            "operator.methodcaller" | "methodcaller" => args.first().and_then(Value::text),
-            _ => None,
-        };
-        if let Some(method) = method_of.filter(|_| !matches!(args.first(), Some(Value::Module(_)))) {
-            self.mention(format!(".{method}"), Some(Value::Path(None)), from);
-        }
+        self.named_functions(&name, &args, from);
         if name == "getattr"
             && let Some(Value::Module(module)) = args.first()
         {
@@ -354,6 +343,22 @@ impl<'c> Reader<'c, '_> {
             self.dir = Directory::Unknown;
         }
         made.unwrap_or(Value::Unknown)
+    }
+
+    /// Functions that are named in the arguments of a call: those that it only tells something about, and methods by their names.
+    fn named_functions(&mut self, name: &str, args: &[Value], from: usize) {
+        if ABOUT_VALUES.contains(&name) || name.starts_with("inspect.") {
+            let functions = args.iter().filter_map(|arg| if let Value::Module(name) = arg { Some(name) } else { None });
+            functions.for_each(|function| self.forget_mention(function));
+        }
+        let method_of = match name {
+            "getattr" => args.get(1).and_then(Value::text),
+            "operator.methodcaller" | "methodcaller" => args.first().and_then(Value::text),
+            _ => None,
+        };
+        if let Some(method) = method_of.filter(|_| !matches!(args.first(), Some(Value::Module(_)))) {
+            self.mention(format!(".{method}"), Some(Value::Path(None)), from);
+        }
     }
 
     /// Notes a call, and where it leads the code.

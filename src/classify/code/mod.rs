@@ -105,6 +105,10 @@ fn read(rules: &RuleSet, language: CodeLanguage, code: &str, origin: &Origin<'_>
                 break;
             }
             if applies(rule, &call) {
+                if rule.class == Some(Class::NetworkWrite) && stays_here(&call) {
+                    known.places.push((call.from, call.to));
+                    break;
+                }
                 if rule.class != Some(Class::ExecOpaque) {
                     known.places.push((call.from, call.to));
                 }
@@ -328,6 +332,13 @@ fn effects(rule: &CallRule, call: &Call, found: &mut Vec<CodeCall>) {
                 .for_each(|text| add(text.map(trimmed).filter(|text| !text.is_empty())));
         }
     }
+}
+
+/// Returns true for a request to this machine.
+fn stays_here(call: &Call) -> bool {
+    let near = ["://localhost", "://127.", "://[::1]", "://0.0.0.0"];
+    let texts = call.args.iter().chain(call.named.iter().map(|(_, value)| value)).flat_map(Value::lines);
+    texts.into_iter().any(|text| near.iter().any(|host| text.contains(host)))
 }
 
 /// Returns true for calls that certainly take a query; `exec` and `run` are also methods of much else.

@@ -179,6 +179,17 @@ pub(super) fn computed(name: &str, args: &[Value], home: Option<&str>) -> Option
             None => Value::Path(None),
         },
         "os.homedir" | "Dir.home" => home_value(),
+        // Nothing on the disk.
+        "io.BytesIO" | "BytesIO" | "io.StringIO" | "StringIO" => Value::Number,
+        "tempfile.mkdtemp"
+        | "tempfile.gettempdir"
+        | "tempfile.mktemp"
+        | "mkdtemp"
+        | "os.tmpdir"
+        | "Dir.tmpdir"
+        | "Dir.mktmpdir"
+        | "sys_get_temp_dir"
+        | "fs.mkdtempSync" => Value::Text("/tmp/tmp".to_owned()),
         "os.getcwd" | "process.cwd" | "Dir.pwd" | "getcwd" | "Path.cwd" | "pathlib.Path.cwd" => {
             Value::Text(".".to_owned())
         }
@@ -213,7 +224,8 @@ pub(super) fn method(of: &Value, name: &str, args: &[Value], home: Option<&str>)
         (Value::Path(_), "joinpath" | "join" | "child" | "/") => {
             args.iter().fold(of.clone(), |joined, part| joined.joined(part, true))
         }
-        (Value::Path(_), "resolve" | "absolute" | "expand_path" | "as_posix" | "to_s") => of.clone(),
+        (Value::Path(_), "resolve" | "absolute" | "expand_path") => of.clone(),
+        (Value::Path(_), "as_posix" | "to_s") => Value::Text(text.to_owned()),
         (Value::Path(_), "expanduser") => match with_home(Value::Text(text.to_owned()), home, true) {
             Value::Text(text) => Value::Path(Some(text)),
             _ => Value::Path(None),

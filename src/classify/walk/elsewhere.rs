@@ -8,7 +8,7 @@ use super::dispatch::Invocation;
 use super::{Stream, Walk};
 use crate::classify::context::resolve;
 use crate::classify::expand::{Arg, Shell};
-use crate::classify::found::{FoundEffect, Site, is_file_class};
+use crate::classify::found::{FoundEffect, Site, is_file_class, settle};
 use crate::classify::rules::Remote;
 use crate::classify::rules::args::{Parsed, parse};
 use crate::model::effect::{Certainty, Class, Scope};
@@ -35,8 +35,8 @@ impl Walk<'_> {
         let rest = if rest.first().is_some_and(|arg| arg.text == "--") { &rest[1..] } else { rest };
         let with_entry = self.behind_entry(remote, &parsed, args, rest);
         let rest = with_entry.as_deref().unwrap_or(rest);
-        let kept = kept(remote, &parsed);
         let site = site_of(remote, &parsed, shell);
+        let lasting = Lasting { volumes: kept(remote, &parsed), bound: bound(remote, &parsed, &site) };
         let mut inner_shell = Shell { variables: HashMap::new(), cwd: directory_there(&parsed, &site) };
         let outer_site = std::mem::replace(&mut self.site, site);
         let outer_found = std::mem::take(&mut self.found);
@@ -44,10 +44,10 @@ impl Walk<'_> {
         self.run_there(remote, &parsed, rest, call, &mut inner_shell);
         let inner = std::mem::replace(&mut self.found, outer_found);
         self.site = outer_site;
-        if remote.spec.fresh {
+        if remote.spec.fresh && lasting.bound.is_empty() {
             self.opaque = outer_opaque;
         }
-        self.adopt((remote, &kept), inner, call);
+        self.adopt((remote, &lasting), inner, call);
         Some(Stream::Opaque)
     }
 
@@ -97,7 +97,7 @@ impl Walk<'_> {
     }
 
     /// Takes over effects from over there, with their meaning here.
-    fn adopt(&mut self, (remote, kept): (&Remote, &[String]), inner: Vec<FoundEffect>, call: &Invocation<'_>) {
+    fn adopt(&mut self, (remote, lasting): (&Remote, &Lasting), inner: Vec<FoundEffect>, call: &Invocation<'_>) {
         let mut over_there: Option<FoundEffect> = None;
         for found in inner {
             let outward = matches!(
@@ -111,10 +111,15 @@ impl Walk<'_> {
             );
             let somewhere = is_file_class(found.class) && found.target.is_none();
             let placed = matches!(found.scope, Scope::Workspace | Scope::Home | Scope::System);
-            let local = placed && (found.path.is_some() || somewhere);
-            if local || outward && remote.spec.class != Class::RemoteShell {
+            let local = placed && (found.near.is_some() || found.path.is_some() || somewhere);
+            let bound = lasting.bound.iter().find(|(_, there)| !local && may_reach(&found, there));
+            if let Some((here, _)) = bound {
+                let whereabouts = self.context.whereabouts(here);
+                let found = FoundEffect { path: None, pattern: None, near: Some(here.clone()), ..found };
+                self.found.extend(settle(found, whereabouts));
+            } else if local || outward && remote.spec.class != Class::RemoteShell {
                 self.found.push(found);
-            } else if (!remote.spec.fresh || stays(&found, kept)) && counts(&found) {
+            } else if (!remote.spec.fresh || stays(&found, &lasting.volumes)) && counts(&found) {
                 let likely = found.certainty;
                 let seen = over_there.get_or_insert_with(|| {
                     let verb = format!("{}: {}", call.program, found.verb);
@@ -128,6 +133,34 @@ impl Walk<'_> {
         }
         self.found.extend(over_there);
     }
+}
+
+/// Everything that outlives a fresh container.
+struct Lasting {
+    /// Mount points of named volumes.
+    volumes: Vec<String>,
+    /// Directories of this machine that it may write to, with their places there.
+    bound: Vec<(PathBuf, PathBuf)>,
+}
+
+/// Returns the directories of this machine that a fresh container may write to.
+fn bound(remote: &Remote, parsed: &Parsed, site: &Site) -> Vec<(PathBuf, PathBuf)> {
+    let is_read_only =
+        |mount: &Arg| mount.text.ends_with(":ro") || mount.text.contains("readonly") || mount.text.contains(",ro");
+    if !remote.spec.fresh || parsed.values(&remote.mounts).all(is_read_only) {
+        return Vec::new();
+    }
+    site.mounts.clone()
+}
+
+/// Returns true for an effect on files that may lie in a mounted directory, though no word says which: a pattern, a variable, or none.
+fn may_reach(found: &FoundEffect, there: &Path) -> bool {
+    let Some(target) = found.target.as_deref().filter(|_| is_file_class(found.class)) else {
+        return is_file_class(found.class);
+    };
+    let Some(wild) = target.find(['*', '?', '[', '$']) else { return false };
+    let certain = Path::new(&target[..target[..wild].rfind('/').unwrap_or(0)]);
+    !target.starts_with('/') || certain.starts_with(there) || there.starts_with(certain)
 }
 
 /// Options that give a container the machine itself, or another container's data.
