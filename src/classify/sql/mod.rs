@@ -18,7 +18,7 @@ use split::split;
 
 /// First words of statements that read, or that change no more than the session.
 const READS: &str = "select show explain describe desc table values with use set begin start commit rollback end savepoint \
-    release declare fetch close list help pragma analyze print status from";
+    release declare fetch close list help pragma analyze print status from summarize pivot unpivot";
 /// First words behind which the places of words are looked at.
 const QUERIES: [&str; 6] = ["select", "with", "explain", "table", "values", "from"];
 /// Words that change data or tables; as a column's name they do not.
