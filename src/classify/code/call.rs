@@ -120,7 +120,8 @@ impl<'c> Reader<'c, '_> {
     fn indexed(&mut self, value: &Value) -> Value {
         let (keys, _) = self.list("]");
         let Value::Module(module) = value else { return Value::Unknown };
-        if (module == "sys.modules" || module.ends_with("__dict__")) && self.is_sign(0, "(") | self.is_sign(0, ".") {
+        let is_table = module == "sys.modules" || module.ends_with("__dict__");
+        if is_table && (self.is_sign(0, "(") || self.is_sign(0, ".")) {
             // A function by its name: nobody tells which one.
             self.note("eval".to_owned(), None, (vec![Value::Unknown], Vec::new()), usize::MAX);
         }
@@ -392,8 +393,8 @@ impl<'c> Reader<'c, '_> {
 
     /// Notes a function that is named as a value (`map(os.remove, files)`): somebody may call it.
     fn mention(&mut self, name: String, receiver: Option<Value>, from: usize) {
-        let is_given = self.is_sign(0, "=") || self.is_sign(0, ":") || self.name_at(0) == Some("=");
-        if self.calls.len() >= MAX_CALLS || is_given || !(self.is_command)(&name) {
+        // `fs.rmSync = x`: it is given another value.
+        if self.calls.len() >= MAX_CALLS || self.is_sign(0, "=") || !(self.is_command)(&name) {
             return;
         }
         let (args, named, to) = (Vec::new(), Vec::new(), self.end_of_last(from));
