@@ -89,11 +89,13 @@ pub(super) enum Value {
 }
 
 /// The memory of a shell.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Shell {
     pub variables: HashMap<String, Value>,
     /// `None` when the line moved somewhere unknown.
     pub cwd: Option<PathBuf>,
+    /// The variable that the line moved to and does not set: if it is empty, the shell stays, or goes to the user's directory.
+    pub adrift: Option<String>,
 }
 
 impl Shell {

@@ -13,6 +13,8 @@ pub(in crate::classify) struct Origin<'o> {
     pub home: Option<&'o str>,
     /// The directory of the file that the code is in: of a code on the line, the current one.
     pub dir: Option<&'o str>,
+    /// It runs within an application (`rails runner`).
+    pub within: bool,
 }
 
 /// The directory that code works in.

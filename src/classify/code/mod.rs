@@ -62,7 +62,7 @@ fn find(
     let syntax = if language == CodeLanguage::Other { CodeLanguage::Python } else { language };
     let from = found.len();
     let known = if READ.contains(&syntax) { read(rules, language, code, origin, found) } else { Known::default() };
-    patterns::find(rules, syntax, code, &known, found);
+    patterns::find(rules, syntax, code, (&known, origin.within), found);
     // Code that other code runs is read like it.
     if nested < MAX_NESTED {
         let is_code = |call: &mut CodeCall| call.class == Some(Class::ExecOpaque) && call.argument.is_some();
@@ -329,9 +329,15 @@ fn effects(rule: &CallRule, call: &Call, found: &mut Vec<CodeCall>) {
             values
                 .iter()
                 .flat_map(Value::texts)
+                .filter(|text| !text.as_deref().is_some_and(is_stream))
                 .for_each(|text| add(text.map(trimmed).filter(|text| !text.is_empty())));
         }
     }
+}
+
+/// Returns true for what PHP calls its own streams: no files.
+fn is_stream(text: &str) -> bool {
+    text.starts_with("php://")
 }
 
 /// Returns true for a request to this machine.

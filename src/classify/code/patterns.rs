@@ -11,10 +11,16 @@ const SHORT: usize = 6;
 /// Languages of which the reader knows nothing: the first string behind a call is its argument.
 const UNREAD: [CodeLanguage; 4] = [CodeLanguage::Awk, CodeLanguage::Powershell, CodeLanguage::Lisp, CodeLanguage::Vim];
 
-/// Adds the calls that patterns find and that are not `known` already.
-pub(super) fn find(rules: &RuleSet, language: CodeLanguage, code: &str, known: &Known, found: &mut Vec<CodeCall>) {
+/// Adds the calls that patterns find and that are not `known` already; `within` is true for code within an application.
+pub(super) fn find(
+    rules: &RuleSet,
+    language: CodeLanguage,
+    code: &str,
+    (known, within): (&Known, bool),
+    found: &mut Vec<CodeCall>,
+) {
     let blanked = blank(code, language);
-    for call in rules.calls(language) {
+    for call in rules.calls(language).filter(|call| within || !call.within) {
         let Some(pattern) = call.pattern.as_ref().and_then(|pattern| pattern.get()) else { continue };
         for hit in pattern.find_iter(blanked.as_bytes()).take(16) {
             // An import is known with its calls.
@@ -24,7 +30,7 @@ pub(super) fn find(rules: &RuleSet, language: CodeLanguage, code: &str, known: &
                 (*from..*to).contains(&hit.start()) || (hit.start()..hit.end()).contains(from)
             };
             // Code from elsewhere is worse than code.
-            let is_known = call.class != Some(Class::ExecRemote) && known.places.iter().any(is_inside);
+            let is_known = call.class != Some(Class::ExecRemote) && !call.within && known.places.iter().any(is_inside);
             if known.is_no_code(hit.start(), hit.end()) || is_import || is_known {
                 continue;
             }

@@ -16,7 +16,7 @@ fn found(language: CodeLanguage, code: &str) -> Vec<String> {
         };
         format!("{class} {}{dir}", call.argument.as_deref().unwrap_or("?"))
     };
-    find_calls(&RULES, language, code, &Origin { home: Some("/home/u"), dir: Some(".") })
+    find_calls(&RULES, language, code, &Origin { home: Some("/home/u"), dir: Some("."), within: false })
         .into_iter()
         .map(shown)
         .collect()

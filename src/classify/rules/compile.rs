@@ -93,6 +93,7 @@ pub(super) fn call(spec: &CallSpec) -> CallRule {
         mode: words(&spec.mode),
         of_path: spec.of_path,
         no_query: spec.no_query,
+        within: spec.within,
         class: spec.class,
         severity: spec.severity,
     }

@@ -93,6 +93,8 @@ pub(crate) struct CallRule {
     pub mode: Vec<String>,
     pub of_path: bool,
     pub no_query: bool,
+    /// The pattern is only looked for in code within an application.
+    pub within: bool,
     pub class: Option<Class>,
     pub severity: Option<Severity>,
 }

@@ -268,6 +268,9 @@ pub(crate) struct CallSpec {
     /// A change of a database that is no query.
     #[serde(default)]
     pub no_query: bool,
+    /// The pattern is only looked for in code that runs within an application (`rails runner`).
+    #[serde(default)]
+    pub within: bool,
     /// `None`: the argument is a shell command line.
     pub class: Option<Class>,
     #[serde(default)]

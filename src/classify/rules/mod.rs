@@ -77,6 +77,12 @@ impl RuleSet {
         !self.is_quiet(program) && self.tables.iter().any(|table| table.has(program, Section::Rules))
     }
 
+    /// Returns whether a program runs code or queries that it is given, or carries another command.
+    pub(super) fn runs_code(&self, program: &str) -> bool {
+        let sections = [Section::Interpreters, Section::Databases, Section::Wrappers];
+        self.tables.iter().any(|table| sections.into_iter().any(|section| table.has(program, section)))
+    }
+
     /// Returns whether a line for which no rule holds is understood: it has no operands, it reads or only asks, or an option silences a
     /// rule (`terraform fmt -check`).
     pub(super) fn understands(&self, program: &str, args: &[Arg]) -> bool {

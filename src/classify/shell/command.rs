@@ -8,6 +8,9 @@ use super::tree::{
 /// Words that close or continue a construct.
 const CLOSERS: [&str; 8] = ["then", "do", "done", "fi", "else", "elif", "esac", "}"];
 
+/// Longest `<name>` of a manual, in bytes.
+const MAX_PLACEHOLDER: usize = 64;
+
 impl Scanner<'_, '_> {
     /// Reads pipelines up to something that closes the construct around them.
     pub(super) fn list(&mut self) -> Script {
@@ -160,7 +163,9 @@ impl Scanner<'_, '_> {
         let mut end = start;
         loop {
             self.blanks();
-            if let Some(redirect) = self.redirect() {
+            if let Some(word) = self.placeholder() {
+                add_word(&mut simple, word);
+            } else if let Some(redirect) = self.redirect() {
                 simple.redirects.push(redirect);
             } else if self.peek() == Some(b'(') && self.defines(&simple) {
                 let name = simple.words.first().and_then(Word::bare).unwrap_or_default().to_owned();
@@ -214,6 +219,22 @@ impl Scanner<'_, '_> {
             Some(b'\r') => !matches!(self.peek_at(1), Some(b'\n') | None),
             Some(byte) => !super::scanner::is_meta(byte),
         }
+    }
+
+    /// Reads `<name>` as manuals write it, where nothing follows that the second sign could redirect to: no shell runs such a line, so
+    /// that it is a word that is not known yet.
+    fn placeholder(&mut self) -> Option<Word> {
+        let start = self.position;
+        let inside = self.source.get(start..)?.strip_prefix('<')?;
+        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        let length = inside.bytes().take(MAX_PLACEHOLDER).take_while(is_name).count();
+        let behind = inside.get(length..)?.strip_prefix('>')?.trim_start_matches([' ', '\t']);
+        if length == 0 || !(behind.is_empty() || behind.starts_with(['\n', ';', '|'])) {
+            return None;
+        }
+        self.position = start + length + 2;
+        let part = Part::Unknown { inner: Vec::new(), quoted: true, change: None };
+        Some(Word { parts: vec![part], span: self.span_from(start) })
     }
 
     /// Reads a redirect, if one is next.

@@ -51,14 +51,31 @@ fn labels() -> BTreeMap<u32, Label> {
     labels
 }
 
+/// Returns an effect in the words of piton: the class of a change of files outside is that of its place, and code that nobody sees
+/// is said by the verdict as a whole.
+fn in_own_words(effects: &[String], verdict: &Verdict) -> Vec<String> {
+    let has = |class: &str| verdict.effects.iter().any(|found| found.class.as_str() == class);
+    let own = |class: &String| match class.as_str() {
+        "exec-opaque" if verdict.confidence == Confidence::Opaque => None,
+        "file-delete" | "file-overwrite" | "file-move" | "file-perm" | "file-write" if !has(class) && has("system") => {
+            Some("system".to_owned())
+        }
+        _ => Some(class.clone()),
+    };
+    let mut own: Vec<String> = effects.iter().filter_map(own).collect();
+    own.sort();
+    own.dedup();
+    own
+}
+
 #[test]
 fn lines_of_the_field() {
-    let (labels, mut report, mut opaque) = (labels(), Report::default(), [0_u32; 3]);
+    let (labels, mut report, mut own, mut opaque) = (labels(), Report::default(), Report::default(), [0_u32; 3]);
     let lines: Vec<FieldLine> = read(include_str!("../../../tests/data/field/lines.jsonl"));
     assert!(lines.len() >= 1000);
     for line in &lines {
         let label = labels[&line.id].clone();
-        let verdict = shared().shell(&line.cmd, &context(), &policy());
+        let mut verdict = shared().shell(&line.cmd, &context(), &policy());
         match (label.opaque, verdict.confidence == Confidence::Opaque) {
             (true, true) => opaque[0] += 1,
             (true, false) => opaque[1] += 1,
@@ -67,13 +84,19 @@ fn lines_of_the_field() {
         }
         let line = Line { cmd: line.cmd.clone(), effects: label.effects, act: label.act };
         count(&line, &verdict, &mut report);
+        let line = Line { effects: in_own_words(&line.effects, &verdict), ..line };
+        verdict.effects.retain(|found| found.class.as_str() != "exec-opaque");
+        count(&line, &verdict, &mut own);
     }
+    let classes = print("lines of the field, in piton's words for places and code", &own);
+    println!("classes in piton's words: precision {:.3}, recall {:.3}", classes.precision(), classes.recall());
+    assert!(classes.precision() >= 0.94 && classes.recall() >= 0.86, "classes in piton's words");
     let classes = print("lines of the field", &report);
     println!("opaque: {} found, {} not, {} without need", opaque[0], opaque[1], opaque[2]);
     // Floors at what is reached, so that nothing of it gets lost; the goal is 0.98 (`tests/data/field/README.md`).
-    assert!(report.checkpoint.precision() >= 0.90 && report.checkpoint.recall() >= 0.92, "checkpoint");
-    assert!(report.warn.precision() >= 0.93 && report.warn.recall() >= 0.91, "warn");
-    assert!(classes.precision() >= 0.82 && classes.recall() >= 0.71, "classes");
+    assert!(report.checkpoint.precision() >= 0.95 && report.checkpoint.recall() >= 0.96, "checkpoint");
+    assert!(report.warn.precision() >= 0.95 && report.warn.recall() >= 0.96, "warn");
+    assert!(classes.precision() >= 0.84 && classes.recall() >= 0.74, "classes");
     assert!(opaque[0] >= 99 && opaque[1] <= 11, "opaque");
 }
 

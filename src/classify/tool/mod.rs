@@ -3,7 +3,7 @@
 mod names;
 mod payload;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use serde_json::Value;
 
@@ -234,7 +234,7 @@ fn file(tool: &str, path: &str, class: Class, context: &Context) -> Option<Found
     // Tools that know `~` write there; for others there is no such directory.
     let at_home = path.strip_prefix("~/").zip(context.home.as_deref());
     let path = &*at_home.map_or(path.to_owned(), |(rest, home)| home.join(rest).to_string_lossy().into_owned());
-    let shell = Shell { variables: HashMap::new(), cwd: Some(context.cwd.clone()) };
+    let shell = Shell { cwd: Some(context.cwd.clone()), ..Shell::default() };
     let placed = place(&Arg::literal(path, (0, 0)), &shell, &Site::default(), context);
     let mut found = FoundEffect::new(class, tool, "tool", (0, 0));
     found.target = Some(path.to_owned());

@@ -1,6 +1,7 @@
 //! The shell's own commands.
 
 use super::dispatch::Invocation;
+use super::report::unset_variable;
 use super::{Stream, Walk};
 use crate::classify::context::{Whereabouts, resolve};
 use crate::classify::expand::{Arg, Shell, TextOrigin, Value};
@@ -53,6 +54,10 @@ impl Walk<'_> {
 
     fn change_directory(&mut self, call: &Invocation<'_>, shell: &mut Shell) {
         let target = call.args.iter().find(|arg| !arg.text.starts_with('-') || arg.text == "-");
+        shell.adrift = target
+            .and_then(|arg| unset_variable(arg, shell))
+            .filter(|(_, behind)| behind.is_empty())
+            .map(|(name, _)| name.to_owned());
         shell.cwd = match target {
             None => self.context.home.clone(),
             Some(arg) if arg.text == "-" => None,

@@ -108,7 +108,9 @@ impl Walk<'_> {
                     }
                     return self.own_shell(code, shell.clone());
                 } else {
+                    let outer = std::mem::replace(&mut self.is_within, interpreter.spec.within);
                     self.calls(interpreter.spec.language, program, &code.text, code.span, shell);
+                    self.is_within = outer;
                     if interpreter.spec.language == CodeLanguage::Other && !is_plain(&code.text) {
                         self.opaque = true;
                     }
@@ -164,7 +166,7 @@ impl Walk<'_> {
     pub(crate) fn calls(&mut self, language: CodeLanguage, program: &str, code: &str, span: Span, shell: &mut Shell) {
         let home = self.context.home.as_ref().map(|home| home.to_string_lossy().into_owned());
         let dir = if self.is_script { self.script_dir.clone() } else { Some(".".to_owned()) };
-        let origin = Origin { home: home.as_deref(), dir: dir.as_deref() };
+        let origin = Origin { home: home.as_deref(), dir: dir.as_deref(), within: self.is_within };
         for call in find_calls(self.rules, language, code, &origin) {
             let mut there = shell.clone();
             match call.dir {

@@ -59,6 +59,7 @@ impl Walk<'_> {
                     return self.call(call, first, shell);
                 }
                 self.opaque = true;
+                self.handed_on(&args[1..], span, shell);
             }
         }
         Stream::Opaque
@@ -159,6 +160,7 @@ impl Walk<'_> {
     /// Something no table knows: a script of the workspace, or a program.
     fn unfamiliar(&mut self, call: &Invocation<'_>, first: &Arg, shell: &mut Shell) {
         self.opaque = true;
+        self.handed_on(call.args, call.span, shell);
         // `deploy.sh --help`: an alarming name that is only asked.
         let is_asked = is_question(call);
         if !first.text.contains('/') {
@@ -181,6 +183,16 @@ impl Walk<'_> {
                     self.own_script(first, call.args, shell);
                 }
             }
+        }
+    }
+
+    /// A program that nobody knows may run what stands behind its name, as `retry python3 -c …` does.
+    fn handed_on(&mut self, args: &[Arg], span: Span, shell: &Shell) {
+        let is_between = |arg: &&Arg| matches!(arg.text.as_str(), "exec" | "run" | "--");
+        let behind = &args[args.iter().take_while(is_between).count()..];
+        let Some(name) = behind.first().and_then(Arg::exact).map(names::program) else { return };
+        if self.rules.runs_code(&name) || behind.len() > 1 && CERTAIN.contains(&name.as_str()) {
+            self.dispatch(behind, span, Stream::Nothing, &mut shell.clone());
         }
     }
 
@@ -276,6 +288,24 @@ fn is_loopback(host: &str) -> bool {
         || host == "::1"
         || host == "0.0.0.0"
 }
+
+/// Programs whose names are no verbs, so that behind an unknown program they stand for themselves.
+const CERTAIN: [&str; 14] = [
+    "rm",
+    "git",
+    "find",
+    "sed",
+    "docker",
+    "podman",
+    "kubectl",
+    "helm",
+    "terraform",
+    "aws",
+    "gcloud",
+    "npm",
+    "cargo",
+    "make",
+];
 
 /// Arguments with which programs only tell what they would do.
 pub(super) const ASKS: [&str; 9] = ["--help", "-h", "help", "--version", "-V", "version", "--dry-run", "-n", "--usage"];

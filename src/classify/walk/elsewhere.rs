@@ -1,6 +1,5 @@
 //! Commands that run on another machine or in a container.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::builtin::join_args;
@@ -37,7 +36,7 @@ impl Walk<'_> {
         let rest = with_entry.as_deref().unwrap_or(rest);
         let site = site_of(remote, &parsed, shell);
         let lasting = Lasting { volumes: kept(remote, &parsed), bound: bound(remote, &parsed, &site) };
-        let mut inner_shell = Shell { variables: HashMap::new(), cwd: directory_there(&parsed, &site) };
+        let mut inner_shell = Shell { cwd: directory_there(&parsed, &site), ..Shell::default() };
         let outer_site = std::mem::replace(&mut self.site, site);
         let outer_found = std::mem::take(&mut self.found);
         let outer_opaque = self.opaque;

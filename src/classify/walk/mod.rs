@@ -107,6 +107,8 @@ pub(super) struct Walk<'a> {
     pub scripts: Vec<PathBuf>,
     /// True within such a file.
     is_script: bool,
+    /// True for code within an application (`rails runner`).
+    is_within: bool,
     /// The directory of that file.
     script_dir: Option<String>,
     site: Site,
@@ -149,6 +151,7 @@ impl<'a> Walk<'a> {
             tops: Vec::new(),
             scripts: Vec::new(),
             is_script: false,
+            is_within: false,
             script_dir: None,
             site: Site::default(),
             root: false,
@@ -198,7 +201,7 @@ impl<'a> Walk<'a> {
 
     /// Returns the shell a line starts in.
     pub(super) fn shell(&self) -> Shell {
-        let mut shell = Shell { variables: HashMap::new(), cwd: Some(self.context.cwd.clone()) };
+        let mut shell = Shell { cwd: Some(self.context.cwd.clone()), ..Shell::default() };
         if let Some(home) = &self.context.home {
             shell.set("HOME", Value::Known(vec![home.to_string_lossy().into_owned()]));
         }

@@ -93,26 +93,36 @@ const TOPS: [&str; 18] = [
     "Applications",
 ];
 
+/// Names of everything in the working directory.
+const EVERYTHING: [&str; 8] = ["*", ".", "./", "./*", ".*", "./.*", "..", "{*,.*}"];
+
 /// Returns what a path may be that is not known: one of the whole system if a variable is empty (`$X/*`, `/$X`, `"$X"/usr`), or one
 /// of another user (`~user/x`). A variable that the line itself sets is not empty.
 fn wide_reach(path: &Arg, shell: &Shell) -> Option<String> {
+    let text = path.text.as_str();
+    if let Some(name) = shell.adrift.as_ref().filter(|_| EVERYTHING.contains(&text)) {
+        return Some(format!("acts on your own directory, or on this one, if `${name}` is empty or unset."));
+    }
     if path.is_exact() {
         return None;
     }
-    let text = path.text.as_str();
     if text.strip_prefix('~').is_some_and(|user| user.starts_with(|c: char| c.is_alphabetic() || c == '_')) {
         return Some(format!("acts on another user's directory (`{text}`)."));
     }
-    let (from, is_below_root) = if text.starts_with("/$") { (1, true) } else { (0, false) };
-    let rest = text[from..].strip_prefix('$')?;
-    let length = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
-    let (name, behind) = rest.split_at(length);
-    if name.is_empty() || shell.variables.contains_key(name) {
-        return None;
-    }
+    let is_below_root = text.starts_with("/$");
+    let (name, behind) = unset_variable(path, shell)?;
     let is_bare = behind.is_empty() && is_below_root;
     let below = behind.strip_prefix('/').map(|below| below.trim_start_matches('/'));
     let top = below.map(|below| below.strip_suffix("/*").unwrap_or(below).trim_end_matches('/'));
     let is_top = is_bare || top.is_some_and(|top| TOPS.contains(&top));
     is_top.then(|| format!("acts on the whole system if `${name}` is empty or unset."))
+}
+
+/// Returns the variable that a path begins with and that the line does not set, and the text behind it.
+pub(super) fn unset_variable<'a>(path: &'a Arg, shell: &Shell) -> Option<(&'a str, &'a str)> {
+    let text = path.text.as_str();
+    let rest = text.strip_prefix('/').filter(|rest| rest.starts_with('$')).unwrap_or(text).strip_prefix('$')?;
+    let length = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+    let (name, behind) = rest.split_at(length);
+    (!path.is_exact() && !name.is_empty() && !shell.variables.contains_key(name)).then_some((name, behind))
 }

@@ -80,10 +80,12 @@ impl Walk<'_> {
                 }
                 Part::Unknown { inner, quoted, change } => {
                     self.inner(inner, shell);
-                    let made = change.as_ref().and_then(|change| changed(change, shell));
-                    match made {
-                        Some(text) => vec![Chunk { splits: !quoted, ..Chunk::text(&text, *quoted) }],
-                        None => vec![Chunk::unknown("${}", *quoted, TextOrigin::Plain)],
+                    let known = |text: &str| Chunk { splits: !quoted, ..Chunk::text(text, *quoted) };
+                    let unknown = || Chunk::unknown("${}", *quoted, TextOrigin::Plain);
+                    match change.as_ref().map(|change| (changed(change, shell), instead(change, shell))) {
+                        Some((Some(text), _)) => vec![known(&text)],
+                        Some((None, Some(word))) => vec![unknown(), known(word)],
+                        Some((None, None)) | None => vec![unknown()],
                     }
                 }
             };
@@ -171,6 +173,12 @@ fn changed(change: &Change, shell: &Shell) -> Option<String> {
         "%" | "%%" | "#" | "##" => without(text, change.operator, word)?.to_owned(),
         _ => text.to_owned(),
     })
+}
+
+/// Returns the word of `${name:-word}`, which a variable that the line does not set may become.
+fn instead<'c>(change: &'c Change, shell: &Shell) -> Option<&'c str> {
+    let is_default = matches!(change.operator, ":-" | ":=" | "-" | "=");
+    (is_default && !change.word.is_empty() && !shell.variables.contains_key(&change.name)).then_some(&*change.word)
 }
 
 /// Longest text of which a pattern takes something away, in bytes.
