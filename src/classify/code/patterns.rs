@@ -29,14 +29,16 @@ pub(super) fn find(
             let is_inside = |(from, to): &(usize, usize)| {
                 (*from..*to).contains(&hit.start()) || (hit.start()..hit.end()).contains(from)
             };
-            // Code from elsewhere is worse than code.
-            let is_known = call.class != Some(Class::ExecRemote) && !call.within && known.places.iter().any(is_inside);
+            // Code that nobody sees is worse than the call that runs it.
+            let is_unseen = matches!(call.class, Some(Class::ExecRemote | Class::ExecOpaque));
+            let is_known = !is_unseen && !call.within && known.places.iter().any(is_inside);
             if known.is_no_code(hit.start(), hit.end()) || is_import || is_known {
                 continue;
             }
             let from = hit.end().saturating_sub(1);
             let argument = match call.class {
                 None => command_at(code, from).or_else(|| command_at(code, hit.start())),
+                Some(Class::ExecOpaque) => None,
                 Some(Class::Database) => string_at(code, from).or_else(|| string_at(code, hit.start())),
                 Some(_) if UNREAD.contains(&language) => string_at(code, from).or_else(|| string_at(code, hit.start())),
                 Some(_) => None,

@@ -301,6 +301,10 @@ fn confidence() {
         ("python script.py", Confidence::Opaque),
         ("./run.sh", Confidence::Opaque),
         ("frobnicate", Confidence::Opaque),
+        ("awk '{ print | \"sh\" }' lines", Confidence::Opaque),
+        ("awk '{ print | \"sort\" }' lines", Confidence::Exact),
+        ("perl -e 'open(P, \"|sh\"); print P $x'", Confidence::Opaque),
+        ("perl -e 'open(P, \"|sort\"); print P 1'", Confidence::Exact),
         ("$CMD x", Confidence::Opaque),
         ("echo 'open", Confidence::Opaque),
     ];
