@@ -159,6 +159,9 @@ impl Walk<'_> {
 
     /// Something no table knows: a script of the workspace, or a program.
     fn unfamiliar(&mut self, call: &Invocation<'_>, first: &Arg, shell: &mut Shell) {
+        if !first.text.contains('/') && asks_for_help(call) {
+            return;
+        }
         self.opaque = true;
         self.handed_on(call.args, call.span, shell);
         // `deploy.sh --help`: an alarming name that is only asked.
@@ -309,6 +312,16 @@ const CERTAIN: [&str; 14] = [
 
 /// Arguments with which programs only tell what they would do.
 pub(super) const ASKS: [&str; 9] = ["--help", "-h", "help", "--version", "-V", "version", "--dry-run", "-n", "--usage"];
+
+/// Returns true for a call that asks for the program's help or version and for nothing else.
+fn asks_for_help(call: &Invocation<'_>) -> bool {
+    let is = |arg: &Arg, words: &[&str]| arg.exact().is_some_and(|text| words.contains(&text));
+    match call.args {
+        [only] => is(only, &["--help", "-h", "help", "--version", "-V", "version", "-version", "-help", "--usage"]),
+        [.., last] => is(last, &["--help"]),
+        [] => false,
+    }
+}
 
 /// Returns true for a call that only asks what the program would do.
 pub(super) fn is_question(call: &Invocation<'_>) -> bool {
