@@ -22,6 +22,7 @@ use piton::model::coverage::Coverage;
 use piton::model::effect::{Class, Verdict};
 use piton::model::id::{ObjectId, ObjectKind};
 use piton::model::manifest::{EntryKind, Manifest, ManifestEntry};
+use piton::model::number::Number;
 use piton::model::path::RelPath;
 use piton::model::policy::Policy;
 use piton::model::tree::{self as trees, Mode, TreeEntry};
@@ -434,6 +435,10 @@ pub fn message(data: &[u8]) {
     let record = Record {
         kind,
         ordinal: u64::from(bits(5)) << 56 | u64::from(bits(6)),
+        number: match u64::from(bits(5)) << 40 {
+            0 => Number::NONE,
+            main => Number { main, step: u32::from(bits(6)) },
+        },
         workspace: text(),
         run: text(),
         turn: (bits(1) & 1 == 1).then(&mut text),

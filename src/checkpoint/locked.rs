@@ -99,7 +99,9 @@ impl Locked<'_> {
         let mut state = self.catalog.state();
         let Some(highest) = highest.filter(|number| *number >= state.next_ordinal) else { return Ok(()) };
         // As high as it can be, so that the next drops need not write it again.
-        state.next_ordinal = self.catalog.next_ordinal(&*self.catalog.all()?).max(highest.saturating_add(1));
+        let all = self.catalog.all()?;
+        state.next_number = self.catalog.next_number(&all);
+        state.next_ordinal = self.catalog.next_ordinal(&all).max(highest.saturating_add(1));
         state.save(&self.catalog.workspace.dir, &self.lock)
     }
 
@@ -109,11 +111,12 @@ impl Locked<'_> {
         if noted.highest >= highest {
             return Ok(());
         }
+        let number = self.catalog.next_number(all) - 1;
         let stored = noted.stored.saturating_add(self.catalog.stored.get());
         let path = self.catalog.workspace.dir.join("ordinal");
         // Written as wide as any numbers, so that they cover the old ones.
         open_private(&path)
-            .and_then(|mut file| file.write_all(format!("{highest:20} {stored:20}\n").as_bytes()))
+            .and_then(|mut file| file.write_all(format!("{highest:20} {stored:20} {number:20}\n").as_bytes()))
             .at("noting the number", &path)?;
         self.catalog.stored.set(0);
         Ok(())

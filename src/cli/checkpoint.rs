@@ -69,9 +69,9 @@ fn taken_text(taken: &Taken) -> String {
     let record = &taken.checkpoint.record;
     let id = taken.checkpoint.id.short();
     let mut text = if taken.unchanged {
-        format!("Nothing changed since checkpoint {} ({id}).\n", record.ordinal)
+        format!("Nothing changed since checkpoint {} ({id}).\n", record.number)
     } else {
-        format!("Checkpoint {} ({id}): {}, {}.\n", record.ordinal, count(record.files, "file"), bytes(record.bytes))
+        format!("Checkpoint {} ({id}): {}, {}.\n", record.number, count(record.files, "file"), bytes(record.bytes))
     };
     let skips = listed_skips(&taken.coverage);
     if !skips.is_empty() {
@@ -80,7 +80,7 @@ fn taken_text(taken: &Taken) -> String {
             add_line!(text, "  {}  {why}", path.display());
         }
         if skips.len() > 10 {
-            add_line!(text, "  … and {} more: `piton show {}`", skips.len() - 10, record.ordinal);
+            add_line!(text, "  … and {} more: `piton show {}`", skips.len() - 10, record.number);
         }
     }
     taken.warnings.iter().for_each(|warning| print::warning(warning));

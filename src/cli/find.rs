@@ -50,7 +50,7 @@ pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
                 (Presence::Held(_, id), Some(size)) => format!("{}  {}", id.short(), bytes(size)),
             };
             let why = version.damage.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-            let numbers: Vec<String> = version.checkpoints.iter().map(|c| c.record.ordinal.to_string()).collect();
+            let numbers: Vec<String> = version.checkpoints.iter().map(|c| c.record.number.to_string()).collect();
             add_line!(text, "  {what}  in checkpoint {}{why}", numbers.join(", "));
         }
         // Relative to the working directory, as it was typed, and as a shell takes it.
@@ -86,6 +86,6 @@ fn item(version: &Version) -> VersionItem {
         Presence::Unreadable => (None, PresenceWord::Damaged, None),
     };
     let why = why.or_else(|| version.damage.clone());
-    let checkpoints = version.checkpoints.iter().map(|checkpoint| checkpoint.record.ordinal).collect();
+    let checkpoints = version.checkpoints.iter().map(|checkpoint| checkpoint.record.number).collect();
     VersionItem { id, presence, why, bytes: version.size, checkpoints }
 }

@@ -16,6 +16,7 @@ use crate::checkpoint::upkeep::forget::{
     complete, unfinished,
 };
 use crate::error::{Code, Error, IoContext, Result};
+use crate::model::number::Number;
 use crate::model::path::RelPath;
 use crate::model::sought::SecretPattern;
 use crate::model::text::{bytes, count, printable};
@@ -181,8 +182,8 @@ fn pattern(typed: &std::ffi::OsStr, is_regex: bool) -> Result<SecretPattern> {
     SecretPattern::regex(&text)
 }
 
-fn number(one: &RewrittenCheckpoint) -> u64 {
-    one.record.as_ref().map_or(0, |record| record.ordinal)
+fn number(one: &RewrittenCheckpoint) -> Number {
+    one.record.as_ref().map_or(Number::NONE, |record| record.number)
 }
 
 /// Renders the plan.
@@ -339,7 +340,7 @@ fn forget_workspace(context: &Context, args: &ForgetArgs) -> Result<Exit> {
 fn workspace_document(plan: &WorkspacePlan, dry_run: bool) -> Result<ForgetDocument> {
     let item = |one: &crate::checkpoint::Checkpoint| ForgetItem {
         workspace: plan.workspace.id.clone(),
-        n: one.record.ordinal,
+        n: one.record.number,
         id: one.id.to_string(),
         by: None,
         paths: Vec::new(),

@@ -32,6 +32,9 @@ pub(super) struct ListArgs {
     /// Base captures too
     #[arg(long)]
     pub all: bool,
+    /// Steps too: the further checkpoints of a turn
+    #[arg(long)]
+    pub steps: bool,
     /// List the checkpoints that were fetched from other machines instead
     #[arg(long)]
     pub remote: bool,
@@ -59,7 +62,8 @@ pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
     }
     let path = args.path.as_ref().map(|path| context.path(timeline.workspace(), path)).transpose()?;
     let run = args.run.as_deref().map(|named| run(&mut timeline, named)).transpose()?;
-    let query = ListFilter { run, kind, path, before: None, limit: args.limit, with_base: args.all };
+    let query =
+        ListFilter { run, kind, path, before: None, limit: args.limit, with_base: args.all, with_steps: args.steps };
     let listing = timeline.listing(&query, &|| Flow::Continue)?;
     listing.faults.iter().for_each(|fault| print::warning(&format!("the store is damaged: {fault}")));
     let damaged = !listing.faults.is_empty();

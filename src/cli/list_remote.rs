@@ -30,6 +30,7 @@ pub(super) fn list(
         run.as_ref().is_none_or(|run| record.run == *run)
             && kind.is_none_or(|kind| record.kind == kind)
             && (args.all || kind == Some(CheckpointKind::Turn) || record.kind != CheckpointKind::Turn)
+            && (args.steps || kind == Some(CheckpointKind::Step) || record.kind != CheckpointKind::Step)
     };
     let mut found: Vec<&Checkpoint> = all.iter().filter(wanted).collect();
     // Newest first; times of other machines' clocks are all that numbers of different workspaces have in common.
@@ -46,7 +47,7 @@ pub(super) fn list(
         for checkpoint in found {
             let record = &checkpoint.record;
             let (when, what) = (print::faint(&print::local_time(&record.time)), printable(&record.reason));
-            let (of, n, id) = (&record.workspace, record.ordinal, checkpoint.id.short());
+            let (of, n, id) = (&record.workspace, record.number, checkpoint.id.short());
             add_line!(text, "  {of} {n:>4}  {id}  {when}  [{}] {what}", printable(&record.run));
         }
         print::data(&text)?;
@@ -63,7 +64,7 @@ fn item(checkpoint: &Checkpoint) -> RemoteItem {
     RemoteItem {
         workspace: record.workspace.clone(),
         id: checkpoint.id.to_string(),
-        n: record.ordinal,
+        n: record.number,
         kind: record.kind.into(),
         run: record.run.clone(),
         time: record.time.clone(),

@@ -47,9 +47,10 @@ pub(super) fn overview(context: &mut Context) -> Result<Exit> {
         known.checkpoints.iter().filter(|checkpoint| checkpoint.record.kind != CheckpointKind::Turn).collect();
     let unwritable = timeline.catalog().try_writing().err();
     let mut text = state(context, &workspace, unwritable.as_ref())?;
+    let listed = shown.iter().filter(|checkpoint| checkpoint.record.kind().is_listed()).count();
     match shown.last() {
         None => text.push_str("No checkpoint yet.\n"),
-        Some(last) => text.push_str(&newest(&timeline, last, shown.len())),
+        Some(last) => text.push_str(&newest(&timeline, last, listed)),
     }
     if let Err(error) = timeline.catalog().refuse_interrupted() {
         add_line!(text, "{}", error.text());
@@ -169,7 +170,7 @@ fn newest(timeline: &Timeline, last: &Checkpoint, number: usize) -> String {
         text,
         "{}; the last: {} ({}, {}).",
         count(number as u64, "checkpoint"),
-        last.record.ordinal,
+        last.record.number,
         print::local_time(&last.record.time),
         printable(&last.record.reason)
     );

@@ -98,5 +98,5 @@ pub(super) fn delete(context: &mut Context, args: &DeleteArgs) -> Result<Exit> {
 fn described(checkpoint: &Checkpoint) -> String {
     let record = &checkpoint.record;
     let (time, reason) = (print::local_time(&record.time), printable(&record.reason));
-    format!("checkpoint {} ({}, {time}) {reason}", record.ordinal, checkpoint.id.short())
+    format!("checkpoint {} ({}, {time}) {reason}", record.number, checkpoint.id.short())
 }

@@ -153,7 +153,7 @@ fn upkeep_lock(context: &Context) -> Result<UpkeepLock> {
 /// Renders the plan.
 fn table(plan: &PrunePlan) -> String {
     let (mut text, now, mut last) = (String::new(), now_ms(), None);
-    let width = plan.lines.iter().map(|line| line.checkpoint.record.ordinal.to_string().len()).max().unwrap_or(1);
+    let width = plan.lines.iter().map(|line| line.checkpoint.record.number.to_string().len()).max().unwrap_or(1);
     for line in &plan.lines {
         if last.replace(line.workspace) != Some(line.workspace) {
             add_line!(text, "{}", print::bold(&print::path(&plan.workspaces[line.workspace].workspace.path)));
@@ -163,7 +163,7 @@ fn table(plan: &PrunePlan) -> String {
         add_line!(
             text,
             "  {:>width$}  {}  {}  {}  {:>8}  {}",
-            record.ordinal,
+            record.number,
             padded(&age, 9),
             padded(record.kind.as_str(), 11),
             padded(&cut(&printable(&record.reason), SHOWN), SHOWN + 1),
@@ -212,7 +212,7 @@ fn outcome(plan: &PrunePlan, pruned: &Pruned) -> String {
 
 fn named(plan: &PrunePlan, line: &PruneLine) -> String {
     let path = print::path(&plan.workspaces[line.workspace].workspace.path);
-    format!("checkpoint {} of {path}", line.checkpoint.record.ordinal)
+    format!("checkpoint {} of {path}", line.checkpoint.record.number)
 }
 
 /// Returns an age in its largest unit.
@@ -230,7 +230,7 @@ fn document(plan: &PrunePlan, dry_run: bool, pruned: Option<&Pruned>) -> Result<
         let record = &line.checkpoint.record;
         PruneItem {
             workspace: plan.workspaces[line.workspace].workspace.path.to_string_lossy().into_owned(),
-            n: record.ordinal,
+            n: record.number,
             id: line.checkpoint.id.to_string(),
             kind: record.kind.into(),
             time: record.time.clone(),

@@ -6,7 +6,8 @@
 use super::print::{self, stat_text};
 use crate::agents::Client;
 use crate::model::coverage;
-use crate::model::text::printable;
+use crate::model::number::Number;
+use crate::model::text::{count, printable};
 use crate::protocol::{List, ListReply, NotHeld, PreviewReply, RestoreReply, StepBlock, WarningBlock, Word};
 
 /// Paths of one list that are shown before it is cut.
@@ -133,7 +134,7 @@ pub(super) fn outcome(outcome: &RestoreReply, verb: &str, back: &str) -> String 
     let done = &outcome.done;
     let mut text = format!(
         "{verb}: checkpoint {}. {} brought back, {} changed, {} deleted, {} kept.\n",
-        outcome.target.as_ref().map_or(0, |target| target.n),
+        outcome.target.as_ref().map_or(Number::NONE, |target| target.n),
         counted(&done.created),
         counted(&done.replaced),
         counted(&done.deleted),
@@ -187,6 +188,7 @@ pub(super) fn list(title: &str, listing: &ListReply, words: &Words) -> String {
         let told = |flag: &&String| *flag != "not-held" || row.not_held.is_empty();
         notes.extend(row.flags.iter().filter(told).map(|flag| format!("[{}]", printable(flag))));
         notes.extend(not_held(&row.not_held));
+        notes.extend((row.steps > 0).then(|| format!("[+{}]", count(row.steps as u64, "step"))));
         notes.extend(row.pinned.then(|| "[pinned]".to_owned()));
         let external = row.external.iter().map(Word::text);
         notes.extend(external.map(|class| format!("[then {}, not undone by files]", printable(&class))));
@@ -247,7 +249,7 @@ mod tests {
             ..WarningBlock::plain("external-database", "`psql` may change a database".into())
         };
         let plain = |text: &str| WarningBlock::plain("incomplete", text.to_owned());
-        let target = TargetBlock { n: 5, time: time(), reason: "r".into(), ..TargetBlock::default() };
+        let target = TargetBlock { n: Number::of(5), time: time(), reason: "r".into(), ..TargetBlock::default() };
         let some =
             List { total: 1, directories: 0, items: vec![PathItem { path: "a\u{1b}".into(), ..PathItem::default() }] };
         let before = PreviewReply {

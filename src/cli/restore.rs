@@ -70,7 +70,7 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
     let restore = Restore::to(checkpoint.id, "local", paths.clone(), args.keep_new);
     let preview = timeline.preview(&restore, &|| Flow::Continue)?;
     if let Some(path) = timeline.catalog().unheld(&preview.target, &preview.plan, &paths)?.first() {
-        return Err(refusal(preview.target.record.ordinal, path.to_path()));
+        return Err(refusal(preview.target.record.number, path.to_path()));
     }
     if let Some(exit) = ask_first(context, &preview, (args.yes, args.preview), "Restore")? {
         return Ok(exit);
@@ -92,7 +92,7 @@ fn export(
     let text = format!(
         "Wrote {} of checkpoint {} to {}.\n",
         count(outcome.created.len() as u64, "path"),
-        checkpoint.record.ordinal,
+        checkpoint.record.number,
         print::path(dir)
     );
     if context.json {

@@ -56,7 +56,7 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exi
             return Ok(exit);
         }
     } else {
-        let n = preview.target.record.ordinal;
+        let n = preview.target.record.number;
         let what = format!("Back to checkpoint {n}: no file changes, the run continues from there.");
         if let Some(exit) = ask_to_move(context, &what, args.yes, &question)? {
             return Ok(exit);

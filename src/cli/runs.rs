@@ -73,7 +73,7 @@ fn line(row: &ListedRun) -> String {
     }
     if let Some(last) = &row.last {
         let codon = printable(last.record.codon_id.as_deref().unwrap_or_default());
-        text.push_str(&format!("  last {} {codon} ({})", last.record.kind.as_str(), last.record.ordinal));
+        text.push_str(&format!("  last {} {codon} ({})", last.record.kind.as_str(), last.record.number));
     }
     let since = print::faint(&print::local_time(&row.since));
     text.push_str(&format!("  {since}"));
@@ -110,7 +110,7 @@ fn tree(rows: &[ListedRun]) -> String {
 
 fn branch_lines(text: &mut String, depth: usize, row: &ListedRun) {
     let indent = "  ".repeat(depth);
-    let forked = row.state.origin.as_ref().map(|origin| format!("  forked from {}:{}", origin.run, origin.ordinal));
+    let forked = row.state.origin.as_ref().map(|origin| format!("  forked from {}:{}", origin.run, origin.number));
     add_line!(text, "{indent}{}{}", line(row), forked.unwrap_or_default());
     if row.branches.len() > 1 {
         for branch in &row.branches {
@@ -122,7 +122,7 @@ fn branch_lines(text: &mut String, depth: usize, row: &ListedRun) {
 fn timeline_line(branch: &Branch) -> String {
     let own = count(branch.checkpoints.len() as u64, "checkpoint");
     let from =
-        branch.from.as_ref().map(|origin| format!(", continues from checkpoint {} of {}", origin.ordinal, origin.run));
+        branch.from.as_ref().map(|origin| format!(", continues from checkpoint {} of {}", origin.number, origin.run));
     let name = branch.name.rsplit('/').next().unwrap_or_default();
     format!("timeline {name}: {own}{}", from.unwrap_or_default())
 }

@@ -93,7 +93,7 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
         print::json(&ShowDocument { checkpoint: facts, paths: entries(manifest.iter()) })?;
         return Ok(exit);
     }
-    let mut text = print::bold(&format!("Checkpoint {} ({})", record.ordinal, checkpoint.id));
+    let mut text = print::bold(&format!("Checkpoint {} ({})", record.number, checkpoint.id));
     let effects: Vec<&str> = record.effects.iter().map(|class| class.as_str()).collect();
     add!(
         text,
@@ -151,13 +151,13 @@ fn codon_text(record: &Record) -> String {
 
 fn show_path(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint, path: &RelPath) -> Result<Exit> {
     let Some((mode, id)) = timeline.catalog().entry_at(&checkpoint.tree, path)? else {
-        return Err(refusal(checkpoint.record.ordinal, path.to_path()));
+        return Err(refusal(checkpoint.record.number, path.to_path()));
     };
     if mode == Mode::Dir {
         let (manifest, _) = timeline.catalog().contents(checkpoint)?;
         if context.json {
             let of = PathItem { dir: true, ..PathItem::new(path, None) };
-            let n = checkpoint.record.ordinal;
+            let n = checkpoint.record.number;
             print::json(&ShowDirectoryDocument { n, of, paths: entries(manifest.inside(path)) })?;
         } else {
             let inside = manifest.inside(path).map(|(path, entry)| format!("{}\n", shown(path, entry.mode())));
@@ -168,7 +168,7 @@ fn show_path(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint, pa
     if context.json {
         let stored = String::from_utf8_lossy(&stored_path(path)).into_owned();
         let bytes = timeline.store().blob_size(&id)?;
-        let (n, of) = (checkpoint.record.ordinal, PathItem::new(path, None));
+        let (n, of) = (checkpoint.record.number, PathItem::new(path, None));
         print::json(&ShowFileDocument { n, of, id: id.to_string(), stored_path: stored, bytes })?;
         return Ok(Exit::Done);
     }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::model::effect::{Confidence, Verdict};
+use crate::model::number::Number;
 use crate::model::policy::{Guard, Opaque, Policy};
 
 /// The checkpoint that protects a turn in one workspace.
@@ -13,7 +14,8 @@ pub struct TurnCheckpoint {
     /// 40 hex digits.
     pub id: String,
     /// The checkpoint's number in its workspace.
-    pub ordinal: u64,
+    #[serde(rename = "ordinal")]
+    pub number: Number,
 }
 
 /// The turn that is open, if one is.
@@ -103,7 +105,7 @@ mod tests {
     fn one_checkpoint_a_turn() {
         let mut policy = settings::resolve(&settings::Sources::default()).unwrap().policy;
         let mut turns = Turns::default();
-        let slot = || TurnCheckpoint { id: "a".into(), ordinal: 1 };
+        let slot = || TurnCheckpoint { id: "a".into(), number: Number::of(1) };
         let (destroys, harmless) =
             (verdict(Needs::Checkpoint, Confidence::Exact), verdict(Needs::Warn, Confidence::Exact));
         let opaque = verdict(Needs::Nothing, Confidence::Opaque);

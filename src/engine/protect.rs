@@ -246,6 +246,7 @@ pub fn joined(open: &[&Wanted], last: Option<&LastTurn>) -> Option<Take> {
     }
     // Without a daemon another hook of the turn may have been quicker.
     take.draft.may_share = open.iter().all(|wanted| wanted.is_of_turn && wanted.waits && !wanted.reaches_all);
+    take.draft.standing = open.iter().find_map(|wanted| wanted.standing(last)).and_then(|turn| turn.id.parse().ok());
     // Taking compares everything with the last checkpoint, and records nothing where nothing differs.
     if open.iter().all(|wanted| wanted.reaches_all)
         && let Some(turns) = open.iter().map(|wanted| wanted.standing(last)).collect::<Option<Vec<_>>>()
@@ -295,7 +296,7 @@ pub fn classes(verdict: &Verdict) -> Vec<Class> {
 
 /// Returns a checkpoint as the turn remembers it.
 pub fn turn_checkpoint(checkpoint: &Checkpoint) -> TurnCheckpoint {
-    TurnCheckpoint { id: checkpoint.id.to_string(), ordinal: checkpoint.record.ordinal }
+    TurnCheckpoint { id: checkpoint.id.to_string(), number: checkpoint.record.number }
 }
 
 /// Lists what an action names and its checkpoint does not hold.

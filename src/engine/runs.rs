@@ -132,7 +132,7 @@ impl Session {
                 timeline.fork_run(&begin, &from)?;
                 let branch = timeline.catalog().branch_of(&begin.run)?;
                 let origin =
-                    ForkPoint { run: from.record.run.clone(), checkpoint: from.id, ordinal: from.record.ordinal };
+                    ForkPoint { run: from.record.run.clone(), checkpoint: from.id, number: from.record.number };
                 Ok(RunBegun { run: begin.run, branch, from: Some(origin) })
             },
             reply,

@@ -187,7 +187,7 @@ mod tests {
     fn another_process_goes_on_in_the_turn() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::at(dir.path()).unwrap();
-        let slot = TurnCheckpoint { id: "a".repeat(40), ordinal: 7 };
+        let slot = TurnCheckpoint { id: "a".repeat(40), number: crate::model::number::Number::of(7) };
         {
             let (state, known) = Sessions::of(&home).get("s-1");
             assert!(!known);

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::effect::Class;
+use super::number::Number;
 use super::redact::redact;
 use super::text::{cut, printable};
 
@@ -34,11 +35,13 @@ pub enum CheckpointKind {
     Skipped,
     /// Of a run whose client went away while the run was open or a codon was at work.
     Exit,
+    /// Before a later action of a turn whose first one got an `auto`, where anything that it may reach has changed since.
+    Step,
 }
 
 impl CheckpointKind {
     /// All kinds.
-    pub const ALL: [CheckpointKind; 10] = [
+    pub const ALL: [CheckpointKind; 11] = [
         CheckpointKind::Auto,
         CheckpointKind::Turn,
         CheckpointKind::Manual,
@@ -49,6 +52,7 @@ impl CheckpointKind {
         CheckpointKind::Error,
         CheckpointKind::Skipped,
         CheckpointKind::Exit,
+        CheckpointKind::Step,
     ];
 
     /// Returns the spelling in refs, messages and on the protocol.
@@ -64,6 +68,7 @@ impl CheckpointKind {
             CheckpointKind::Error => "error",
             CheckpointKind::Skipped => "skipped",
             CheckpointKind::Exit => "exit",
+            CheckpointKind::Step => "step",
         }
     }
 
@@ -72,10 +77,21 @@ impl CheckpointKind {
         CheckpointKind::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
+    /// Returns true for checkpoints that lists show by themselves: no base captures, and no steps, which stand below their turn.
+    pub fn is_listed(self) -> bool {
+        !matches!(self, CheckpointKind::Turn | CheckpointKind::Step)
+    }
+
+    /// Returns true for those that an action of a turn gets before it runs.
+    pub fn is_of_turn(self) -> bool {
+        matches!(self, CheckpointKind::Auto | CheckpointKind::Step)
+    }
+
     /// Typed checkpoints form the chain of a run branch; all others are leaves.
     pub fn is_typed(self) -> bool {
         match self {
             CheckpointKind::Auto
+            | CheckpointKind::Step
             | CheckpointKind::Turn
             | CheckpointKind::Manual
             | CheckpointKind::Autosave
@@ -97,8 +113,10 @@ pub const BY_HAND: &str = "by hand";
 pub struct Record {
     /// The reason; also the middle part of the ref of a leaf.
     pub kind: CheckpointKind,
-    /// Permanent number in its workspace, from 1, never used twice.
+    /// Its place in the sequence of all checkpoints of its workspace, from 1, never used twice.
     pub ordinal: u64,
+    /// The number by which people name it.
+    pub number: Number,
     /// The id of its workspace, 16 lowercase hex digits.
     pub workspace: String,
     /// The id of its run; `local` for the person's own.
@@ -131,12 +149,13 @@ pub struct Record {
 }
 
 impl Record {
-    /// Makes a record that says nothing but kind and number.
+    /// Makes a record that says nothing but kind and place in the sequence, which is its number too.
     pub fn bare(kind: CheckpointKind, ordinal: u64) -> Record {
         let text = String::new;
         Record {
             kind,
             ordinal,
+            number: Number::of(ordinal),
             workspace: text(),
             run: text(),
             turn: None,
@@ -187,6 +206,7 @@ impl Record {
         let mut add = |key: &str, value: String| out.push_str(&format!("{key}: {}\n", one_line(&value)));
         add("Workspace", self.workspace.clone());
         add("Ordinal", self.ordinal.to_string());
+        add("Number", if self.number.is_none() { "none".to_owned() } else { self.number.to_string() });
         add("Kind", self.kind.as_str().to_owned());
         add("Run", self.run.clone());
         for (key, value) in [("Turn", &self.turn), ("Codon-Id", &self.codon_id)] {
@@ -239,13 +259,20 @@ impl Record {
                 fields[at] = Some(value);
             }
         }
-        let [kind, ordinal, workspace, run, turn, codon_id, codon, reason, time, duration, ..] = fields;
-        let [.., effects, files, bytes, skipped, flags, pinned] = fields;
+        let [kind, _, workspace, run, turn, codon_id, codon, reason, time, duration, ..] = fields;
+        let [.., effects, files, bytes, skipped, flags, pinned, named] = fields;
+        let sequence = fields[1].and_then(|value| value.parse::<u64>().ok())?;
         let text = |field: Option<&str>| field.map(str::to_owned);
         let number = |field: Option<&str>| field.and_then(|value| value.parse::<u64>().ok());
         Some(Record {
             kind: CheckpointKind::parse(kind?)?,
-            ordinal: number(ordinal)?,
+            ordinal: sequence,
+            number: match named {
+                Some("none") => Number::NONE,
+                Some(named) => Number::parse(named)?,
+                // Until steps there was no other number.
+                None => Number::of(sequence),
+            },
             workspace: text(workspace)?,
             run: text(run)?,
             turn: text(turn),
@@ -265,7 +292,7 @@ impl Record {
 }
 
 /// The number of fields for which a message is read.
-const FIELDS: usize = 16;
+const FIELDS: usize = 17;
 
 /// Returns the place of a field in what [`Record::parse`] takes apart. Thousands of messages are read at once: no list
 /// is searched.
@@ -287,6 +314,7 @@ fn field(name: &str) -> Option<usize> {
         "Skipped" => 13,
         "Flags" => 14,
         "Pinned" => 15,
+        "Number" => 16,
         _ => return None,
     })
 }
@@ -315,6 +343,7 @@ mod tests {
         Record {
             kind: CheckpointKind::Auto,
             ordinal: 12,
+            number: Number { main: 7, step: 2 },
             workspace: "9f00".into(),
             run: "r-1".into(),
             turn: Some("t1".into()),
@@ -354,6 +383,10 @@ mod tests {
         let back = Record::parse(&forged.message()).unwrap();
         assert_eq!((back.kind, back.ordinal), (CheckpointKind::Auto, 12));
         assert_eq!(Record::parse("Initial commit"), None);
+        let old = record().message().replace("Number: 7.2\n", "");
+        assert_eq!(Record::parse(&old).unwrap().number, Number::of(12), "as it was before steps");
+        let base = Record { number: Number::NONE, ..record() };
+        assert_eq!(Record::parse(&base.message()).unwrap(), base);
         let forged = Record { run: "r\n\nTurn: x".into(), time: "t\nTurn: x".into(), turn: None, ..record() };
         let back = Record::parse(&forged.message()).unwrap();
         assert_eq!((back.turn, back.run.as_str()), (None, "r\\n\\nTurn: x"));

@@ -12,6 +12,7 @@ pub mod json;
 pub mod manifest;
 pub mod meta;
 pub mod name;
+pub mod number;
 pub mod operation;
 pub mod path;
 pub mod policy;

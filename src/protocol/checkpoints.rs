@@ -1,5 +1,6 @@
 //! Requests for checkpoints, and their answers.
 
+use crate::model::number::Number;
 use serde::{Deserialize, Serialize};
 
 use super::restores::TargetBlock;
@@ -41,6 +42,8 @@ pub struct ListQuery {
     pub limit: Option<u64>,
     /// Only older ones than this one.
     pub before: Option<Before>,
+    /// True if steps are listed too.
+    pub steps: bool,
 }
 
 /// The checkpoint before which a list begins.
@@ -48,7 +51,7 @@ pub struct ListQuery {
 #[serde(untagged)]
 pub enum Before {
     /// A permanent number.
-    Ordinal(u64),
+    Number(u64),
     /// A selector.
     Selector(String),
 }
@@ -58,7 +61,7 @@ pub enum Before {
 #[serde(rename_all = "camelCase")]
 pub struct ListItem {
     /// Its permanent number.
-    pub n: u64,
+    pub n: Number,
     /// Its id.
     pub id: String,
     /// Its kind.
@@ -88,6 +91,13 @@ pub struct ListItem {
     pub external: Vec<Word<Class>>,
     /// True if retention never drops it.
     pub pinned: bool,
+    /// The number of steps of its turn that the list does not show.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub steps: usize,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// The answer to `checkpoint.list`.
@@ -117,7 +127,7 @@ pub struct Show {
 #[serde(rename_all = "camelCase")]
 pub struct CheckpointFacts {
     /// Its permanent number.
-    pub n: u64,
+    pub n: Number,
     /// Its id.
     pub id: String,
     /// Its kind.
@@ -227,7 +237,7 @@ pub struct ChosenReply {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChosenItem {
     /// Its permanent number.
-    pub n: u64,
+    pub n: Number,
     /// Its id.
     pub id: String,
     /// Its kind.

@@ -1,5 +1,6 @@
 //! The documents of `piton forget`, which the protocol has no message for.
 
+use crate::model::number::Number;
 use serde::{Deserialize, Serialize};
 
 /// `piton forget`.
@@ -33,7 +34,7 @@ pub struct ForgetItem {
     /// The id of its workspace.
     pub workspace: String,
     /// Its permanent number, which it keeps.
-    pub n: u64,
+    pub n: Number,
     /// Its id before.
     pub id: String,
     /// The id that takes its place; `None` if it goes with its workspace.

@@ -1,5 +1,6 @@
 //! Going back: previews, restores, rollbacks, undos, and their answers.
 
+use crate::model::number::Number;
 use serde::{Deserialize, Serialize};
 
 use super::shapes::{List, StatBlock, WarningBlock};
@@ -170,7 +171,7 @@ pub struct TargetBlock {
     /// Its id.
     pub id: String,
     /// Its permanent number.
-    pub n: u64,
+    pub n: Number,
     /// Its kind.
     pub kind: Word<CheckpointKind>,
     /// The time when it was taken.

@@ -1,5 +1,6 @@
 //! Requests about runs and their codons, and their answers.
 
+use crate::model::number::Number;
 use serde::{Deserialize, Serialize};
 
 use super::shapes::CheckpointBlock;
@@ -40,7 +41,7 @@ pub struct OriginBlock {
     /// Its id.
     pub checkpoint: String,
     /// Its permanent number.
-    pub n: u64,
+    pub n: Number,
 }
 
 /// The end of a run, as a client tells it.
@@ -190,7 +191,7 @@ pub enum BranchType {
 #[serde(rename_all = "camelCase")]
 pub struct RunLast {
     /// Its permanent number.
-    pub n: u64,
+    pub n: Number,
     /// Its id.
     pub id: String,
     /// Its kind.

@@ -1,5 +1,6 @@
 //! Shapes that occur in many replies: paths and lists of them, files and lines, checkpoints, warnings.
 
+use crate::model::number::Number;
 use serde::{Deserialize, Serialize};
 
 use super::base64;
@@ -180,7 +181,7 @@ pub struct CheckpointBlock {
     /// Its id, where there is one. Of one that is late: that of a checkpoint of just the named paths.
     pub id: Option<String>,
     /// Its permanent number.
-    pub n: Option<u64>,
+    pub n: Option<Number>,
     /// Its kind.
     pub kind: Option<Word<CheckpointKind>>,
     /// The outcome.

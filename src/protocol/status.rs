@@ -1,5 +1,6 @@
 //! The answers of the sidecar about itself.
 
+use crate::model::number::Number;
 use serde::{Deserialize, Serialize};
 
 use super::events::{BaselineStatus, Interrupted, WatcherWord, WorkspaceBlock};
@@ -49,7 +50,7 @@ pub struct StatusLast {
     /// Its id.
     pub id: String,
     /// Its permanent number.
-    pub n: u64,
+    pub n: Number,
     /// Its kind.
     pub kind: Word<CheckpointKind>,
     /// The time when it was taken.

@@ -1,5 +1,6 @@
 //! Documents that only the command line prints, with `--json`. All other verbs print replies of the protocol.
 
+use crate::model::number::Number;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -54,7 +55,7 @@ pub struct ShowDocument {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShowDirectoryDocument {
     /// The number of the checkpoint.
-    pub n: u64,
+    pub n: Number,
     /// The directory.
     pub of: PathItem,
     /// The paths in it.
@@ -65,7 +66,7 @@ pub struct ShowDirectoryDocument {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShowFileDocument {
     /// The number of the checkpoint.
-    pub n: u64,
+    pub n: Number,
     /// The file.
     pub of: PathItem,
     /// The id of its content.
@@ -98,7 +99,7 @@ pub struct VersionItem {
     /// The size of it.
     pub bytes: Option<u64>,
     /// The numbers of the checkpoints with this version.
-    pub checkpoints: Vec<u64>,
+    pub checkpoints: Vec<Number>,
 }
 
 /// The presence of a path in a checkpoint.
@@ -148,7 +149,7 @@ pub struct RemoteItem {
     /// Its id.
     pub id: String,
     /// Its number in that workspace.
-    pub n: u64,
+    pub n: Number,
     /// Its kind.
     pub kind: Word<CheckpointKind>,
     /// The run that it belongs to.
@@ -220,7 +221,7 @@ pub struct PruneItem {
     /// The directory of its workspace.
     pub workspace: String,
     /// Its permanent number.
-    pub n: u64,
+    pub n: Number,
     /// Its id.
     pub id: String,
     /// Its kind.

@@ -16,8 +16,8 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::fs::aside::Aside;
 use crate::sys::fs::durable::{create_private_dir, replace_cache, replace_file, sync_dir};
 
-/// The format this version reads and writes.
-const FORMAT: u32 = 1;
+/// The format that this version writes. It reads all older ones: 1 had no steps and no numbers beside the ordinals.
+const FORMAT: u32 = 2;
 
 /// The beginning of a configuration's last line; the CRC-32 of the text before it follows.
 const SUM: &str = "# piton: sum ";
@@ -87,12 +87,13 @@ fn configure(git_dir: &Path) -> Result<()> {
     if known.as_deref() == Some(wanted.as_bytes()) {
         return Ok(());
     }
-    if let Some(format) = known.as_deref().and_then(format_of).filter(|format| *format > FORMAT) {
+    let format = known.as_deref().and_then(format_of);
+    if let Some(format) = format.filter(|format| *format > FORMAT) {
         return Err(Error::new(Code::StoreDamaged, format!("the store has format {format}, made by a newer piton"))
             .path(git_dir)
             .hint("update piton; nothing was changed"));
     }
-    if known.is_some() {
+    if known.is_some() && format.is_none_or(|format| format == FORMAT) {
         tracing::warn!(path = %path.display(), "the store's configuration was not as piton writes it; it is written anew");
     }
     replace_file(&path, wanted.as_bytes())

@@ -51,7 +51,8 @@ fn forged(lab: &Lab, tree: &str) -> Option<()> {
     let first = lab.piton(&["show", "1", "--json"]).json()["id"].as_str().unwrap().to_owned();
     let text = lab.store_git(&["cat-file", "-p", &first])?;
     let (_, rest) = text.split_once('\n').unwrap();
-    let text = format!("tree {tree}\n{rest}").replace("Ordinal: 1\n", "Ordinal: 2\n");
+    let text =
+        format!("tree {tree}\n{rest}").replace("Ordinal: 1\n", "Ordinal: 2\n").replace("Number: 1\n", "Number: 2\n");
     let commit = object(lab, "commit", text.as_bytes());
     let workspace = lab.piton(&["status", "--json"]).json()["workspace"]["id"].as_str().unwrap().to_owned();
     lab.store_git(&["update-ref", &format!("refs/piton/{workspace}/manual/2"), &commit])?;

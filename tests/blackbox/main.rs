@@ -46,6 +46,7 @@ mod secrets;
 mod settings;
 mod sidecar;
 mod slow;
+mod steps;
 mod store;
 mod streams;
 mod support;

@@ -10,8 +10,9 @@ use super::support::{Lab, Sidecar, WAIT};
 use piton::sys::fs::lock::{FileLock, Mode};
 
 fn autos(lab: &Lab) -> Vec<Value> {
-    let list = lab.piton(&["list", "--json", "--kind", "auto"]);
-    if list.code == 3 { Vec::new() } else { list.json()["checkpoints"].as_array().unwrap().clone() }
+    let list = lab.piton(&["list", "--json", "--steps"]);
+    let all = if list.code == 3 { Vec::new() } else { list.json()["checkpoints"].as_array().unwrap().clone() };
+    all.into_iter().filter(|row| ["auto", "step"].contains(&row["kind"].as_str().unwrap())).collect()
 }
 
 /// Starts hooks of Claude Code all at once, and waits for them.

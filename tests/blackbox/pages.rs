@@ -12,6 +12,7 @@ use piton::error::Code;
 use piton::model::checkpoint::CheckpointKind;
 use piton::model::cost::Cost;
 use piton::model::effect::{Certainty, Class, Confidence, Effect, Needs, Scope, Severity};
+use piton::model::number::Number;
 use piton::model::policy::Guard;
 use piton::protocol::{
     AdoptDocument, After, AfterReply, BaselineStatus, Before, BeforeReply, BranchItem, BranchOrigin, BranchType,
@@ -81,7 +82,7 @@ fn not_held() -> NotHeld {
 fn block() -> CheckpointBlock {
     CheckpointBlock {
         id: o(),
-        n: Some(1),
+        n: Some(Number::of(1)),
         kind: Some(kind()),
         status: CheckpointStatus::Taken,
         flags: words(),
@@ -128,7 +129,7 @@ fn workspace() -> WorkspaceBlock {
 }
 
 fn origin() -> OriginBlock {
-    OriginBlock { run: s(), checkpoint: s(), n: 1 }
+    OriginBlock { run: s(), checkpoint: s(), n: Number::of(1) }
 }
 
 fn classified() -> ClassifyReply {
@@ -141,7 +142,16 @@ fn classified() -> ClassifyReply {
 }
 
 fn target() -> TargetBlock {
-    TargetBlock { id: s(), n: 1, kind: kind(), time: s(), reason: s(), run: s(), codon_id: o(), codon_name: o() }
+    TargetBlock {
+        id: s(),
+        n: Number::of(1),
+        kind: kind(),
+        time: s(),
+        reason: s(),
+        run: s(),
+        codon_id: o(),
+        codon_name: o(),
+    }
 }
 
 fn over() -> StepBlock {
@@ -196,7 +206,7 @@ fn restored() -> RestoreReply {
 
 fn facts() -> CheckpointFacts {
     CheckpointFacts {
-        n: 1,
+        n: Number::of(1),
         id: s(),
         kind: kind(),
         run: s(),
@@ -233,7 +243,7 @@ fn shown() -> ShownCheckpoint {
 }
 
 fn chosen_item() -> ChosenItem {
-    ChosenItem { n: 1, id: s(), kind: kind(), time: s(), reason: s(), changed: true }
+    ChosenItem { n: Number::of(1), id: s(), kind: kind(), time: s(), reason: s(), changed: true }
 }
 
 fn chosen() -> ChosenReply {
@@ -242,7 +252,7 @@ fn chosen() -> ChosenReply {
 
 fn item() -> ListItem {
     ListItem {
-        n: 1,
+        n: Number::of(1),
         id: s(),
         kind: kind(),
         run: s(),
@@ -257,6 +267,7 @@ fn item() -> ListItem {
         not_held: vec![not_held()],
         external: vec![Class::Database.into()],
         pinned: true,
+        steps: 2,
     }
 }
 
@@ -269,7 +280,7 @@ fn branch_origin() -> BranchOrigin {
 }
 
 fn run_last() -> RunLast {
-    RunLast { n: 1, id: s(), kind: kind(), codon_id: o(), codon_name: o(), time: s() }
+    RunLast { n: Number::of(1), id: s(), kind: kind(), codon_id: o(), codon_name: o(), time: s() }
 }
 
 fn run_item() -> RunItem {
@@ -292,7 +303,7 @@ fn run_item() -> RunItem {
 }
 
 fn status_last() -> StatusLast {
-    StatusLast { id: s(), n: 1, kind: kind(), time: s(), reason: s(), flags: words(), skipped: 1 }
+    StatusLast { id: s(), n: Number::of(1), kind: kind(), time: s(), reason: s(), flags: words(), skipped: 1 }
 }
 
 fn status_facts() -> StatusFacts {
@@ -408,7 +419,7 @@ fn requests() -> Vec<Example> {
         doubt: true,
     };
     let kind = Some(CheckpointKind::Auto);
-    let query = ListQuery { run: o(), kind, path: o(), limit: Some(1), before: Some(Before::Ordinal(1)) };
+    let query = ListQuery { run: o(), kind, path: o(), limit: Some(1), before: Some(Before::Number(1)), steps: true };
     let nothing = || json!({});
     vec![
         example("hello", hello),
@@ -613,7 +624,7 @@ fn documents() -> Vec<Example> {
     let remote = RemoteItem {
         workspace: s(),
         id: s(),
-        n: 1,
+        n: Number::of(1),
         kind: kind(),
         run: s(),
         time: s(),
@@ -621,7 +632,13 @@ fn documents() -> Vec<Example> {
         flags: words(),
         pinned: true,
     };
-    let version = VersionItem { id: o(), presence: PresenceWord::Held, why: o(), bytes: Some(1), checkpoints: vec![1] };
+    let version = VersionItem {
+        id: o(),
+        presence: PresenceWord::Held,
+        why: o(),
+        bytes: Some(1),
+        checkpoints: vec![Number::of(1)],
+    };
     let withheld = WithheldItem { what: s(), why: s() };
     let push = PushDocument {
         sent: 1,
@@ -632,7 +649,16 @@ fn documents() -> Vec<Example> {
         unsent: 1,
         ok: true,
     };
-    let pruned = PruneItem { workspace: s(), n: 1, id: s(), kind: kind(), time: s(), reason: s(), bytes: 1, rule: s() };
+    let pruned = PruneItem {
+        workspace: s(),
+        n: Number::of(1),
+        id: s(),
+        kind: kind(),
+        time: s(),
+        reason: s(),
+        bytes: 1,
+        rule: s(),
+    };
     let prune = PruneDocument {
         dry_run: true,
         digest: s(),
@@ -677,7 +703,7 @@ fn documents() -> Vec<Example> {
     };
     let cleared = ClearItem { path: s(), checkpoints: 1, own: Some(1), cleared: true };
     let adopt = AdoptDocument { from: s(), to: s(), change: s(), checkpoints: 1, beside: 1, done: true };
-    let forgotten = ForgetItem { workspace: s(), n: 1, id: s(), by: o(), paths: words() };
+    let forgotten = ForgetItem { workspace: s(), n: Number::of(1), id: s(), by: o(), paths: words() };
     let proof = ProofBlock { objects: 1, files: 1, bytes: 1, left: words() };
     let forget = ForgetDocument {
         dry_run: true,
@@ -711,8 +737,11 @@ fn documents() -> Vec<Example> {
         example("`error` of a verb that failed", error),
         example("`status`", StatusDocument { facts: status_facts(), settings: words() }),
         example("`show N`", ShowDocument { checkpoint: shown(), paths: list() }),
-        example("`show N:PATH`", ShowFileDocument { n: 1, of: path_item(), id: s(), stored_path: s(), bytes: 1 }),
-        example("`show N:DIR`", ShowDirectoryDocument { n: 1, of: path_item(), paths: list() }),
+        example(
+            "`show N:PATH`",
+            ShowFileDocument { n: Number::of(1), of: path_item(), id: s(), stored_path: s(), bytes: 1 },
+        ),
+        example("`show N:DIR`", ShowDirectoryDocument { n: Number::of(1), of: path_item(), paths: list() }),
         example("`diff`", diff()),
         example("`find`", FindDocument { path: path_item(), versions: vec![version.clone()] }),
         example("an item of `versions`", version),

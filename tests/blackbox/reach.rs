@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
-use super::support::{Lab, Sidecar};
+use super::support::{Lab, Sidecar, number_of};
 
 fn shell(sidecar: &mut Sidecar, command: &str) -> Value {
     sidecar.ask(json!({"type": "shell.before", "command": command}))
@@ -113,7 +113,7 @@ fn every_name_of_the_workspace_reaches_all_that_is_in_it() {
         assert_eq!(status(&reply), "taken", "{command}: {reply}");
         lab.sh("rm -rf a.txt .env cache sub");
         assert_eq!(sidecar.finish(), 0);
-        lab.restore(reply["checkpoint"]["n"].as_u64().unwrap(), &[]);
+        lab.restore(number_of(&reply), &[]);
         let found = ["a.txt", ".env", "cache/deep/x", "sub/b.txt"].map(|path| lab.read(path));
         assert_eq!(found, ["a\n", "KEY=1\n", "x\n", "b\n"], "{command}");
     }
@@ -181,7 +181,7 @@ fn a_git_directory_that_goes_is_said_where_it_is_named_and_only_there() {
     lab.sh("rm -rf v/.git");
     let listed = lab.piton(&["list"]);
     assert!(listed.stdout.contains("[not held: v/.git (2 B)]"), "{}", listed.stdout);
-    let n = reply["checkpoint"]["n"].to_string();
+    let n = number_of(&reply);
     let preview = lab.piton(&["restore", &n, "--preview"]);
     let said = format!("{}{}", preview.stdout, preview.stderr);
     assert!(said.contains("not held: v/.git (2 B): this checkpoint cannot bring that back"), "{said}");
@@ -223,7 +223,7 @@ fn a_repository_of_its_own_that_is_left_out_is_said() {
         assert_eq!(not_held(&reply), Vec::<&str>::new(), "{command}: {reply}");
         assert_eq!(held(&lab, &reply, "trees/wt/mine.txt"), "trees/wt/mine.txt\n", "{command}");
         lab.sh("rm trees/wt/mine.txt");
-        lab.restore(reply["checkpoint"]["n"].as_u64().unwrap(), &[]);
+        lab.restore(number_of(&reply), &[]);
         assert_eq!(lab.read("trees/wt/mine.txt"), "trees/wt/mine.txt\n", "{command}");
     }
     assert_eq!(sidecar.finish(), 0);
@@ -259,10 +259,10 @@ fn a_search_by_name_reaches_what_has_the_name_and_nothing_else() {
         lab.sh(&command);
         assert!(!lab.work.join(".env").exists() && !lab.work.join("cache/.env").exists(), "{command}");
         assert_eq!(sidecar.finish(), 0);
-        let n = reply["checkpoint"]["n"].as_u64().unwrap();
-        lab.restore(n, &[]);
+        let n = number_of(&reply);
+        lab.restore(&n, &[]);
         assert_eq!([".env", "cache/.env"].map(|path| lab.read(path)), ["KEY=1\n", "KEY=2\n"], "{command}");
-        let shown = lab.piton(&["show", &n.to_string(), "--json"]).stdout;
+        let shown = lab.piton(&["show", &n, "--json"]).stdout;
         assert!(!shown.contains("cache/x") && !shown.contains("index.js"), "{command}: {shown}");
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::dice::Dice;
-use crate::support::{Lab, Sidecar, git, tree};
+use crate::support::{Lab, Sidecar, git, number_of, tree};
 
 fn status(reply: &Value) -> &str {
     reply["checkpoint"]["status"].as_str().unwrap_or("?")
@@ -101,7 +101,7 @@ fn permissions_that_changed_since_are_not_held() {
         assert_eq!(status(&reply), "taken", "{change}: {reply}");
         assert_eq!(status(&shell(&mut sidecar, command)), "held", "{change}");
         lab.sh(command);
-        lab.restore(reply["checkpoint"]["n"].as_u64().unwrap(), &[]);
+        lab.restore(number_of(&reply), &[]);
         let facts = std::fs::metadata(lab.work.join(path)).unwrap();
         assert_eq!(std::os::unix::fs::PermissionsExt::mode(&facts.permissions()) & 0o777, mode, "{change}");
     }
@@ -121,7 +121,7 @@ fn what_a_later_checkpoint_of_the_turn_holds_is_held() {
     let named = shell(&mut sidecar, "rm b");
     assert_eq!((status(&named), id(&named)), ("held", id(&second)), "{named}");
     // A person brings an older state back. A checkpoint has to hold the files that are there then.
-    let n = first["checkpoint"]["n"].as_u64().unwrap();
+    let n = number_of(&first);
     lab.restore(n, &[]);
     assert_eq!(lab.read("b").get(..1), Some("<"));
     let back = shell(&mut sidecar, "make");
@@ -145,7 +145,7 @@ fn what_a_line_says_will_go_is_captured_although_rules_leave_it_out() {
         assert_eq!(status(&reply), "taken", "{command}: {reply}");
         assert_eq!(reply["not_held"], Value::Null, "{command}");
         lab.sh("rm -rf .env cache");
-        let n = reply["checkpoint"]["n"].as_u64().unwrap();
+        let n = number_of(&reply);
         assert_eq!(sidecar.finish(), 0);
         lab.restore(n, &[]);
         assert_eq!((lab.read(".env"), lab.read("cache/deep/x")), ("KEY=1\n".into(), "x\n".into()), "{command}");
@@ -194,9 +194,11 @@ fn what_no_checkpoint_holds_is_said_by_the_answer_the_list_and_the_restore() {
     assert_eq!((status(&made), paths(&made)), ("taken", modules.clone()), "{made}");
     assert_eq!(paths(&shell(&mut sidecar, "rm -rf app/node_modules")), modules);
     assert_eq!(sidecar.finish(), 0);
-    let listed = lab.piton(&["list"]);
+    let listed = lab.piton(&["list", "--steps"]);
     assert!(listed.stdout.contains("[not held: vendor/.git (5.0 kB)]"), "{}", listed.stdout);
-    let n = reply["checkpoint"]["n"].as_u64().unwrap().to_string();
+    let folded = lab.piton(&["list"]).stdout;
+    assert!(folded.contains("[not held: app/node_modules (2 B), vendor/.git (5.0 kB)] [+3 steps]"), "{folded}");
+    let n = number_of(&reply);
     let said = |args: &[&str]| {
         let output = lab.piton(args);
         format!("{}{}", output.stdout, output.stderr)
@@ -275,9 +277,9 @@ fn a_busy_turn_evicts_no_other_and_does_not_grow_without_end() {
     for (first, content) in &firsts {
         assert_eq!(held(&lab, first, "a"), *content, "the first checkpoint of each turn stays");
     }
-    let listed = lab.piton(&["list", "--kind", "auto", "--json"]).json();
-    assert_eq!(listed["total"], json!(3 + 15), "{listed}");
-    assert_eq!(held(&lab, "@{1}", "a"), "t2 39\n", "the newest of them stay");
+    let total = |kind: &str| lab.piton(&["list", "--kind", kind, "--json"]).json()["total"].clone();
+    assert_eq!((total("auto"), total("step")), (json!(3), json!(15)));
+    assert_eq!(held(&lab, "2.39", "a"), "t2 39\n", "the newest of them stay");
 }
 
 #[test]

@@ -423,7 +423,7 @@ fn without_a_terminal_and_a_yes_nothing_happens() {
     assert_eq!(tree(&lab.work), before);
     let list = value(&lab.piton(&["list", "--json"]));
     assert_eq!(list["total"], 1, "looking leaves no checkpoint behind: {list}");
-    lab.restore(n.parse().unwrap(), &[]);
+    lab.restore(&n, &[]);
     let restored = tree(&lab.work);
     assert_eq!(lab.piton(&["undo"]).code, 5);
     assert_eq!(lab.piton(&["undo", "--preview"]).code, 0);
@@ -760,7 +760,7 @@ fn effects_outside_are_listed_before_and_after() {
     assert!(text.contains("NOT UNDONE"), "{text}");
     let unconcerned = value(&lab.piton(&["restore", &later, "--preview", "--json"]));
     assert!(!said(&unconcerned["warnings"]), "it came before that checkpoint: {unconcerned}");
-    let done = lab.restore(old.parse().unwrap(), &[]);
+    let done = lab.restore(old, &[]);
     assert!(said(&done["warnings"]), "{done}");
 }
 

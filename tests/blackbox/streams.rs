@@ -168,7 +168,7 @@ fn what_comes_after_the_start_of_a_turn_is_not_told_as_if_it_were_before() {
     sidecar.send(frame("rm a.txt"));
     assert_eq!(told(&mut sidecar, "shell.before")["checkpoint"]["status"], "taken");
     assert_eq!(sidecar.finish(), 0);
-    let listed = lab.piton(&["list", "--json"]).json();
+    let listed = lab.piton(&["list", "--json", "--steps"]).json();
     let reasons: Vec<&str> =
         listed["checkpoints"].as_array().unwrap().iter().map(|row| row["reason"].as_str().unwrap()).collect();
     let start = "at the start of a turn: nobody waits for this stream";

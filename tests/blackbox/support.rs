@@ -121,7 +121,7 @@ impl Lab {
         output.json()["checkpoint"]["n"].as_u64().unwrap()
     }
 
-    pub(crate) fn restore(&self, n: u64, args: &[&str]) -> Value {
+    pub(crate) fn restore(&self, n: impl ToString, args: &[&str]) -> Value {
         let number = n.to_string();
         let all: Vec<&str> = ["restore", &number].into_iter().chain(args.iter().copied()).collect();
         let all: Vec<&str> = all.into_iter().chain(["--yes", "--json"]).collect();
@@ -464,4 +464,10 @@ impl Asking {
             stderr: String::from_utf8_lossy(&self.shown).into_owned(),
         }
     }
+}
+
+/// Returns the number of the checkpoint that an action got, as a person types it.
+pub(crate) fn number_of(reply: &Value) -> String {
+    let number = &reply["checkpoint"]["n"];
+    number.as_str().map_or_else(|| number.to_string(), str::to_owned)
 }

@@ -62,7 +62,9 @@ pub struct Draft {
     pub pinned: bool,
     /// True if a checkpoint that another process has taken for the same turn serves as well, where it holds all targets.
     pub may_share: bool,
-    /// The checkpoint that protects the turn already: a tree equal to it, or to the workspace's newest, is not recorded
+    /// The checkpoint that protects the turn already, where there is one: another one is a step of it.
+    pub standing: Option<ObjectId>,
+    /// The same for an action that may reach everything: a tree equal to it, or to the workspace's newest, is not recorded
     /// again.
     pub held: Option<ObjectId>,
 }
@@ -121,6 +123,7 @@ impl Take {
             pinned: false,
             may_share: false,
             held: None,
+            standing: None,
         };
         Take { selection: Selection::default(), draft, asked: None }
     }

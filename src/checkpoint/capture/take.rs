@@ -19,6 +19,7 @@ use crate::model::checkpoint::{CheckpointKind, Record, recorded};
 use crate::model::cost::Cost;
 use crate::model::coverage::Extent;
 use crate::model::id::ObjectId;
+use crate::model::number::Number;
 use crate::model::policy::Secrets;
 use crate::model::redact::redact;
 use crate::store::{Batch, NewCommit};
@@ -84,7 +85,7 @@ impl Locked<'_> {
         let may_share = draft.may_share && !draft.always && take.selection.names_targets() && catalog.is_news.get();
         let Some(turn) = draft.turn.as_deref().filter(|_| may_share).map(recorded) else { return Ok(None) };
         let of_turn = |record: &Record| {
-            record.kind == CheckpointKind::Auto && record.run == draft.run && record.turn.as_ref() == Some(&turn)
+            record.kind.is_of_turn() && record.run == draft.run && record.turn.as_ref() == Some(&turn)
         };
         let all = catalog.all()?;
         let Some(checkpoint) = all.newest_whole().filter(|newest| of_turn(&newest.record)).cloned() else {
@@ -109,7 +110,8 @@ impl Locked<'_> {
         let catalog = &*self.catalog;
         let (branch, tip) = catalog.run_tip(&draft.run)?;
         let ordinal = catalog.next_ordinal(known);
-        let record = record(catalog, draft, observed, ordinal);
+        let (kind, number) = numbered(catalog, draft, known);
+        let record = Record { kind, number, ..record(catalog, draft, observed, ordinal) };
         let parents: Vec<ObjectId> = tip.into_iter().collect();
         let commit =
             NewCommit { tree: observed.root, parents: &parents, message: &record.message(), time_ms: now_ms() };
@@ -117,11 +119,11 @@ impl Locked<'_> {
         let id = batch.put_commit(&commit)?;
         let (name, expect) = match draft.kind.is_typed() {
             true => (branch.clone(), catalog.branch_target(&branch)?),
-            false => (format!("{}{}/{ordinal}", catalog.leaf_prefix(), draft.kind.as_str()), None),
+            false => (format!("{}{}/{ordinal}", catalog.leaf_prefix(), kind.as_str()), None),
         };
         observed.cost.objects = self.land(batch, &name, expect, id)?.objects;
         // After the ref: a failed attempt uses up no number.
-        catalog.give(ordinal);
+        catalog.give(ordinal, number);
         observed.cost.write_us = writing.elapsed().as_micros() as u64;
         if draft.kind.is_typed() {
             self.note_attached(&draft.run);
@@ -188,6 +190,22 @@ fn base<'c>(known: &'c AllCheckpoints, draft: &Draft, observed: &Observation) ->
     typed.or_else(|| known.newest_of_run(&draft.run)).or_else(|| known.newest_whole())
 }
 
+/// Returns the kind and the number of a new checkpoint. A later one of a turn is a step of the turn's.
+fn numbered(catalog: &Catalog, draft: &Draft, known: &AllCheckpoints) -> (CheckpointKind, Number) {
+    let turn = draft.turn.as_deref().map(recorded);
+    let is_of_turn = |one: &&Checkpoint| {
+        let record = &one.record;
+        turn.is_some() && record.kind().is_of_turn() && record.run() == draft.run && record.turn == turn
+    };
+    let standing = draft.standing.filter(|_| draft.kind == CheckpointKind::Auto);
+    let standing = standing.and_then(|id| known.checkpoints.iter().rev().find(|one| one.id == id)).filter(is_of_turn);
+    match standing.map(|one| one.record.number.main) {
+        Some(main) => (CheckpointKind::Step, catalog.number_of_step(known, main)),
+        None if draft.kind == CheckpointKind::Turn => (draft.kind, Number::NONE),
+        None => (draft.kind, Number::of(catalog.next_number(known))),
+    }
+}
+
 /// Returns the checkpoint that makes another of the same tree superfluous, if there is one.
 fn same(catalog: &Catalog, known: &AllCheckpoints, draft: &Draft, root: ObjectId) -> Result<Option<Checkpoint>> {
     if draft.always {
@@ -226,6 +244,7 @@ fn record(catalog: &Catalog, draft: &Draft, observed: &Observation, ordinal: u64
     Record {
         kind: draft.kind,
         ordinal,
+        number: Number::NONE,
         workspace: catalog.workspace.id.clone(),
         run: draft.run.clone(),
         turn: draft.turn.as_deref().map(redact),

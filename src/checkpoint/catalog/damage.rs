@@ -56,7 +56,7 @@ impl Catalog {
         // One whose directories cannot be looked at is not known to be damaged.
         let mut is_damaged =
             |one: &Checkpoint| read.len() == 1 || holes.below(one.tree).is_ok_and(|hole| hole.is_some());
-        let damaged = read.iter().filter(|one| is_damaged(one)).map(|one| one.record.ordinal.to_string());
+        let damaged = read.iter().filter(|one| is_damaged(one)).map(|one| one.record.number.to_string());
         let damaged: Vec<String> = damaged.collect();
         match damaged.as_slice() {
             [] => error,
@@ -180,7 +180,7 @@ impl Catalog {
                 break;
             }
             let what = holes.below(checkpoint.tree)?;
-            damaged.extend(what.map(|what| format!("checkpoint {} is damaged: {what}", checkpoint.record.ordinal)));
+            damaged.extend(what.map(|what| format!("checkpoint {} is damaged: {what}", checkpoint.record.number)));
             looked += 1;
         }
         found.extend(damaged.into_iter().rev());

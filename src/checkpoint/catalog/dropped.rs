@@ -23,6 +23,7 @@ use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::error::{IoContext, Result};
 use crate::model::id::ObjectId;
+use crate::model::number::Number;
 use crate::sys::fs::durable::{append_private, replace_file};
 use crate::sys::fs::lock::{FileLock, Mode};
 
@@ -45,7 +46,7 @@ pub const FORGET: &str = "forget";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DroppedCheckpoint {
     /// Its permanent number.
-    pub n: u64,
+    pub n: Number,
     /// 40 hex digits.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
@@ -69,7 +70,7 @@ impl DroppedCheckpoint {
     pub fn new(checkpoint: &Checkpoint, rule: &str, at: i64) -> DroppedCheckpoint {
         let record = &checkpoint.record;
         DroppedCheckpoint {
-            n: record.ordinal,
+            n: record.number,
             id: checkpoint.id.to_string(),
             label: record.by_hand().map(str::to_owned),
             at,
@@ -84,7 +85,7 @@ impl DroppedCheckpoint {
 #[derive(Clone, Debug, Default)]
 pub struct SoughtCheckpoint {
     /// Its permanent number.
-    pub number: Option<u64>,
+    pub number: Option<Number>,
     /// The beginning of its id, in lowercase hex digits.
     pub id: Option<String>,
     /// Its label, in each spelling that it may have been recorded with.
@@ -101,7 +102,8 @@ impl SoughtCheckpoint {
     /// Returns texts of which a line that fits has one. Most lines have none, and need not be parsed.
     fn needles(&self) -> Vec<String> {
         let label = |label: &String| serde_json::to_string(label).ok(); // a text is always valid JSON
-        let number = self.number.map(|number| format!("{{\"n\":{number},"));
+        let number = self.number.and_then(|number| serde_json::to_string(&number).ok()); // as above
+        let number = number.map(|number| format!("{{\"n\":{number},"));
         let id = self.id.as_ref().map(|id| format!("\"id\":\"{id}"));
         number.into_iter().chain(id).chain(self.labels.iter().filter_map(label)).collect()
     }
@@ -288,10 +290,11 @@ fn part_of(ids: &[u8], lines: &[u8]) -> std::io::Result<Vec<u8>> {
 /// `disk-full`, `permission`, `store-locked`.
 pub(crate) fn note_forgotten(home: &Home, workspace: &Workspace, checkpoints: &[Checkpoint], at: i64) -> Result<()> {
     let _lock = FileLock::acquire(&home_lock(home), Mode::Exclusive, "noting what was forgotten", PATIENCE)?;
-    let bare =
-        |n: u64, id: String| (id.clone(), DroppedCheckpoint { n, id, at, rule: FORGET.into(), ..Default::default() });
+    let bare = |n: Number, id: String| {
+        (id.clone(), DroppedCheckpoint { n, id, at, rule: FORGET.into(), ..Default::default() })
+    };
     let before = Ledger::of_workspace(&workspace.dir).all().into_iter().map(|one| bare(one.n, one.id));
-    let now = checkpoints.iter().map(|one| bare(one.record.ordinal, one.id.to_string()));
+    let now = checkpoints.iter().map(|one| bare(one.record.number, one.id.to_string()));
     let all: BTreeMap<String, DroppedCheckpoint> = before.chain(now).collect();
     Ledger::of_home(home.path()).append(&all.into_values().collect::<Vec<_>>())
 }
@@ -372,7 +375,7 @@ mod tests {
         let id = ObjectId::of(crate::model::id::ObjectKind::Blob, &n.to_le_bytes()).unwrap().to_string();
         let label = label.map(str::to_owned);
         DroppedCheckpoint {
-            n,
+            n: Number::of(n),
             id,
             label,
             at: 1_767_225_600_000 + n.cast_signed() * 61_000,
@@ -382,7 +385,7 @@ mod tests {
     }
 
     fn number(n: u64) -> SoughtCheckpoint {
-        SoughtCheckpoint { number: Some(n), ..SoughtCheckpoint::default() }
+        SoughtCheckpoint { number: Some(Number::of(n)), ..SoughtCheckpoint::default() }
     }
 
     fn id(id: &str) -> SoughtCheckpoint {
@@ -408,10 +411,10 @@ mod tests {
         let mut file = OpenOptions::new().append(true).open(&ledger.path).unwrap();
         file.write_all(b"{\"n\": 3, \"id\"").unwrap();
         ledger.note(&[one(4, None)], &lock).unwrap();
-        assert_eq!(ledger.find(&label("a \"b\"\\")).unwrap().n, 2);
+        assert_eq!(ledger.find(&label("a \"b\"\\")).unwrap().n, Number::of(2));
         assert_eq!(ledger.find(&number(4)), Some(one(4, None)));
         assert_eq!((ledger.find(&number(3)), ledger.find(&label("a"))), (None, None));
-        assert_eq!(ledger.find(&id(&one(1, None).id[..7])).unwrap().n, 1);
+        assert_eq!(ledger.find(&id(&one(1, None).id[..7])).unwrap().n, Number::of(1));
     }
 
     #[test]
@@ -450,7 +453,7 @@ mod tests {
         assert!(ledger.parts().count() > 0);
         ledger.edit_labels(&|label| label.contains("secret").then(|| "***".to_owned())).unwrap();
         let edited = |one: &DroppedCheckpoint| DroppedCheckpoint {
-            label: Some(if one.n.is_multiple_of(1000) { "***" } else { "plain" }.to_owned()),
+            label: Some(if one.n.main.is_multiple_of(1000) { "***" } else { "plain" }.to_owned()),
             ..one.clone()
         };
         assert_eq!(ledger.all(), all.iter().map(edited).collect::<Vec<_>>());
@@ -472,7 +475,7 @@ mod tests {
         note_history(&home, &workspace, std::slice::from_ref(&last), ("retention.orphans", 5)).unwrap();
         let ledger = Ledger::of_home(home.path());
         let found = ledger.find(&id(&last.id.to_string()[..6])).unwrap();
-        assert_eq!((found.n, found.rule.as_str(), found.at), (2, "retention.orphans", 5));
+        assert_eq!((found.n, found.rule.as_str(), found.at), (Number::of(2), "retention.orphans", 5));
         assert!(found.of.unwrap().ends_with("/work"));
         assert_eq!(ledger.find(&id(&one(1, None).id)).unwrap().rule, "retention.days");
     }

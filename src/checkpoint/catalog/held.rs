@@ -3,6 +3,7 @@
 use super::checkpoint::Checkpoint;
 use super::open::Catalog;
 use crate::error::{Code, Error, Result};
+use crate::model::number::Number;
 use crate::model::path::RelPath;
 use crate::worktree::restore::Plan;
 
@@ -34,8 +35,8 @@ impl Catalog {
 }
 
 /// Returns the error for a path that a checkpoint does not hold, in the same words for every door.
-pub fn refusal(ordinal: u64, path: &std::path::Path) -> Error {
-    Error::new(Code::NoSuchPath, format!("checkpoint {ordinal} does not hold that path"))
+pub fn refusal(number: Number, path: &std::path::Path) -> Error {
+    Error::new(Code::NoSuchPath, format!("checkpoint {number} does not hold that path"))
         .path(path)
         .hint("`piton find PATH` says which checkpoints do")
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::model::binary::{BAD, BinaryReader, put, put_bytes, put_option};
 use crate::model::checkpoint::{CheckpointKind, Record, parse_class};
+use crate::model::number::Number;
 
 /// A record that may not be decoded yet. Its methods read its head; everything else decodes it, once. A copy of it costs no
 /// memory.
@@ -87,6 +88,7 @@ impl KeptRecords {
     fn decode(&self, head: &RecordHead) -> Result<Record, &'static str> {
         let mut reader = BinaryReader(self.bytes(&head.rest).ok_or(BAD)?);
         let mut record = Record::bare(head.kind, head.ordinal);
+        record.number = Number { main: reader.number()?, step: u32::try_from(reader.number()?).map_err(|_| BAD)? };
         record.workspace = self.text(&head.workspace).ok_or(BAD)?.to_owned();
         record.run = self.text(&head.run).ok_or(BAD)?.to_owned();
         (record.files, record.bytes, record.skipped) = (reader.number()?, reader.number()?, reader.number()?);
@@ -113,7 +115,7 @@ impl LazyRecord {
         }
     }
 
-    /// Returns its number.
+    /// Returns its place in the sequence of its workspace.
     pub fn ordinal(&self) -> u64 {
         match &self.0 {
             Source::Decoded(record) => record.ordinal,
@@ -174,6 +176,7 @@ impl LazyRecord {
         content.push(u8::from(record.is_whole()));
         put_bytes(content, record.workspace.as_bytes());
         put_bytes(content, record.run.as_bytes());
+        [record.number.main, u64::from(record.number.step)].into_iter().for_each(|number| put(content, number));
         [record.files, record.bytes, record.skipped].into_iter().for_each(|number| put(content, number));
         put_bytes(content, record.reason.as_bytes());
         put_bytes(content, record.time.as_bytes());
@@ -228,6 +231,7 @@ mod tests {
         for (n, kind) in CheckpointKind::ALL.into_iter().enumerate() {
             let mut record = (*checkpoint(n as u64, kind, "a run").record).clone();
             record.turn = Some("t".into());
+            record.number = Number { main: n as u64 / 2, step: n as u32 % 2 };
             record.flags = vec![["targeted", "paths", "tracked"][n % 3].to_owned()];
             record.effects = vec![crate::model::effect::Class::FileDelete];
             record.duration_ms = (n % 2 == 0).then_some(7);

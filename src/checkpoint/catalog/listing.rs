@@ -6,6 +6,7 @@ use super::checkpoint::Checkpoint;
 use super::diff::{Change, LiveSide, Present, Stat, is_file_change};
 use super::gaps::Gap;
 use super::open::Catalog;
+use crate::checkpoint::history::journal::External;
 use crate::checkpoint::records::pins::Pins;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
@@ -21,12 +22,14 @@ pub struct ListFilter {
     pub kind: Option<CheckpointKind>,
     /// Only checkpoints after which this path, or something below it, changed.
     pub path: Option<RelPath>,
-    /// Only ordinals below this one.
+    /// Only those before this place in the sequence.
     pub before: Option<u64>,
     /// At most this many.
     pub limit: usize,
     /// True if base captures are listed too.
     pub with_base: bool,
+    /// True if steps are listed too. Otherwise they are folded into the checkpoint of their turn.
+    pub with_steps: bool,
 }
 
 /// One checkpoint and the changes after it.
@@ -45,6 +48,8 @@ pub struct ListedCheckpoint {
     pub gaps: Vec<Gap>,
     /// True if it is pinned now.
     pub is_pinned: bool,
+    /// The number of steps that are folded into it.
+    pub steps: usize,
 }
 
 /// A list, newest first.
@@ -85,16 +90,18 @@ impl Catalog {
         let (mut next, mut shown): (Option<&Checkpoint>, Option<&Checkpoint>) = (None, None);
         // A narrowed checkpoint is also followed by the next typed one of its run, whose patterns go on from its own.
         let mut typed: BTreeMap<&str, &Checkpoint> = BTreeMap::new();
+        let mut folds = Folds::new(all, query);
         for checkpoint in all.iter().rev() {
             let record = &checkpoint.record;
+            let is_folded = folds.takes(checkpoint);
             let (base, everywhere) = (record.kind() == CheckpointKind::Turn, record.looked_everywhere());
-            let mut next = following(&mut next, checkpoint, record.is_whole() && !base);
+            let mut next = following(&mut next, checkpoint, record.is_whole() && !base && !is_folded);
             if record.kind().is_typed() && everywhere {
                 let newer = typed.insert(record.run(), checkpoint).filter(|_| !record.is_whole());
                 next = next.into_iter().chain(newer).min_by_key(|newer| newer.record.ordinal());
             }
-            let shown = following(&mut shown, checkpoint, !base || query.with_base);
-            if !wanted(checkpoint, query) || (query.path.is_some() && !everywhere) {
+            let shown = following(&mut shown, checkpoint, (!base || query.with_base) && !is_folded);
+            if is_folded || !wanted(checkpoint, query) || (query.path.is_some() && !everywhere) {
                 continue;
             }
             // If that is not known, the row is listed: it says that it is damaged.
@@ -119,13 +126,9 @@ impl Catalog {
             };
             // Base captures are not shown: what happened after one belongs to the checkpoint before it.
             let until = shown.map_or(u64::MAX, |next| next.record.ordinal);
-            let after = externals.iter().filter(|e| (checkpoint.record.ordinal..until).contains(&e.after));
-            let mut external: Vec<Class> = after.map(|external| external.class).collect();
-            external.sort();
-            external.dedup();
-            let is_told = checkpoint.record.flags.iter().any(|flag| flag == "not-held");
-            // If the gaps cannot be read, the flag alone tells of them.
-            let gaps = if is_told { self.gaps_at(checkpoint).unwrap_or_default() } else { Vec::new() };
+            let external = classes_between(externals, checkpoint.record.ordinal, until);
+            let steps = folds.steps_of(checkpoint);
+            let gaps = self.gaps_of_all(std::iter::once(checkpoint).chain(steps.iter().copied()));
             let is_pinned = pins.holds(&checkpoint.record);
             rows.push(ListedCheckpoint {
                 checkpoint: checkpoint.clone(),
@@ -134,10 +137,24 @@ impl Catalog {
                 damaged: None,
                 gaps,
                 is_pinned,
+                steps: steps.len(),
             });
         }
         self.mark_damaged(&mut rows, unread, &mut faults)?;
         Ok(CheckpointList { rows, total, faults })
+    }
+
+    /// Lists the paths that actions named and their checkpoints do not hold, each once. If they cannot be read, a flag alone tells
+    /// of them.
+    fn gaps_of_all<'c>(&self, checkpoints: impl Iterator<Item = &'c Checkpoint>) -> Vec<Gap> {
+        let is_told = |one: &&Checkpoint| one.record.flags.iter().any(|flag| flag == "not-held");
+        let mut gaps: Vec<Gap> = Vec::new();
+        for gap in checkpoints.filter(is_told).flat_map(|one| self.gaps_at(one).unwrap_or_default()) {
+            if gaps.iter().all(|known| known.path != gap.path) {
+                gaps.push(gap);
+            }
+        }
+        gaps
     }
 
     /// Marks the rows whose checkpoints are damaged. `unread` has the errors of comparisons, each with the newer side.
@@ -155,10 +172,10 @@ impl Catalog {
         let (mut named, mut is_explained) = (BTreeMap::new(), false);
         for row in rows {
             row.damaged = holes.below(row.checkpoint.tree)?;
-            named.extend(row.damaged.clone().map(|what| (row.checkpoint.record.ordinal, what)));
+            named.extend(row.damaged.clone().map(|what| (row.checkpoint.record.number, what)));
         }
         for newer in unread.iter().filter_map(|(_, newer)| newer.as_ref()) {
-            named.extend(holes.below(newer.tree)?.map(|what| (newer.record.ordinal, what)));
+            named.extend(holes.below(newer.tree)?.map(|what| (newer.record.number, what)));
         }
         for (ordinal, what) in named.into_iter().rev() {
             is_explained = true;
@@ -195,6 +212,55 @@ impl Catalog {
         };
         changes.retain(is_file_change);
         Ok(changes)
+    }
+}
+
+/// Returns the classes of external effects after a place in the sequence and before another one.
+fn classes_between(externals: &[External], from: u64, until: u64) -> Vec<Class> {
+    let between = externals.iter().filter(|external| (from..until).contains(&external.after));
+    let mut classes: Vec<Class> = between.map(|external| external.class).collect();
+    classes.sort();
+    classes.dedup();
+    classes
+}
+
+/// The steps that a list folds into the checkpoints of their turns.
+struct Folds<'c> {
+    /// All checkpoints, the oldest first; `None` where nothing is folded.
+    all: Option<&'c [Checkpoint]>,
+    /// Steps below checkpoints that the list has not come to yet.
+    steps: BTreeMap<u64, Vec<&'c Checkpoint>>,
+}
+
+impl<'c> Folds<'c> {
+    fn new(all: &'c [Checkpoint], query: &ListFilter) -> Folds<'c> {
+        let is_open = query.with_steps || query.kind == Some(CheckpointKind::Step);
+        Folds { all: Some(all).filter(|_| !is_open), steps: BTreeMap::new() }
+    }
+
+    /// Folds a step whose turn's checkpoint is still there.
+    fn takes(&mut self, checkpoint: &'c Checkpoint) -> bool {
+        let Some(all) = self.all.filter(|_| checkpoint.record.kind() == CheckpointKind::Step) else { return false };
+        let main = checkpoint.record.number.main;
+        let is_there = || {
+            let older = all.iter().rev().filter(|one| one.record.kind().is_listed());
+            older.map(|one| one.record.number.main).find(|number| *number <= main) == Some(main)
+        };
+        let is_folded = self.steps.contains_key(&main) || is_there();
+        if is_folded {
+            self.steps.entry(main).or_default().push(checkpoint);
+        }
+        is_folded
+    }
+
+    /// Returns the steps of a checkpoint, the newest first.
+    fn steps_of(&mut self, checkpoint: &Checkpoint) -> Vec<&'c Checkpoint> {
+        // Most checkpoints have none, and their numbers need not be read.
+        if self.steps.is_empty() {
+            Vec::new()
+        } else {
+            self.steps.remove(&checkpoint.record.number.main).unwrap_or_default()
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::checkpoint::records::state::WorkspaceState;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::error::{Code, Result};
+use crate::model::number::Number;
 use crate::model::policy::{Backup, Policy};
 use crate::store::{Log, Store};
 use crate::sys::clock::boot_id;
@@ -49,8 +50,10 @@ pub struct Catalog {
     pub(super) all: RefCell<Option<Arc<AllCheckpoints>>>,
     /// Tree objects that were read lately.
     pub(super) trees: RefCell<RecentTrees>,
-    /// The highest number that was given through this catalog.
-    pub(super) given: Cell<u64>,
+    /// The highest place in the sequence, and the highest number, that were given through this catalog.
+    pub(super) given: Cell<(u64, u64)>,
+    /// The last step that was given through it.
+    pub(super) given_step: Cell<Number>,
     /// Bytes that checkpoints stored through this catalog, and that are not noted yet.
     pub(crate) stored: Cell<u64>,
     /// The journal, added up as far as it was read.
@@ -91,6 +94,7 @@ impl Catalog {
             all: RefCell::default(),
             trees: RefCell::default(),
             given: Cell::default(),
+            given_step: Cell::default(),
             stored: Cell::default(),
             history: RefCell::default(),
             held: RefCell::default(),

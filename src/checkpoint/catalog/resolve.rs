@@ -41,7 +41,7 @@ impl Catalog {
         let known = self.all()?;
         let all = known.checkpoints.as_slice();
         // A number that a checkpoint had belongs to it for ever, even if an id begins with the same digits.
-        if parsed.ordinal().is_none_or(|n| n >= self.next_ordinal(&known)) {
+        if parsed.number().is_none_or(|number| number.main >= self.next_number(&known)) {
             parsed = match (&parsed, parsed.as_id()) {
                 (Selector::Digits(_), Some(id)) => id,
                 _ => parsed,
@@ -53,8 +53,7 @@ impl Catalog {
         match found.as_slice() {
             [one] => match self.lost_after(&parsed, one, &known)? {
                 Some(lost) => {
-                    let text =
-                        format!("a newer checkpoint than {} cannot be read any more: {lost}", one.record.ordinal);
+                    let text = format!("a newer checkpoint than {} cannot be read any more: {lost}", one.record.number);
                     Err(Error::new(Code::StoreDamaged, text)
                         .hint("name a checkpoint by its number; `piton doctor` says what is damaged"))
                 }
@@ -67,7 +66,7 @@ impl Catalog {
             many => {
                 let candidates: Vec<String> = many.iter().map(|checkpoint| checkpoint.id.to_string()).collect();
                 let short: Vec<String> =
-                    many.iter().take(8).map(|c| format!("{} ({})", c.id.short(), c.record.ordinal)).collect();
+                    many.iter().take(8).map(|c| format!("{} ({})", c.id.short(), c.record.number)).collect();
                 let text = format!("`{}` matches {} checkpoints: {}", shown(selector), many.len(), short.join(", "));
                 Err(Error::new(Code::AmbiguousCheckpoint, text)
                     .hint("give more digits, or the number that `piton list` shows")
@@ -97,11 +96,11 @@ impl Catalog {
     /// Says that an id named a checkpoint that another one has replaced; `None` if it names this one.
     pub fn told_replaced(&self, selector: &str, found: &Checkpoint) -> Option<String> {
         let Some(Selector::Prefix(hex)) = Selector::parse(selector).ok()?.as_id() else { return None }; // it was parsed before
-        if found.id.to_string().starts_with(&hex) || found.record.ordinal.to_string() == selector {
+        if found.id.to_string().starts_with(&hex) || found.record.number.to_string() == selector {
             return None;
         }
         let gone = self.dropped(&Selector::Prefix(hex)).filter(|gone| gone.by.is_some())?;
-        let (n, id, time) = (found.record.ordinal, found.id.short(), local_minute(gone.at));
+        let (n, id, time) = (found.record.number, found.id.short(), local_minute(gone.at));
         Some(format!("`{}` was replaced by {id} ({}, {time}); this is checkpoint {n} now", shown(selector), gone.rule))
     }
 
@@ -128,12 +127,12 @@ impl Catalog {
                 Error::new(Code::NoSuchCheckpoint, "there is no checkpoint in this workspace yet")
                     .hint("`piton checkpoint` takes one")
             }
-            Selector::Ordinal(_) | Selector::Digits(_) => match parsed.ordinal() {
-                Some(n) if self.unmoved().is_ok_and(|name| name.as_deref().and_then(number_in) == Some(n)) => {
+            Selector::Number(_) | Selector::Digits(_) => match parsed.number() {
+                Some(n) if n.main == self.next_number(known) && self.unmoved().is_ok_and(|name| name.is_some()) => {
                     let text = format!("piton was killed before checkpoint {n} was finished");
                     Error::new(Code::NoSuchCheckpoint, text).hint("the next checkpoint finishes it")
                 }
-                Some(n) if n > 0 && n < self.next_ordinal(known) => {
+                Some(n) if n.step == 0 && n.main > 0 && n.main < self.next_number(known) => {
                     none(Code::Pruned, format!("checkpoint {n} is not kept any more (retention)"))
                 }
                 _ => none(Code::NoSuchCheckpoint, format!("no checkpoint `{selector}` in this workspace")),
@@ -153,11 +152,12 @@ impl Catalog {
         let branches = self.branch_prefix();
         broken.iter().map(String::as_str).find(|line| {
             let name = line.split(": ").next().unwrap_or_default();
-            // A leaf says its number in its name; a branch is of a run, and holds whatever that recorded.
+            // A leaf says its place in the sequence in its name; a branch is of a run, and holds whatever that recorded.
             let run = name.strip_prefix(&branches);
             match parsed {
-                Selector::Ordinal(_) | Selector::Digits(_) => match parsed.ordinal() {
-                    Some(n) if n < self.next_ordinal(known) => run.is_some() || number_in(name) == Some(n),
+                // No number is higher than the place in the sequence.
+                Selector::Number(_) | Selector::Digits(_) => match parsed.number() {
+                    Some(n) if n.main < self.next_number(known) => run.is_some() || number_in(name) >= Some(n.main),
                     _ => false,
                 },
                 Selector::Codon { run: wanted, .. } => {
@@ -173,7 +173,7 @@ impl Catalog {
     /// Returns the ref that cannot be read and may have kept a newer checkpoint than the one that so many steps back leads to.
     fn lost_after(&self, parsed: &Selector, found: &Checkpoint, known: &AllCheckpoints) -> Result<Option<String>> {
         let Selector::Back(_) = parsed else { return Ok(None) };
-        let passed_over = [CheckpointKind::PreRestore, CheckpointKind::Turn];
+        let passed_over = [CheckpointKind::PreRestore, CheckpointKind::Turn, CheckpointKind::Step];
         let prefixes = passed_over.map(|kind| format!("{}{}/", self.leaf_prefix(), kind.as_str()));
         Ok(self.broken(known)?.into_iter().find(|line| {
             let name = line.split(": ").next().unwrap_or_default();
@@ -187,7 +187,7 @@ impl Catalog {
     /// one of a workspace that has no history any more.
     fn dropped(&self, parsed: &Selector) -> Option<DroppedCheckpoint> {
         let labels = parsed.label().map_or_else(Vec::new, |label| vec![label.to_owned(), recorded(label)]);
-        let number = parsed.ordinal();
+        let number = parsed.number().filter(|number| !number.is_none());
         let id = match parsed.as_id() {
             Some(Selector::Prefix(hex)) if number.is_none() => Some(hex),
             _ => None,
@@ -247,7 +247,7 @@ impl Catalog {
         match self.all()?.checkpoints.last().filter(|newest| newest.record.ordinal > seen.record.ordinal) {
             None => Ok(()),
             Some(newest) => {
-                let text = format!("checkpoint {} was recorded since", newest.record.ordinal);
+                let text = format!("checkpoint {} was recorded since", newest.record.number);
                 Err(Error::new(Code::StaleSelection, text)
                     .hint("look at the list again, then repeat the request")
                     .candidates(vec![newest.id.to_string()]))

@@ -9,6 +9,7 @@
 use super::checkpoint::Checkpoint;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::{CheckpointKind, Record, recorded};
+use crate::model::number::Number;
 use crate::model::redact::redact;
 use crate::model::run::run_id;
 use crate::model::text::{cut, printable};
@@ -65,7 +66,7 @@ impl Point {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selector {
     /// A permanent number.
-    Ordinal(u64),
+    Number(Number),
     /// A permanent number, or 4 to 40 digits with which an id begins: the number where a checkpoint has it or had it.
     Digits(String),
     /// Lowercase hex, 4 to 40 digits.
@@ -97,8 +98,9 @@ impl Selector {
     pub fn parse(text: &str) -> Result<Selector> {
         let text = text.trim();
         let bad = |why: &str| {
-            Err(Error::new(Code::BadRequest, format!("`{}` {why}", shown(text)))
-                .hint("name a checkpoint by number (12), id (4270a8c), @{0}, run:codon or label; see `piton list`"))
+            Err(Error::new(Code::BadRequest, format!("`{}` {why}", shown(text))).hint(
+                "name a checkpoint by number (12, 12.1), id (4270a8c), @{0}, run:codon or label; see `piton list`",
+            ))
         };
         if text.is_empty() {
             return bad("names no checkpoint");
@@ -110,15 +112,19 @@ impl Selector {
             return back.parse().map_or_else(|_| bad("is not a number of steps"), |steps| Ok(Selector::Back(steps)));
         }
         if let Some(digits) = text.strip_prefix('#') {
-            return digits.parse().map_or_else(|_| bad("is not a number"), |n| Ok(Selector::Ordinal(n)));
+            let number = Number::parse(digits).or_else(|| digits.parse().ok().map(Number::of));
+            return number.map_or_else(|| bad("is not a number"), |number| Ok(Selector::Number(number)));
         }
         if text.bytes().all(|byte| byte.is_ascii_digit()) {
             return match text.parse() {
                 _ if is_hex(text) => Ok(Selector::Digits(text.to_owned())),
-                Ok(n) => Ok(Selector::Ordinal(n)),
+                Ok(n) => Ok(Selector::Number(Number::of(n))),
                 // No checkpoint ever has so large a number.
-                Err(_) => Ok(Selector::Ordinal(u64::MAX)),
+                Err(_) => Ok(Selector::Number(Number::of(u64::MAX))),
             };
+        }
+        if let Some(number) = Number::parse(text) {
+            return Ok(Selector::Number(number));
         }
         Ok(if is_hex(text) { Selector::Hex(text.to_owned()) } else { named(text) })
     }
@@ -155,7 +161,7 @@ impl Selector {
     pub(super) fn label(&self) -> Option<&str> {
         match self {
             Selector::Label(label) | Selector::Hex(label) | Selector::Codon { typed: label, .. } => Some(label),
-            Selector::Ordinal(_) | Selector::Digits(_) | Selector::Prefix(_) | Selector::Back(_) => None,
+            Selector::Number(_) | Selector::Digits(_) | Selector::Prefix(_) | Selector::Back(_) => None,
         }
     }
 
@@ -165,15 +171,15 @@ impl Selector {
             Selector::Digits(digits) => Some(Selector::Prefix(digits.clone())),
             Selector::Hex(hex) => Some(Selector::Prefix(hex.to_lowercase())),
             Selector::Prefix(_) => Some(self.clone()),
-            Selector::Ordinal(_) | Selector::Back(_) | Selector::Codon { .. } | Selector::Label(_) => None,
+            Selector::Number(_) | Selector::Back(_) | Selector::Codon { .. } | Selector::Label(_) => None,
         }
     }
 
     /// Returns the number that is meant, if one can be.
-    pub(super) fn ordinal(&self) -> Option<u64> {
+    pub(super) fn number(&self) -> Option<Number> {
         match self {
-            Selector::Ordinal(n) => Some(*n),
-            Selector::Digits(digits) => digits.parse().ok(), // too many digits for a number mean an id
+            Selector::Number(number) => Some(*number),
+            Selector::Digits(digits) => digits.parse().ok().map(Number::of), // too many digits for a number mean an id
             _ => None,
         }
     }
@@ -205,9 +211,9 @@ fn codon(typed: &str, text: &str, point: Option<Point>) -> Option<Selector> {
 /// Returns the checkpoints that match, `all` being ordered from oldest to newest; the result keeps that order.
 pub fn matches<'c>(selector: &Selector, all: &'c [Checkpoint]) -> Vec<&'c Checkpoint> {
     match selector {
-        Selector::Ordinal(_) | Selector::Digits(_) => {
-            let numbered = |checkpoint: &&Checkpoint| Some(checkpoint.record.ordinal) == selector.ordinal();
-            all.iter().filter(numbered).collect()
+        Selector::Number(_) | Selector::Digits(_) => {
+            let numbered = |checkpoint: &&Checkpoint| Some(checkpoint.record.number) == selector.number();
+            all.iter().filter(numbered).filter(|checkpoint| !checkpoint.record.number.is_none()).collect()
         }
         Selector::Prefix(hex) => {
             all.iter().filter(|checkpoint| checkpoint.id.to_string().starts_with(hex.as_str())).collect()
@@ -221,8 +227,8 @@ pub fn matches<'c>(selector: &Selector, all: &'c [Checkpoint]) -> Vec<&'c Checkp
             found
         }
         Selector::Back(steps) => {
-            let is_listed = |kind| !matches!(kind, CheckpointKind::Turn | CheckpointKind::PreRestore);
-            let mut visible = all.iter().rev().filter(|checkpoint| is_listed(checkpoint.record.kind));
+            let is_counted = |kind: CheckpointKind| kind.is_listed() && kind != CheckpointKind::PreRestore;
+            let mut visible = all.iter().rev().filter(|checkpoint| is_counted(checkpoint.record.kind()));
             visible.nth(*steps).into_iter().collect()
         }
         Selector::Codon { run, codon, point, .. } => {
@@ -266,8 +272,11 @@ mod tests {
             of("r-1", "build#2", point, &format!("r-1:build#2{word}"))
         };
         let table = [
-            ("12", Selector::Ordinal(12)),
-            ("#12", Selector::Ordinal(12)),
+            ("12", Selector::Number(Number::of(12))),
+            ("#12", Selector::Number(Number::of(12))),
+            ("12.3", Selector::Number(Number { main: 12, step: 3 })),
+            ("#12.3", Selector::Number(Number { main: 12, step: 3 })),
+            ("12.0", Selector::Label("12.0".into())),
             ("4270a8c", Selector::Hex("4270a8c".into())),
             ("ABCD", Selector::Hex("ABCD".into())),
             ("1234567", Selector::Digits("1234567".into())),
@@ -295,7 +304,11 @@ mod tests {
             assert_eq!(Selector::parse(bad).unwrap_err().code(), Code::BadRequest, "{bad}");
         }
         let long = "12345678901234567890123456789012345678901";
-        assert_eq!(Selector::parse(long).unwrap(), Selector::Ordinal(u64::MAX), "a number that no checkpoint has");
+        assert_eq!(
+            Selector::parse(long).unwrap(),
+            Selector::Number(Number::of(u64::MAX)),
+            "a number that no checkpoint has"
+        );
     }
 
     #[test]
@@ -307,8 +320,21 @@ mod tests {
             assert_eq!(label, good);
         }
         assert_eq!(Selector::new_label(" release ").unwrap(), "release", "a selector loses the blanks around it too");
-        let table =
-            ["12", "#12", "1234567", "id:abcd", "@{1}", "@{x}", "r:c:completed", " 7 ", "abcd", "DEADBEEF", "12ab"];
+        let table = [
+            "12",
+            "#12",
+            "1.2",
+            "#1.2",
+            "1234567",
+            "id:abcd",
+            "@{1}",
+            "@{x}",
+            "r:c:completed",
+            " 7 ",
+            "abcd",
+            "DEADBEEF",
+            "12ab",
+        ];
         for bad in table.into_iter().chain(["a:b", "a:b:c", "", "  ", "n\nl", "\u{1b}[31m", "a\tb", "a\u{7f}b"]) {
             assert_eq!(Selector::new_label(bad).unwrap_err().code(), Code::BadRequest, "{bad:?}");
         }

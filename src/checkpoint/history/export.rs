@@ -22,7 +22,7 @@ impl Catalog {
         let blamed = |error| self.blamed(error, &[checkpoint]);
         for path in select.iter().filter(|path| !path.is_root()) {
             if !self.is_held(checkpoint, path).map_err(blamed)? {
-                return Err(refusal(checkpoint.record.ordinal, path.to_path()));
+                return Err(refusal(checkpoint.record.number, path.to_path()));
             }
         }
         // The resolved path is judged and then written to, so that links and `..` in the name cannot lead elsewhere.

@@ -61,7 +61,7 @@ impl Catalog {
         };
         let target = match self.is_foreign(&loaded.checkpoint) {
             true => format!("{} of another machine", loaded.checkpoint.id.short()),
-            false => format!("checkpoint {}", loaded.checkpoint.record.ordinal),
+            false => format!("checkpoint {}", loaded.checkpoint.record.number),
         };
         let reason = format!("before {verb} {target}");
         let mut take = Take::of(CheckpointKind::PreRestore, &restore.run, &reason);

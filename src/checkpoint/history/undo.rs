@@ -52,7 +52,7 @@ impl Catalog {
         let newest = known.checkpoints.iter().rev();
         let before = newest.filter(|checkpoint| checkpoint.record.kind == CheckpointKind::PreRestore).take(MOST_NAMED);
         let before: Vec<&Checkpoint> = before.collect();
-        let named = |one: &&Checkpoint| format!("{} ({}, {})", one.record.ordinal, one.id.short(), one.record.reason);
+        let named = |one: &&Checkpoint| format!("{} ({}, {})", one.record.number, one.id.short(), one.record.reason);
         let hint = match before.is_empty() {
             true => "no checkpoint from before a restore is kept; `piton list` has the others".to_owned(),
             false => {
@@ -84,12 +84,12 @@ impl Catalog {
         };
         let known = self.all()?;
         let all = known.checkpoints.as_slice();
-        let destroyed = all.iter().rev().find(|checkpoint| checkpoint.record.kind == CheckpointKind::Auto);
+        let destroyed = all.iter().rev().find(|checkpoint| checkpoint.record.kind.is_of_turn());
         Ok(match destroyed.filter(|_| direction == Direction::Undo && !was_undone) {
             Some(before) => format!(
                 "{text}. To take back what the agent did, restore the checkpoint before its last destructive turn: \
                  `piton restore {}`",
-                before.record.ordinal
+                before.record.number
             ),
             None => text.to_owned(),
         })
@@ -103,13 +103,13 @@ impl Catalog {
                 && !matches!(checkpoint.record.kind, CheckpointKind::Turn | CheckpointKind::PreRestore)
         });
         let Some(newer) = newer else { return Ok(()) };
-        let target = all.iter().find(|checkpoint| checkpoint.id == step.to).map(|checkpoint| checkpoint.record.ordinal);
+        let target = all.iter().find(|checkpoint| checkpoint.id == step.to).map(|checkpoint| checkpoint.record.number);
         let hint = match target {
             Some(ordinal) => format!("restore checkpoint {ordinal} instead: `piton restore {ordinal}`"),
             None => "choose a checkpoint to restore from `piton list`".to_owned(),
         };
         let text =
-            format!("checkpoint {} was recorded since the undo, so redo has lost its meaning", newer.record.ordinal);
+            format!("checkpoint {} was recorded since the undo, so redo has lost its meaning", newer.record.number);
         Err(Error::new(Code::StaleSelection, text).hint(hint))
     }
 

@@ -71,8 +71,10 @@ impl Detached {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkspaceState {
-    /// The number of the next checkpoint, at least; 0 when unknown.
+    /// The place of the next checkpoint in the sequence, at least; 0 when unknown.
     pub next_ordinal: u64,
+    /// The number of the next checkpoint that lists show, at least; 0 when unknown, or in a file from before steps.
+    pub next_number: u64,
     /// The guard is switched off until this time (milliseconds since the epoch); `i64::MAX` for good.
     pub off_until: Option<i64>,
     /// The time at which it was switched off for a span: if the clock is before that, it was set back, and the span is
@@ -93,6 +95,11 @@ impl WorkspaceState {
             tracing::warn!(path = %path.display(), %error, "the state file is damaged and is made anew");
             WorkspaceState::default()
         })
+    }
+
+    /// Returns the least number of the next checkpoint. Until steps that was its place in the sequence.
+    pub fn least_number(&self) -> u64 {
+        if self.next_number == 0 { self.next_ordinal } else { self.next_number }
     }
 
     /// Writes it, durably.

@@ -22,6 +22,7 @@ use crate::checkpoint::catalog::ref_name::is_ref_name;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
+use crate::model::number::Number;
 use crate::store::health::{Ailment, ProvenObjects};
 use crate::store::{Holes, RefEntry, Store};
 
@@ -103,7 +104,7 @@ pub enum Damage {
     /// Two checkpoints have one number.
     Twice {
         /// The number.
-        ordinal: u64,
+        number: Number,
     },
     /// A file of the workspace's records cannot be read whole.
     Records {
@@ -113,7 +114,7 @@ pub enum Damage {
     /// A part of a checkpoint's content is missing.
     Hole {
         /// The checkpoint's number.
-        ordinal: u64,
+        number: Number,
         /// The first path or object that is missing, with the reason.
         what: String,
     },
@@ -177,9 +178,9 @@ impl fmt::Display for Damage {
             Damage::Unmoved { name, id } => {
                 write!(f, "piton was killed before it moved `{name}` to {}; the next checkpoint moves it", id.short())
             }
-            Damage::Twice { ordinal } => write!(f, "two checkpoints have the number {ordinal}"),
+            Damage::Twice { number } => write!(f, "two checkpoints have the number {number}"),
             Damage::Records { what } => write!(f, "{what}"),
-            Damage::Hole { ordinal, what } => write!(f, "checkpoint {ordinal} is damaged: {what}"),
+            Damage::Hole { number, what } => write!(f, "checkpoint {number} is damaged: {what}"),
             Damage::Pack { what } => f.write_str(what),
             Damage::Busy => write!(f, "somebody is at work there: not looked at"),
         }
@@ -251,8 +252,7 @@ pub fn check(home: &Home, store: &Store, proven: &ProvenObjects) -> Result<Vec<F
             Err(error) => return Err(error),
         };
         // A listing from before the lock was held may be stale.
-        let (named, numbers) = (HashMap::new(), HashMap::new());
-        let mut look = WorkspaceCheck { store, id: &id, found: Vec::new(), named, numbers };
+        let mut look = WorkspaceCheck::new(store, &id);
         for prefix in PREFIXES {
             store.refs(&format!("{prefix}{id}/"))?.iter().for_each(|entry| look.at_ref(entry));
         }
@@ -316,11 +316,19 @@ struct WorkspaceCheck<'s> {
     found: Vec<(Damage, Option<String>)>,
     /// The checkpoints that some ref names, itself or by what comes from it.
     named: HashMap<ObjectId, NamedCheckpoint>,
-    /// The first checkpoint that was found with each ordinal.
-    numbers: HashMap<u64, ObjectId>,
+    /// The first checkpoint that was found at each place of the sequence.
+    places: HashMap<u64, ObjectId>,
+    /// The same with each number.
+    numbers: HashMap<Number, ObjectId>,
 }
 
-impl WorkspaceCheck<'_> {
+impl<'s> WorkspaceCheck<'s> {
+    /// Begins a check that knows nothing yet.
+    fn new(store: &'s Store, id: &'s str) -> WorkspaceCheck<'s> {
+        let (named, places, numbers) = (HashMap::new(), HashMap::new(), HashMap::new());
+        WorkspaceCheck { store, id, found: Vec::new(), named, places, numbers }
+    }
+
     fn say(&mut self, damage: Damage, name: Option<&str>) {
         self.found.push((damage, name.map(str::to_owned)));
     }
@@ -364,10 +372,14 @@ impl WorkspaceCheck<'_> {
     }
 
     fn know(&mut self, id: ObjectId, named: NamedCheckpoint) {
-        let ordinal = named.record.ordinal;
-        let is_own = named.record.workspace == self.id;
-        if is_own && self.numbers.insert(ordinal, id).is_some_and(|other| other != id) {
-            self.say(Damage::Twice { ordinal }, None);
+        let (ordinal, number) = (named.record.ordinal, named.record.number);
+        if named.record.workspace == self.id {
+            let is_other = |other: Option<ObjectId>| other.is_some_and(|other| other != id);
+            let by_place = is_other(self.places.insert(ordinal, id));
+            let by_number = !number.is_none() && is_other(self.numbers.insert(number, id));
+            if by_place || by_number {
+                self.say(Damage::Twice { number }, None);
+            }
         }
         self.named.insert(id, named);
     }
@@ -376,22 +388,22 @@ impl WorkspaceCheck<'_> {
     fn at_parents(&mut self) {
         let is_leaf = |record: &Record| record.workspace == self.id && !record.kind.is_typed();
         let leaves = self.named.values().filter(|named| is_leaf(&named.record));
-        let parents = leaves.flat_map(|leaf| leaf.parents.iter().map(|id| (*id, leaf.record.ordinal)));
-        let unnamed: BTreeMap<ObjectId, u64> = parents.filter(|(id, _)| !self.named.contains_key(id)).collect();
-        for (id, ordinal) in unnamed {
-            self.must_be(&format!("checkpoint {ordinal}"), id);
+        let parents = leaves.flat_map(|leaf| leaf.parents.iter().map(|id| (*id, leaf.record.number)));
+        let unnamed: BTreeMap<ObjectId, Number> = parents.filter(|(id, _)| !self.named.contains_key(id)).collect();
+        for (id, number) in unnamed {
+            self.must_be(&format!("checkpoint {number}"), id);
         }
     }
 
     /// Checks everything that the trees of named checkpoints name.
     fn at_contents(&mut self, holes: &mut Holes<'_>) -> Result<()> {
-        let mut named: Vec<(u64, ObjectId)> =
-            self.named.iter().map(|(id, named)| (named.record.ordinal, *id)).collect();
+        let mut named: Vec<(u64, Number, ObjectId)> =
+            self.named.iter().map(|(id, named)| (named.record.ordinal, named.record.number, *id)).collect();
         named.sort_unstable();
-        for (ordinal, id) in named {
+        for (_, number, id) in named {
             let Ok(commit) = self.store.read_commit(&id) else { continue };
             if let Some(what) = holes.below(commit.tree)? {
-                self.say(Damage::Hole { ordinal, what }, None);
+                self.say(Damage::Hole { number, what }, None);
             }
         }
         Ok(())

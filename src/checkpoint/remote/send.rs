@@ -14,6 +14,7 @@ use crate::checkpoint::catalog::ref_name::is_ref_name;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
+use crate::model::number::Number;
 use crate::model::redact::holds_secret;
 use crate::model::weight::Scale;
 use crate::store::Commit;
@@ -58,7 +59,7 @@ impl Catalog {
         }
         for leaf in all.iter().filter(|leaf| !leaf.record.kind.is_typed() && wanted(&leaf.record)) {
             if let Some(name) = leaf.name.strip_prefix(&leaves) {
-                let what = format!("checkpoint {}", leaf.record.ordinal);
+                let what = format!("checkpoint {}", leaf.record.number);
                 found.push((leaf.id, format!("refs/piton/{}/{name}", self.workspace.id), what));
             }
         }
@@ -126,14 +127,14 @@ impl Catalog {
         let admitted = scale.admit(&commit.tree, self.memory(), &read);
         // A tree that only a capture can have made is let through.
         match admitted.or_else(|_| self.check_size(&commit.tree)) {
-            Err(error) if error.code() == Code::TooLarge => return Some(WithholdReason::Large(record.ordinal)),
+            Err(error) if error.code() == Code::TooLarge => return Some(WithholdReason::Large(record.number)),
             // git reports missing objects itself.
             Err(_) | Ok(()) => {}
         }
         if record.holds_secrets() {
-            return Some(WithholdReason::Secrets(record.ordinal));
+            return Some(WithholdReason::Secrets(record.number));
         }
-        holds_secret(&commit.message).then_some(WithholdReason::Told(record.ordinal))
+        holds_secret(&commit.message).then_some(WithholdReason::Told(record.number))
     }
 
     /// Returns true if the message of some checkpoint holds a secret.
@@ -163,11 +164,11 @@ struct SendReview {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WithholdReason {
     /// The message of this checkpoint holds a secret.
-    Told(u64),
+    Told(Number),
     /// The files of this checkpoint hold secrets.
-    Secrets(u64),
+    Secrets(Number),
     /// Its trees name more paths than there is memory for.
-    Large(u64),
+    Large(Number),
     /// Something of it cannot be read.
     Unreadable,
 }

@@ -1,7 +1,7 @@
 //! A workspace as a git repository of its own, for `piton git` and `piton env`.
 //!
 //! `view.git` in the workspace's records has no objects: its alternates are the store's. Its refs are this workspace's:
-//! runs as branches, every other checkpoint as `refs/piton/<kind>/<ordinal>`, other machines' below `refs/remotes`.
+//! runs as branches, every other checkpoint as `refs/piton/<kind>/<number>`, other machines' below `refs/remotes`.
 //! HEAD is detached where the workspace stands. It is derived: each call updates it where something differs, under a
 //! lock of its own.
 //!
@@ -210,6 +210,8 @@ impl Catalog {
         };
         for leaf in all.iter().filter(|checkpoint| !checkpoint.record.kind.is_typed()) {
             if let Some(rest) = leaf.name.strip_prefix(&leaves) {
+                let (kind, number) = (leaf.record.kind.as_str(), leaf.record.number);
+                let rest = if number.is_none() { rest.to_owned() } else { format!("{kind}/{number}") };
                 add(format!("refs/piton/{rest}"), leaf.id);
             }
         }

@@ -99,7 +99,7 @@ impl Locked<'_> {
             parent: begin.parent.clone(),
             goal: begin.goal.clone(),
             started: Some(rfc3339(now_ms())),
-            origin: Some(ForkPoint { run: from.record.run.clone(), checkpoint: from.id, ordinal: from.record.ordinal }),
+            origin: Some(ForkPoint { run: from.record.run.clone(), checkpoint: from.id, number: from.record.number }),
             tracked: self.catalog.tracked_at(Some(from.id))?,
             ..Run::default()
         };

@@ -169,6 +169,6 @@ impl Catalog {
     /// own history.
     fn origin_of(&self, id: ObjectId, known: Option<&Checkpoint>) -> Option<ForkPoint> {
         let read = known.cloned().map_or_else(|| self.read(id, &"".into()), Ok).ok()?;
-        Some(ForkPoint { run: read.record.run.clone(), checkpoint: id, ordinal: read.record.ordinal })
+        Some(ForkPoint { run: read.record.run.clone(), checkpoint: id, number: read.record.number })
     }
 }

@@ -104,7 +104,7 @@ impl Catalog {
         let hint = match left {
             Some(left) => format!(
                 "checkpoint {} of another timeline completed `{}`: name it to go back there",
-                left.record.ordinal,
+                left.record.number,
                 printable(codon_of(&left.record).unwrap_or_default())
             ),
             None => "`piton list` shows what there is".to_owned(),

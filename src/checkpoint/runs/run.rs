@@ -16,6 +16,7 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::filter::subtracts;
 use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
+use crate::model::number::Number;
 use crate::sys::clock::ms_of;
 use crate::sys::fs::durable::{create_private_dir, replace_file};
 
@@ -53,7 +54,8 @@ pub struct ForkPoint {
     /// The id of the checkpoint's commit.
     pub checkpoint: ObjectId,
     /// The checkpoint's number in the workspace.
-    pub ordinal: u64,
+    #[serde(rename = "ordinal")]
+    pub number: Number,
 }
 
 /// The file of a run.

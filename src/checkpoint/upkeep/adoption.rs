@@ -17,7 +17,6 @@ use crate::checkpoint::records::lock::LOCK_WAIT;
 use crate::checkpoint::records::workspace::{Workspace, canonical_dir, refuse_own};
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, Result};
-use crate::model::checkpoint::CheckpointKind;
 use crate::model::id::ObjectId;
 use crate::model::policy::Policy;
 
@@ -206,5 +205,5 @@ fn name_beside(id: &str, name: &str) -> String {
 fn shown(home: &Home, workspace: &Workspace, policy: &Policy) -> Result<u64> {
     let catalog = Catalog::open(home, workspace.clone(), policy.clone())?;
     let all = catalog.all()?;
-    Ok(all.checkpoints.iter().filter(|one| one.record.kind != CheckpointKind::Turn).count() as u64)
+    Ok(all.checkpoints.iter().filter(|one| one.record.kind().is_listed()).count() as u64)
 }

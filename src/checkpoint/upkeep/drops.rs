@@ -47,7 +47,7 @@ struct DropStep {
 
 /// A checkpoint that cannot be deleted, with the reason.
 fn refusal(checkpoint: &Checkpoint, why: &str, hint: &str) -> Error {
-    let text = format!("checkpoint {} ({}) {why}", checkpoint.record.ordinal, checkpoint.id.short());
+    let text = format!("checkpoint {} ({}) {why}", checkpoint.record.number, checkpoint.id.short());
     Error::new(Code::Conflict, text).hint(hint)
 }
 
@@ -108,7 +108,7 @@ impl Catalog {
                     return Err(refusal(
                         one,
                         "is pinned",
-                        format!("`piton unpin {}` first", one.record.ordinal).as_str(),
+                        format!("`piton unpin {}` first", one.record.number).as_str(),
                     ));
                 }
                 // Not even the newest one is needed by anything but retention.

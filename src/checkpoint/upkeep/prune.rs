@@ -18,7 +18,6 @@ use crate::checkpoint::records::leftovers::sweep_all;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, IoContext, Result};
-use crate::model::checkpoint::CheckpointKind;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::policy::{Policy, Retention};
 use crate::store::{Charges, MarkedRoot, Marks, Store, Upkept, log};
@@ -313,7 +312,7 @@ impl PrunePlan {
     fn usage(&self, gone: &HashSet<ObjectId>, charged: &Charged) -> Usage {
         let mut workspaces = BTreeMap::new();
         for of in &self.workspaces {
-            let stays = of.all.iter().filter(|one| !gone.contains(&one.id) && one.record.kind != CheckpointKind::Turn);
+            let stays = of.all.iter().filter(|one| !gone.contains(&one.id) && one.record.kind().is_listed());
             let (own, shared) = charged.of.get(&of.workspace.id).copied().unwrap_or_default();
             let (checkpoints, by_then) = (stays.count() as u64, Noted::read(&of.workspace.dir).stored);
             workspaces.insert(of.workspace.id.clone(), WorkspaceUsage { own, shared, checkpoints, by_then });

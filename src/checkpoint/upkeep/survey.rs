@@ -12,7 +12,6 @@ use crate::checkpoint::records::marks::{AtWork, at_work, guard_mark};
 use crate::checkpoint::records::workspace::Workspace;
 use crate::checkpoint::runs::run;
 use crate::error::Result;
-use crate::model::checkpoint::CheckpointKind;
 use crate::model::policy::Policy;
 use crate::store::{Census, RefCounts, Store};
 use crate::sys::clock::boot_id;
@@ -105,7 +104,7 @@ impl Survey {
 /// Counts checkpoints by reading them; `None` if they cannot be read.
 fn shown(catalog: &Catalog) -> Option<u64> {
     let all = catalog.all().ok()?; // the names of refs are counted instead
-    Some(all.checkpoints.iter().filter(|one| one.record.kind != CheckpointKind::Turn).count() as u64)
+    Some(all.checkpoints.iter().filter(|one| one.record.kind().is_listed()).count() as u64)
 }
 
 /// Returns the time of the newest checkpoint: it has written the file of numbers.

@@ -33,7 +33,7 @@ pub fn block(taken: &Taken) -> CheckpointBlock {
     let record = &taken.checkpoint.record;
     CheckpointBlock {
         id: Some(taken.checkpoint.id.to_string()),
-        n: Some(record.ordinal),
+        n: Some(record.number),
         kind: Some(record.kind.into()),
         status: if taken.unchanged { CheckpointStatus::Unchanged } else { CheckpointStatus::Taken },
         flags: record.flags.clone(),
@@ -56,7 +56,7 @@ fn skipped(coverage: &Coverage) -> List {
 /// Lists the checkpoints that were named, and says of which something changed.
 pub fn chosen(named: &[Checkpoint], changed: &dyn Fn(&ObjectId) -> bool) -> ChosenReply {
     let item = |checkpoint: &Checkpoint| ChosenItem {
-        n: checkpoint.record.ordinal,
+        n: checkpoint.record.number,
         id: checkpoint.id.to_string(),
         kind: checkpoint.record.kind.into(),
         time: checkpoint.record.time.clone(),
@@ -75,7 +75,7 @@ pub fn directories(manifest: &Manifest) -> u64 {
 pub fn facts(checkpoint: &Checkpoint, manifest: &Manifest, coverage: &Coverage) -> CheckpointFacts {
     let record = &checkpoint.record;
     CheckpointFacts {
-        n: record.ordinal,
+        n: record.number,
         id: checkpoint.id.to_string(),
         kind: record.kind.into(),
         run: record.run.clone(),
@@ -160,8 +160,8 @@ pub fn protected(protection: &Protection) -> CheckpointBlock {
         Protection::Taken(taken) => block(taken),
         Protection::Held(turn) => CheckpointBlock {
             id: Some(turn.id.clone()),
-            n: Some(turn.ordinal),
-            kind: Some(CheckpointKind::Auto.into()),
+            n: Some(turn.number),
+            kind: Some(if turn.number.step > 0 { CheckpointKind::Step } else { CheckpointKind::Auto }.into()),
             ..no_block(CheckpointStatus::Held, None)
         },
         Protection::Late { ticket, named } => CheckpointBlock {

@@ -17,7 +17,7 @@ use crate::protocol::{
 pub fn target(checkpoint: &Checkpoint) -> TargetBlock {
     TargetBlock {
         id: checkpoint.id.to_string(),
-        n: checkpoint.record.ordinal,
+        n: checkpoint.record.number,
         kind: checkpoint.record.kind.into(),
         time: checkpoint.record.time.clone(),
         reason: checkpoint.record.reason.clone(),

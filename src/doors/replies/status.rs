@@ -63,7 +63,7 @@ pub fn status(timeline: &mut Timeline, damages: Vec<String>) -> Result<StatusFac
     }
     let workspace = timeline.workspace().clone();
     let last = all.iter().rev().find(|checkpoint| checkpoint.record.kind != CheckpointKind::Turn);
-    let kept = all.iter().filter(|checkpoint| checkpoint.record.kind != CheckpointKind::Turn).count();
+    let kept = all.iter().filter(|checkpoint| checkpoint.record.kind().is_listed()).count();
     Ok(StatusFacts {
         piton: env!("CARGO_PKG_VERSION").to_owned(),
         store: timeline.store().git_dir().to_string_lossy().into_owned(),
@@ -100,7 +100,7 @@ fn newest(checkpoint: &Checkpoint) -> StatusLast {
     let record = &checkpoint.record;
     StatusLast {
         id: checkpoint.id.to_string(),
-        n: record.ordinal,
+        n: record.number,
         kind: record.kind.into(),
         time: record.time.clone(),
         reason: record.reason.clone(),
@@ -111,7 +111,7 @@ fn newest(checkpoint: &Checkpoint) -> StatusLast {
 
 /// Returns the checkpoint that a run or a branch goes on from.
 pub fn origin(origin: &ForkPoint) -> OriginBlock {
-    OriginBlock { run: origin.run.clone(), checkpoint: origin.checkpoint.to_string(), n: origin.ordinal }
+    OriginBlock { run: origin.run.clone(), checkpoint: origin.checkpoint.to_string(), n: origin.number }
 }
 
 /// Returns a list of runs, as replies and `--json` carry it. A session fills in names that its run lacks.
@@ -170,7 +170,7 @@ fn timeline_of(branch: &Branch, run: &str) -> BranchItem {
 fn last_of_codon(checkpoint: &Checkpoint) -> RunLast {
     let record = &checkpoint.record;
     RunLast {
-        n: record.ordinal,
+        n: record.number,
         id: checkpoint.id.to_string(),
         kind: record.kind.into(),
         codon_id: record.codon_id.clone(),

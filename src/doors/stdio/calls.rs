@@ -17,6 +17,7 @@ use crate::engine::reach::normalise;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::Record;
 use crate::model::manifest::EntryKind;
+use crate::model::number::Number;
 use crate::model::path::RelPath;
 use crate::model::run::run_id;
 use crate::model::text::{git_quoted, printable};
@@ -109,7 +110,7 @@ pub(super) fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, contro
     let before = match &query.before {
         None => None,
         Some(Before::Selector(text)) => Some(timeline.catalog().resolve_own(text)?.record.ordinal),
-        Some(Before::Ordinal(n)) => Some(*n),
+        Some(Before::Number(number)) => timeline.catalog().place_of(Number::of(*number))?,
     };
     let query = ListFilter {
         run: query.run.as_deref().map(run_id),
@@ -118,6 +119,7 @@ pub(super) fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, contro
         before,
         limit: usize::try_from(query.limit.unwrap_or(DEFAULT_LIMIT)).unwrap_or(usize::MAX),
         with_base: false,
+        with_steps: query.steps,
     };
     let listing = timeline.listing(&query, control)?;
     let branch = timeline.catalog().current_branch(run)?;
@@ -130,7 +132,7 @@ pub fn list_reply(listing: CheckpointList, current_branch: Option<String>) -> Li
         let record = Record::clone(&row.checkpoint.record);
         let stat = row.stat.unwrap_or_default();
         ListItem {
-            n: record.ordinal,
+            n: record.number,
             id: row.checkpoint.id.to_string(),
             kind: record.kind.into(),
             run: record.run,
@@ -145,6 +147,7 @@ pub fn list_reply(listing: CheckpointList, current_branch: Option<String>) -> Li
             not_held: replies::not_held(&row.gaps),
             external: row.external.into_iter().map(Into::into).collect(),
             pinned: row.is_pinned,
+            steps: row.steps,
         }
     });
     ListReply { current_branch, total: listing.total, checkpoints: items.collect(), faults: listing.faults }
@@ -262,7 +265,7 @@ pub(super) fn restore(
     let kept = |path: &RelPath| restored.outcome.kept.iter().any(|(kept, _)| kept.starts_with(path));
     for path in restore.paths.iter().filter(|path| restored.operation.is_none() && !path.is_root() && !kept(path)) {
         if !timeline.catalog().is_held(&restored.target, path)? {
-            let n = restored.target.record.ordinal;
+            let n = restored.target.record.number;
             reply.message = Some(format!("nothing to do: {}", refusal(n, path.to_path()).text()));
         }
     }
@@ -375,7 +378,7 @@ fn rolled_back(restored: &Restored) -> Vec<NoticeBody> {
     if restored.operation.is_none() {
         return Vec::new();
     }
-    let n = restored.target.record.ordinal;
+    let n = restored.target.record.number;
     let files = List::of_paths(restored.outcome.changed());
     let text = format!(
         "Files were rolled back to checkpoint {n}: {} changed. Read files again before you edit them.",

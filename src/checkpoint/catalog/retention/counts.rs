@@ -85,7 +85,7 @@ fn labelled(judged: &mut Judged<'_>, limits: &Retention) {
 /// Groups the `auto` checkpoints of each run by turn, without pinned ones; the turn with the oldest newest checkpoint comes first.
 pub(super) fn turns(judged: &Judged<'_>) -> Vec<Vec<Turn>> {
     let mut runs: BTreeMap<&str, BTreeMap<Option<&str>, Turn>> = BTreeMap::new();
-    let is_auto = |at: &usize, one: &Checkpoint| one.record.kind == CheckpointKind::Auto && !judged.is_pinned(*at);
+    let is_auto = |at: &usize, one: &Checkpoint| one.record.kind.is_of_turn() && !judged.is_pinned(*at);
     for (at, checkpoint) in judged.all.iter().enumerate().filter(|(at, one)| is_auto(at, one)) {
         let turn = checkpoint.record.turn.as_deref();
         runs.entry(&checkpoint.record.run).or_default().entry(turn).or_default().push(at);

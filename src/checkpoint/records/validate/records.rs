@@ -1,6 +1,6 @@
 //! The look at the records of one workspace: the log, the state file and the journal.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{Damage, NamedCheckpoint, PREFIXES, WorkspaceCheck, fits, is_ref_name, owner};
@@ -50,8 +50,7 @@ pub(crate) fn gone_from(
 /// # Errors
 /// When refs or records cannot be read.
 pub(crate) fn of_listed(store: &Store, id: &str, dir: &Path, listed: &[Checkpoint]) -> Result<Vec<Damage>> {
-    let (named, numbers) = (HashMap::new(), HashMap::new());
-    let mut look = WorkspaceCheck { store, id, found: Vec::new(), named, numbers };
+    let mut look = WorkspaceCheck::new(store, id);
     for checkpoint in listed {
         let record = checkpoint.record.clone();
         let own = Some(&checkpoint.name).filter(|_| record.workspace == id && !record.kind.is_typed());

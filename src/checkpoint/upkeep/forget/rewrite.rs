@@ -15,6 +15,7 @@ use crate::model::coverage::{Coverage, Extent, SkipReason};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::manifest::{EntryKind, Manifest};
 use crate::model::name::{RESERVED_ROOT, from_stored, to_stored};
+use crate::model::number::Number;
 use crate::model::path::RelPath;
 use crate::model::sought::{SecretPattern, SecretSearch};
 use crate::model::tree::{self, Mode};
@@ -81,7 +82,7 @@ pub(super) struct Rewriter<'c> {
     /// Each commit that was looked at, and the one that takes its place: itself, if it stays.
     pub commits: HashMap<ObjectId, ObjectId>,
     /// The workspace and the number of each new checkpoint.
-    pub numbers: HashMap<ObjectId, (String, u64)>,
+    pub numbers: HashMap<ObjectId, (String, Number)>,
     /// The checkpoints that change, parents first.
     pub changed: Vec<RewrittenCheckpoint>,
     /// Contents of files that went, with their bytes.
@@ -124,7 +125,7 @@ impl<'c> Rewriter<'c> {
             // One that is not piton's has no number.
             let read = self.store.read_commit(&new).ok();
             if let Some(record) = read.and_then(|commit| Record::parse(&commit.message)) {
-                self.numbers.insert(new, (record.workspace, record.ordinal));
+                self.numbers.insert(new, (record.workspace, record.number));
             }
         }
     }
@@ -180,7 +181,7 @@ impl<'c> Rewriter<'c> {
     /// Writes a commit anew whose parents are done, if it changes.
     fn commit(&mut self, id: ObjectId, commit: &Commit, emit: &mut EmitObject<'_>) -> Result<()> {
         let record = Record::parse(&commit.message);
-        let name = record.as_ref().map_or_else(|| id.short(), |record| record.ordinal.to_string());
+        let name = record.as_ref().map_or_else(|| id.short(), |record| record.number.to_string());
         let tree = self.tree(commit.tree, emit).map_err(|error| error.context(format!("checkpoint {name}")))?;
         let parents: Vec<ObjectId> = commit.parents.iter().map(|parent| self.commits[parent]).collect();
         let pattern = self.pattern();
@@ -207,7 +208,7 @@ impl<'c> Rewriter<'c> {
         let new = ObjectId::of(ObjectKind::Commit, &content)?;
         emit(ObjectKind::Commit, new, &content)?;
         if let Some(record) = &record {
-            self.numbers.insert(new, (record.workspace.clone(), record.ordinal));
+            self.numbers.insert(new, (record.workspace.clone(), record.number));
         }
         let paths = tree.map(|tree| tree.paths.clone()).unwrap_or_default();
         self.commits.extend([(id, new), (new, new)]);

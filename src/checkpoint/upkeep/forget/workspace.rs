@@ -125,8 +125,10 @@ fn take_away(home: &Home, workspace: &Workspace, pace: Pace<'_>) -> Result<bool>
     store.complete(&dir.join("log"))?;
     // A number is never used twice, and maintenance does not take the refs for lost.
     let state = WorkspaceState::load(dir);
-    let next_ordinal = state.next_ordinal.max(Noted::read(dir).highest + 1);
-    WorkspaceState { next_ordinal, ..state }.save(dir, &lock)?;
+    let noted = Noted::read(dir);
+    let next_ordinal = state.next_ordinal.max(noted.highest + 1);
+    let next_number = state.least_number().max(noted.highest_number() + 1);
+    WorkspaceState { next_ordinal, next_number, ..state }.save(dir, &lock)?;
     // A record could bring a ref back.
     flush(&store, dir)?;
     for prefix in prefixes(workspace) {

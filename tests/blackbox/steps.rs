@@ -1,0 +1,121 @@
+//! Numbers of checkpoints: a turn's first one has a number of its own, the further ones are steps of it.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::support::{Lab, Sidecar, number_of};
+
+/// Has a turn begin, change a file and run something that nobody sees into, so many times.
+fn turn(lab: &Lab, sidecar: &mut Sidecar, name: &str, actions: usize) -> Vec<String> {
+    sidecar.ask(json!({"type": "turn.start", "turn": name}));
+    let act = |action| {
+        lab.write("a", format!("{name} {action}\n"));
+        let reply = sidecar.ask(json!({"type": "shell.before", "command": "make"}));
+        assert_eq!(reply["checkpoint"]["status"], "taken", "{reply}");
+        let kind = if action == 0 { "auto" } else { "step" };
+        assert_eq!(reply["checkpoint"]["kind"], kind, "{reply}");
+        number_of(&reply)
+    };
+    (0..actions).map(act).collect()
+}
+
+fn listed(lab: &Lab, args: &[&str]) -> Vec<(String, u64)> {
+    let all: Vec<&str> = ["list", "--json"].iter().chain(args).copied().collect();
+    let list = lab.piton(&all).json();
+    let row = |row: &Value| {
+        let number = row["n"].as_str().map_or_else(|| row["n"].to_string(), str::to_owned);
+        (number, row["steps"].as_u64().unwrap_or(0))
+    };
+    list["checkpoints"].as_array().unwrap().iter().map(row).collect()
+}
+
+fn numbers(lab: &Lab, args: &[&str]) -> Vec<String> {
+    listed(lab, args).into_iter().map(|(number, _)| number).collect()
+}
+
+#[test]
+fn a_new_list_reads_one_two_three_and_steps_stand_below_their_turn() {
+    let lab = Lab::new();
+    lab.write("a", "0\n");
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    sidecar.ask(json!({"type": "hello", "session": "s"}));
+    assert_eq!(turn(&lab, &mut sidecar, "t1", 3), ["1", "1.1", "1.2"]);
+    assert_eq!(turn(&lab, &mut sidecar, "t2", 1), ["2"]);
+    let held = sidecar.ask(json!({"type": "shell.before", "command": "make"}));
+    assert_eq!((&held["checkpoint"]["status"], &held["checkpoint"]["n"]), (&json!("held"), &json!(2)), "{held}");
+    // Another process of the session goes on in the same turn.
+    assert_eq!(sidecar.finish(), 0);
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    sidecar.ask(json!({"type": "hello", "session": "s"}));
+    lab.write("a", "t2 late\n");
+    let step = sidecar.ask(json!({"type": "shell.before", "command": "make"}));
+    assert_eq!(number_of(&step), "2.1", "{step}");
+    assert_eq!(lab.take("by hand"), 3);
+    assert_eq!(sidecar.finish(), 0);
+
+    assert_eq!(listed(&lab, &[]), [("3".into(), 0), ("2".into(), 1), ("1".into(), 2)]);
+    assert_eq!(numbers(&lab, &["--steps"]), ["3", "2.1", "2", "1.2", "1.1", "1"]);
+    assert_eq!(numbers(&lab, &["--kind", "step"]), ["2.1", "1.2", "1.1"]);
+    let all = numbers(&lab, &["--all"]);
+    assert_eq!(all.last().map(String::as_str), Some("null"), "a base capture has no number: {all:?}");
+    for (selector, content) in [("1", "t1 0\n"), ("1.1", "t1 1\n"), ("#1.2", "t1 2\n"), ("@{1}", "t2 0\n")] {
+        assert_eq!(lab.piton(&["show", &format!("{selector}:a")]).stdout, content, "{selector}");
+    }
+    // The row of a turn tells of all that happened in it.
+    let folded = lab.piton(&["list", "--json"]).json();
+    assert_eq!(folded["checkpoints"][2]["stat"]["files"], 1, "{folded}");
+    lab.restore("1.1", &[]);
+    assert_eq!(lab.read("a"), "t1 1\n");
+    assert_eq!(lab.piton(&["undo", "--yes"]).code, 0);
+    assert_eq!(lab.read("a"), "t2 late\n");
+}
+
+#[test]
+fn numbers_of_dropped_checkpoints_are_explained_and_never_used_again() {
+    let lab = Lab::new();
+    lab.write("a", "0\n");
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    turn(&lab, &mut sidecar, "t1", 3);
+    turn(&lab, &mut sidecar, "t2", 2);
+    assert_eq!(sidecar.finish(), 0);
+    assert_eq!(lab.piton(&["delete", "1.1", "2", "2.1", "--yes"]).code, 0);
+    for gone in ["1.1", "2", "2.1"] {
+        let said = lab.piton(&["show", gone]);
+        assert!(said.stderr.contains(&format!("checkpoint {gone} was pruned on")), "{said:?}");
+    }
+    let never = lab.piton(&["show", "1.9"]);
+    assert!(never.code == 3 && never.stderr.contains("no checkpoint `1.9`"), "{never:?}");
+    // Nothing remembers but the files of the workspace.
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    assert_eq!(turn(&lab, &mut sidecar, "t3", 2), ["3", "3.1"]);
+    assert_eq!(sidecar.finish(), 0);
+    // Steps whose turn's checkpoint is gone stand by themselves.
+    assert_eq!(lab.piton(&["delete", "1", "--yes"]).code, 0);
+    assert_eq!(listed(&lab, &[]), [("3".into(), 1), ("1.2".into(), 0)]);
+    assert_eq!(lab.piton(&["doctor", "--refs"]).code, 0);
+}
+
+#[test]
+fn a_store_from_before_steps_keeps_its_numbers() {
+    let lab = Lab::new();
+    let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/stores/before-steps.tar.gz");
+    let aside = lab.root().join("unpacked");
+    std::fs::create_dir(&aside).unwrap();
+    let unpacked = Command::new("tar").args(["xzf", archive, "-C"]).arg(&aside).status().unwrap();
+    assert!(unpacked.success());
+    std::fs::rename(aside.join("home"), lab.home.join("piton")).unwrap();
+    let adopted = lab.piton(&["adopt", "/tmp/fixture/work", lab.work.to_str().unwrap(), "--yes"]);
+    assert_eq!(adopted.code, 0, "{adopted:?}");
+    assert_eq!(numbers(&lab, &["--all"]), ["7", "6", "5", "4", "3", "2", "1"]);
+    lab.restore(6, &[]);
+    assert_eq!([lab.read("a"), lab.read("src/b"), lab.read("link")], ["four\n", "built\n", "four\n"]);
+    let mode = std::os::unix::fs::PermissionsExt::mode(&lab.work.join("src/b").metadata().unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o750);
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    // The restore has taken 8.
+    assert_eq!(turn(&lab, &mut sidecar, "t9", 2), ["9", "9.1"]);
+    assert_eq!(sidecar.finish(), 0);
+    assert_eq!(lab.piton(&["show", "3:a"]).stdout, "two\n");
+    assert_eq!(lab.piton(&["doctor", "--refs"]).code, 0);
+}
