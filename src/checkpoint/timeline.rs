@@ -23,6 +23,7 @@ use super::history::undo::Direction;
 use super::locked::Locked;
 use super::records::home::Home;
 use super::records::lock::LOCK_WAIT;
+use super::records::repositories::KeptRepository;
 use super::records::state::WorkspaceState;
 use super::records::workspace::Workspace;
 use super::remote::receive::Received;
@@ -43,6 +44,7 @@ use crate::store::{BOUNDS, Bounds, Slice, Store};
 use crate::sys::interrupt::Flow;
 use crate::sys::memory;
 use crate::worktree::Target;
+use crate::worktree::repository;
 
 /// The checkpoints of one workspace, and everything that acts on them.
 pub struct Timeline {
@@ -107,6 +109,17 @@ impl Timeline {
         let lock = self.catalog.acquire_if_free(verb)?;
         let Timeline { catalog, capturer, codons } = self;
         Ok(lock.map(|lock| Locked { catalog, capturer, codons, lock }))
+    }
+
+    /// Brings a kept repository back to where it stood, and returns the number of its files.
+    ///
+    /// # Errors
+    /// `conflict` if something stands there, or the directory around it is gone; `disk-full`, `permission`.
+    pub fn bring_back(&mut self, kept: &KeptRepository) -> Result<u64> {
+        // No retention removes it meanwhile.
+        let locked = self.lock("restoring")?;
+        locked.catalog.refuse_interrupted()?;
+        repository::bring_back(&kept.dir, &locked.catalog.workspace.path, &kept.path)
     }
 
     /// Takes a checkpoint.

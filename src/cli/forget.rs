@@ -87,6 +87,9 @@ pub(super) fn forget(context: &mut Context, args: &ForgetArgs) -> Result<Exit> {
         plan.require(digest)?;
     }
     plan.faults().for_each(|fault| print::warning(&printable(fault)));
+    for path in &plan.repositories {
+        print::say(&format!("The kept copy of {} goes too: nobody can look into it.", print::path(path)));
+    }
     for path in &plan.present {
         let hint = "the next checkpoint captures it again; change it, or leave it out by an ignore rule, first";
         print::warning(&format!("{} holds it now: {hint}", print::path(path)));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::confirm::{ask_first, finished};
+use super::confirm::{agreed, ask_first, finished};
 use super::context::Context;
 use super::exit::Exit;
 use super::named::checkpoint;
@@ -13,7 +13,7 @@ use crate::checkpoint::Timeline;
 use crate::checkpoint::catalog::held::refusal;
 use crate::checkpoint::history::request::Restore;
 use crate::doors::stdio;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::model::path::RelPath;
 use crate::model::text::count;
 use crate::protocol::{ExportDocument, List};
@@ -67,6 +67,9 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
     if let Some(text) = stdio::foreign(&timeline, &checkpoint) {
         print::say(&text);
     }
+    if paths.iter().any(is_of_repository) {
+        return repositories(context, &mut timeline, &checkpoint, &paths, args);
+    }
     let restore = Restore::to(checkpoint.id, "local", paths.clone(), args.keep_new);
     let preview = timeline.preview(&restore, &|| Flow::Continue)?;
     if let Some(path) = timeline.catalog().unheld(&preview.target, &preview.plan, &paths)?.first() {
@@ -79,6 +82,54 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
     let restored = timeline.restore(&restore, &|| Flow::Continue)?;
     print::settled(timeline.leave());
     finished(context, &restored, "Restored", Some(&preview))
+}
+
+/// Returns true for a repository's own data, which no checkpoint holds as files.
+fn is_of_repository(path: &RelPath) -> bool {
+    path.components().any(|name| name == b".git")
+}
+
+/// Brings back repositories that were kept, where they are gone.
+fn repositories(
+    context: &Context,
+    timeline: &mut Timeline,
+    checkpoint: &crate::checkpoint::Checkpoint,
+    paths: &[RelPath],
+    args: &RestoreArgs,
+) -> Result<Exit> {
+    if let Some(other) = paths.iter().find(|path| !is_of_repository(path)) {
+        let text = format!("`{}` is a file, and a repository is brought back by itself", other.display());
+        return Err(Error::new(Code::BadRequest, text).hint("restore the files with a command of their own"));
+    }
+    let all = timeline.catalog().repositories_of(checkpoint)?;
+    let of = |path: &RelPath| all.iter().find(|kept| kept.path == *path).cloned();
+    let mut chosen = Vec::new();
+    for path in paths {
+        chosen.push(of(path).ok_or_else(|| refusal(checkpoint.record.number, path.to_path()))?);
+    }
+    let names: Vec<String> = chosen.iter().map(|kept| kept.path.display()).collect();
+    let names = names.join(", ");
+    if !context.json {
+        print::data(&format!("{names}, as it was before it was destroyed\n"))?;
+    }
+    if args.preview {
+        return Ok(Exit::Done);
+    }
+    if let Some(exit) = Some(()).filter(|()| !args.yes).and_then(|()| agreed("Bring it back")) {
+        return Ok(exit);
+    }
+    let mut files = 0;
+    for kept in &chosen {
+        files += timeline.bring_back(kept)?;
+    }
+    if context.json {
+        let created = List::of_paths(chosen.iter().map(|kept| &kept.path));
+        let to = timeline.workspace().path.to_string_lossy().into_owned();
+        print::json(&ExportDocument { to, created, failed: List::default() })?;
+    } else {
+        print::data(&format!("Brought back: {names}, {}. No undo takes that back.\n", count(files, "file")))?;
+    }
+    Ok(Exit::Done)
 }
 
 fn export(

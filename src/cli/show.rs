@@ -124,6 +124,14 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
     for (path, why) in &skips {
         add_line!(text, "left out {}  {why}", path.display());
     }
+    for kept in catalog.repositories_of(checkpoint)? {
+        add_line!(
+            text,
+            "kept     {}  `piton restore {} {0}` brings it back where it is gone",
+            kept.path.display(),
+            record.number
+        );
+    }
     text.push('\n');
     for (path, entry) in
         manifest.iter().filter(|(path, entry)| entry.mode() != Mode::Dir || manifest.inside(path).next().is_none())

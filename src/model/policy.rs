@@ -79,6 +79,8 @@ pub struct Limits {
     pub line_bytes: usize,
     /// Bytes of memory that a capture keeps to, content and all.
     pub memory: u64,
+    /// Most bytes that are copied of a repository (`.git`) that an action is about to destroy.
+    pub git_copy: u64,
 }
 
 /// The checkpoints that are kept.

@@ -156,6 +156,14 @@ pub(super) const KEYS: &[Key] = &[
         widens: |old, new| new.limits.memory == old.limits.memory,
     },
     Key {
+        name: "limits.git_copy_mb",
+        apply: |policy, value| {
+            policy.limits.git_copy = number(value, 0, 1_000_000)? * 1_000_000;
+            Ok(())
+        },
+        widens: |old, new| new.limits.git_copy >= old.limits.git_copy,
+    },
+    Key {
         name: "retention.enabled",
         apply: |policy, value| {
             policy.retention.enabled = value.as_bool().ok_or_else(|| wants("true or false", value))?;
@@ -305,7 +313,7 @@ pub(super) fn blank_policy() -> Policy {
         tracked_files: Vec::new(),
         tracked_override: false,
         read_only: Vec::new(),
-        limits: Limits { file_bytes: 0, files: 0, line_bytes: 0, memory: 0 },
+        limits: Limits { file_bytes: 0, files: 0, line_bytes: 0, memory: 0, git_copy: 0 },
         retention: Retention {
             enabled: true,
             auto_per_run: 0,

@@ -22,6 +22,7 @@ mod keep;
 mod names;
 mod probe;
 mod read;
+pub mod repository;
 mod request;
 mod select;
 mod stopped;

@@ -38,6 +38,7 @@ mod reach;
 mod readers;
 mod recall;
 mod remotes;
+mod repositories;
 mod restore;
 mod retention;
 mod rollback;

@@ -182,52 +182,53 @@ fn what_no_checkpoint_holds_is_said_by_the_answer_the_list_and_the_restore() {
     };
     let opaque = shell(&mut sidecar, "make");
     assert_eq!((status(&opaque), paths(&opaque)), ("taken", vec![]));
-    let vendor = vec![("vendor/.git".to_owned(), 5021)];
+    // A repository's own data is kept beside the checkpoint.
     let reply = shell(&mut sidecar, "rm -rf vendor");
-    assert_eq!((status(&reply), paths(&reply)), ("taken", vendor.clone()), "{reply}");
+    assert_eq!((paths(&reply), lab.kept_repositories()), (vec![], vec!["vendor/.git".to_owned()]), "{reply}");
     assert_eq!(held(&lab, &id(&reply), "vendor/lib.c"), "int x;\n");
     let again = shell(&mut sidecar, "rm -rf vendor");
-    assert_eq!((status(&again), id(&again), paths(&again)), ("held", id(&reply), vendor), "{again}");
+    assert_eq!((id(&again), paths(&again)), (id(&reply), vec![]), "{again}");
     lab.sh("rm -rf vendor");
     let modules = vec![("app/node_modules".to_owned(), 2)];
     let made = shell(&mut sidecar, "rm -rf app");
     assert_eq!((status(&made), paths(&made)), ("taken", modules.clone()), "{made}");
     assert_eq!(paths(&shell(&mut sidecar, "rm -rf app/node_modules")), modules);
     assert_eq!(sidecar.finish(), 0);
+    lab.sh("rm -rf app");
     let listed = lab.piton(&["list", "--steps"]);
-    assert!(listed.stdout.contains("[not held: vendor/.git (5.0 kB)]"), "{}", listed.stdout);
+    assert!(listed.stdout.contains("[not held: app/node_modules (2 B)]"), "{}", listed.stdout);
     let folded = lab.piton(&["list"]).stdout;
-    assert!(folded.contains("[not held: app/node_modules (2 B), vendor/.git (5.0 kB)] [+3 steps]"), "{folded}");
-    let n = number_of(&reply);
+    assert!(folded.contains("[not held: app/node_modules (2 B)] [+"), "{folded}");
+    let n = number_of(&made);
     let said = |args: &[&str]| {
         let output = lab.piton(args);
         format!("{}{}", output.stdout, output.stderr)
     };
-    assert!(said(&["show", &n]).contains("vendor/.git  a repository's own data (5.0 kB)"), "{}", said(&["show", &n]));
-    let word = "not held: vendor/.git (5.0 kB): this checkpoint cannot bring that back";
+    assert!(said(&["show", &n]).contains("left out app/node_modules"), "{}", said(&["show", &n]));
+    let word = "not held: app/node_modules (2 B): this checkpoint cannot bring that back";
     assert!(said(&["restore", &n, "--preview"]).contains(word), "{}", said(&["restore", &n, "--preview"]));
     assert!(said(&["restore", &n, "--yes"]).contains(word));
     // Nothing is left to do, and it is said all the same.
     let nothing = said(&["restore", &n, "--yes"]);
     assert!(nothing.contains(word) && nothing.contains("Nothing to do"), "{nothing}");
     // A path that exists is not reported as missing.
-    lab.sh("mkdir vendor/.git");
+    lab.sh("mkdir app/node_modules");
     assert!(!said(&["restore", &n, "--preview"]).contains("not held"));
 }
 
 #[test]
 fn a_hook_says_what_no_checkpoint_holds() {
     let lab = Lab::new();
-    lab.write("vendor/.git/HEAD", "ref: refs/heads/main\n");
-    lab.write("vendor/a", "a\n");
+    lab.write("app/package.json", "{}\n");
+    lab.write("app/node_modules/m/index.js", "m\n");
     let payload = json!({"session_id": "s", "cwd": lab.work, "hook_event_name": "PreToolUse", "tool_name": "Bash",
-        "tool_input": {"command": "rm -rf vendor"}});
+        "tool_input": {"command": "rm -rf app"}});
     let mut hook = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
     hook.args(["hook", "claude-code", "PreToolUse", "--no-daemon"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut hook = hook.spawn().unwrap();
     hook.stdin.take().unwrap().write_all(payload.to_string().as_bytes()).unwrap();
     let said = String::from_utf8(hook.wait_with_output().unwrap().stdout).unwrap();
-    assert!(said.contains("piton: not held: vendor/.git (21 B); if this action deletes that"), "{said}");
+    assert!(said.contains("piton: not held: app/node_modules (2 B); if this action deletes that"), "{said}");
 }
 
 #[test]

@@ -81,6 +81,15 @@ impl Lab {
         std::fs::write(self.user_file(), format!("{PATIENT}{settings}")).unwrap();
     }
 
+    /// Returns the paths of the repositories that were kept, each once, in their order.
+    pub(crate) fn kept_repositories(&self) -> Vec<String> {
+        let listed = |dir: PathBuf| std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+        let all = listed(self.home.join("piton/workspaces")).flat_map(|dir| listed(dir.join("repositories")));
+        let paths: std::collections::BTreeSet<String> =
+            all.filter_map(|kept| std::fs::read_to_string(kept.join("path")).ok()).collect();
+        paths.into_iter().collect()
+    }
+
     pub(crate) fn store(&self) -> PathBuf {
         self.home.join("piton/store.git")
     }

@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::request::{Selection, Take};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::records::repositories::{Staged, stage};
 use crate::error::{Code, Error, Result};
 use crate::model::build::build;
 use crate::model::cost::Cost;
@@ -23,6 +24,7 @@ use crate::store::Batch;
 use crate::sys::clock::boot_id;
 use crate::sys::interrupt::Flow;
 use crate::sys::memory;
+use crate::worktree::repository::Kept;
 use crate::worktree::stamps::{Built, Stamps};
 use crate::worktree::{Capture, Early, Request, Stats, capture, rewritten};
 
@@ -46,6 +48,8 @@ pub(crate) struct Observation {
     pub cost: Cost,
     /// The result of a scan; `None` when the warm tree holds it.
     pub scan: Option<Scan>,
+    /// The repositories that were kept, because the action is about to destroy them.
+    pub repositories: Vec<Staged>,
 }
 
 /// Returns the time of looking at names and of reading content.
@@ -198,6 +202,7 @@ impl Observation {
             fresh,
             cost: cost_of(&capture.stats),
             scan: Some(Scan { capture, shape }),
+            repositories: Vec::new(),
         }
     }
 
@@ -225,6 +230,10 @@ impl Observation {
             Takes::Nothing => false,
         };
         capture.coverage.skipped.retain(|path, why| !matches!(why, SkipReason::Repository(_)) || goes(path));
+        let repositories = match destination {
+            Destination::Batch(_) => keep_repositories(catalog, &mut capture, control)?,
+            Destination::Nowhere => Vec::new(),
+        };
         let is_typed = take.draft.kind.is_typed();
         let shape = if request.extent == Extent::Tree && !is_typed && capture.stats.targeted == 0 {
             Some(shape(&capture.manifest, &capture.coverage)?)
@@ -238,7 +247,8 @@ impl Observation {
             if let Some(built) = built.filter(|_| capture.stats.hashed == 0)
                 && catalog.store.has(&built.root)?
             {
-                return Ok(Observation::of(capture, shape, built.root, HashMap::new()));
+                let observed = Observation::of(capture, shape, built.root, HashMap::new());
+                return Ok(Observation { repositories, ..observed });
             }
         }
         let building = Instant::now();
@@ -255,8 +265,37 @@ impl Observation {
         })?;
         let mut observed = Observation::of(capture, shape, root, fresh);
         observed.cost.trees_us = building.elapsed().as_micros() as u64;
+        observed.repositories = repositories;
         Ok(observed)
     }
+}
+
+/// Keeps the repositories that the action is about to destroy, and takes those that are kept whole out of what is left out.
+fn keep_repositories(catalog: &Catalog, capture: &mut Capture, control: &dyn Fn() -> Flow) -> Result<Vec<Staged>> {
+    let is_repository = |why: &SkipReason| matches!(why, SkipReason::Repository(_));
+    let skipped = &mut capture.coverage.skipped;
+    let going: Vec<RelPath> =
+        skipped.iter().filter(|(_, why)| is_repository(why)).map(|(path, _)| path.clone()).collect();
+    let (records, root, mut staged) = (&catalog.workspace.dir, &catalog.workspace.path, Vec::new());
+    let mut budget = catalog.policy.limits.git_copy;
+    for path in going {
+        let kept = stage(records, root, &path, budget, control);
+        budget -= kept.as_ref().map_or(0, |(_, kept)| kept.copied.min(budget));
+        match kept {
+            Ok((kept, Kept { left: None, .. })) => {
+                skipped.remove(&path);
+                staged.push(kept);
+            }
+            Ok((kept, Kept { left: Some(weight), .. })) => {
+                skipped.insert(path, SkipReason::Repository(weight));
+                staged.push(kept);
+            }
+            Err(error) if error.code() == Code::ShuttingDown => return Err(error),
+            // It stays listed as left out, and the checkpoint is taken all the same.
+            Err(error) => capture.warnings.push(format!("`{}` was not kept: {}", path.display(), error.text())),
+        }
+    }
+    Ok(staged)
 }
 
 /// Makes the request of a capture.

@@ -13,6 +13,7 @@ use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::{AllCheckpoints, Catalog};
 use crate::checkpoint::locked::Locked;
 use crate::checkpoint::records::lock::LOCK_WAIT;
+use crate::checkpoint::records::repositories::settle;
 use crate::checkpoint::records::workspace::Scope;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::{CheckpointKind, Record, recorded};
@@ -60,6 +61,7 @@ impl Locked<'_> {
         if let Some(same) = same.filter(|_| !is_gone) {
             // Objects of an unchanged capture are kept too: the warm tree takes them for stored.
             batch.map(Batch::finish).transpose()?;
+            settle(&self.catalog.workspace.dir, &observed.repositories, same.record.ordinal(), &self.lock)?;
             self.capturer.put_back(catalog, attempt, before, &observed, take)?;
             let taken = taken(same, true, Some(0), &observed, started);
             self.capturer.account(&taken);
@@ -67,6 +69,7 @@ impl Locked<'_> {
         }
         let batch = batch.map_or_else(|| catalog.store.batch(), Ok)?;
         let checkpoint = self.commit(&take.draft, &mut observed, &known, batch)?;
+        settle(&catalog.workspace.dir, &observed.repositories, checkpoint.record.ordinal(), &self.lock)?;
         match is_gone {
             false => catalog.add(known, &checkpoint),
             // It is gone with its pack, and others may be too: all commits are read again.

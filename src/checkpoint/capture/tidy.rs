@@ -3,6 +3,7 @@
 use crate::checkpoint::catalog::all::MANY_REFS;
 use crate::checkpoint::locked::Locked;
 use crate::checkpoint::records::leftovers::{sweep_home, sweep_workspace};
+use crate::checkpoint::records::repositories;
 use crate::error::Result;
 
 impl Locked<'_> {
@@ -42,10 +43,22 @@ impl Locked<'_> {
     fn tidy(&mut self) -> Result<bool> {
         self.note_numbers(&*self.catalog.all()?)?;
         let is_done = self.thin_out()?;
+        self.thin_out_repositories()?;
         if let Err(error) = self.sweep() {
             tracing::warn!(%error, "temporary files of killed processes stay");
         }
         Ok(is_done)
+    }
+
+    /// Removes the kept repositories of checkpoints that are gone.
+    fn thin_out_repositories(&self) -> Result<()> {
+        let dir = &self.catalog.workspace.dir;
+        if repositories::of(dir).is_empty() {
+            return Ok(());
+        }
+        let all = self.catalog.all()?;
+        let is_there = |ordinal| all.checkpoints.iter().any(|one| one.record.ordinal() == ordinal);
+        repositories::thin_out(dir, &is_there, &self.lock)
     }
 
     /// Removes what killed processes have left in the store, in piton's home and among the records of this workspace.

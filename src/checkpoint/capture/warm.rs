@@ -257,5 +257,6 @@ fn observation(tree: &Warm, root: ObjectId, cost: Cost) -> Observation {
         fresh: HashMap::new(),
         cost,
         scan: None,
+        repositories: Vec::new(),
     }
 }

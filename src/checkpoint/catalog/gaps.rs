@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::checkpoint::Checkpoint;
 use super::open::Catalog;
+use crate::checkpoint::records::repositories::{self, KeptRepository};
 use crate::error::Result;
 use crate::model::coverage::{Coverage, SkipReason, Weight, not_held};
 use crate::model::id::ObjectId;
@@ -126,6 +127,42 @@ impl Catalog {
         gone.retain(|gap| !self.is_there(&gap.path) || matches!(gap.why, SkipReason::OverBudget(_)));
         warnings.extend(sentence(&gone).map(|text| format!("{text}: this checkpoint cannot bring that back")));
         warnings
+    }
+
+    /// Lists the repositories that were kept with a checkpoint, or with a step of the same turn after it: of each path the
+    /// first one.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub fn repositories_of(&self, checkpoint: &Checkpoint) -> Result<Vec<KeptRepository>> {
+        let kept = repositories::of(&self.workspace.dir);
+        if kept.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (all, own) = (self.all()?, checkpoint.record.number);
+        let serves = |kept: &KeptRepository| {
+            let of = all.checkpoints.iter().find(|one| one.record.ordinal() == kept.ordinal);
+            of.is_some_and(|of| of.id == checkpoint.id || (of.record.number.main == own.main && of.record.number > own))
+        };
+        let mut found: Vec<KeptRepository> = Vec::new();
+        for kept in kept.into_iter().filter(serves) {
+            if found.iter().all(|known| known.path != kept.path) {
+                found.push(kept);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Says which repositories a restore does not bring back by itself.
+    pub(crate) fn repository_warnings(&self, checkpoint: &Checkpoint) -> Result<Vec<String>> {
+        let gone = self.repositories_of(checkpoint)?.into_iter().filter(|kept| !self.is_there(&kept.path));
+        let number = checkpoint.record.number;
+        Ok(gone
+            .map(|kept| {
+                let path = kept.path.display();
+                format!("`{path}` was kept: `piton restore {number} {path}` brings it back")
+            })
+            .collect())
     }
 
     /// Returns true if a checkpoint records each of these gaps.

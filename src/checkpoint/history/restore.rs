@@ -47,7 +47,8 @@ impl Capturer {
         changes.retain(|change| planned.contains(&change.path));
         let stat = catalog.stat(&changes, LiveSide::Old).map_err(incomplete)?;
         let externals = catalog.externals_after(&loaded.checkpoint)?;
-        let warnings = catalog.target_warnings(&loaded.coverage);
+        let mut warnings = catalog.target_warnings(&loaded.coverage);
+        warnings.extend(catalog.repository_warnings(&loaded.checkpoint)?);
         let digest = restore.digest(&plan)?;
         Ok(Preview { target: loaded.checkpoint, plan: plan.into(), digest, stat, externals, warnings })
     }
@@ -82,7 +83,8 @@ impl Locked<'_> {
     ) -> Result<Restored> {
         let loaded = self.catalog.load_target(restore.target)?;
         let externals = self.catalog.externals_after(&loaded.checkpoint)?;
-        let warnings = self.catalog.target_warnings(&loaded.coverage);
+        let mut warnings = self.catalog.target_warnings(&loaded.coverage);
+        warnings.extend(self.catalog.repository_warnings(&loaded.checkpoint)?);
         let take = self.catalog.safety_take(restore, &loaded);
         let (safety, observed) = self.take_before(restore, &loaded, &take, control).map_err(pre_restore_failed)?;
         let catalog = &*self.catalog;

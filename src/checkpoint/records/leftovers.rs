@@ -20,7 +20,7 @@ pub const FETCH: &str = "fetch-";
 pub const REMOVED: &str = ".removed-";
 
 /// The directories of a workspace's records in which files are replaced.
-const INNER: [&str; 3] = ["", "runs", "view.git"];
+const INNER: [&str; 4] = ["", "runs", "view.git", super::repositories::NAME];
 
 /// Removes what killed processes have left in piton's home and in all workspaces, outside of the store.
 ///

@@ -10,6 +10,7 @@ pub mod marks;
 pub mod mishaps;
 pub mod pins;
 pub mod place;
+pub mod repositories;
 pub mod state;
 pub mod validate;
 pub mod workspace;

@@ -68,7 +68,7 @@ pub(crate) fn policy() -> Policy {
         tracked_files: Vec::new(),
         tracked_override: false,
         read_only: Vec::new(),
-        limits: Limits { file_bytes: 1 << 20, files: 1000, line_bytes: 1 << 23, memory: 192_000_000 },
+        limits: Limits { file_bytes: 1 << 20, files: 1000, line_bytes: 1 << 23, memory: 192_000_000, git_copy: 0 },
         retention: Retention {
             enabled: true,
             auto_per_run: 50,

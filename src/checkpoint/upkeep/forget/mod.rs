@@ -28,6 +28,7 @@ use crate::checkpoint::catalog::dropped::{DroppedCheckpoint, FORGET, Ledger};
 use crate::checkpoint::records::home::Home;
 use crate::checkpoint::records::leftovers::sweep_removed;
 use crate::checkpoint::records::lock::{LOCK_WAIT, WorkspaceLock};
+use crate::checkpoint::records::repositories;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectId, ObjectKind};
@@ -75,6 +76,8 @@ pub struct ForgetPlan {
     pub checkpoints: Vec<RewrittenCheckpoint>,
     /// The files that hold the content now, so that the next checkpoint captures it again.
     pub present: Vec<PathBuf>,
+    /// The kept repositories that go too: nobody looks into their objects.
+    pub repositories: Vec<PathBuf>,
 }
 
 /// The result of a forget.
@@ -106,8 +109,12 @@ impl ForgetPlan {
         rewriter.rewrite(roots, &mut |_, _, _| Ok(()))?;
         let mut checkpoints = rewriter.changed.clone();
         checkpoints.sort_by_cached_key(|one| one.record.as_ref().map(|it| (it.workspace.clone(), it.ordinal)));
-        let mut plan = ForgetPlan { of, rewriter, checkpoints, present: Vec::new() };
+        let mut plan = ForgetPlan { of, rewriter, checkpoints, present: Vec::new(), repositories: Vec::new() };
         plan.present = plan.files_now(home)?;
+        for workspace in scope(home, plan.of.as_ref())? {
+            let kept = repositories::of(&workspace.dir).into_iter();
+            plan.repositories.extend(kept.map(|kept| kept.path.under(&workspace.path)));
+        }
         Ok(plan)
     }
 
@@ -371,6 +378,8 @@ fn finish(
         // A running process may have written facts of old checkpoints since.
         let lock = WorkspaceLock::acquire(&workspace.dir, "forgetting", pace.workspace)?;
         records::remove_derived(&workspace.dir, &lock)?;
+        // Nobody looks into the objects of kept repositories.
+        repositories::clear(&workspace.dir, &lock)?;
     }
     match (upkept.left.is_none(), is_whole) {
         (true, true) => ForgetIntent::remove(home)?,

@@ -124,7 +124,7 @@ fn captured(world: &World) -> Capture {
         targets: &[],
         unlimited_targets: false,
         extent: Extent::Tree,
-        limits: Limits { file_bytes: CAP, files: 1000, line_bytes: 1 << 20, memory: 192_000_000 },
+        limits: Limits { file_bytes: CAP, files: 1000, line_bytes: 1 << 20, memory: 192_000_000, git_copy: 0 },
         secrets: Secrets::OnTarget,
         exclude: &[],
         never: &[],
