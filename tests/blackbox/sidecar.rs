@@ -184,17 +184,15 @@ fn a_late_checkpoint_says_what_it_does_not_hold() {
         lab.write(&format!("d{}/f{i}", i % 40), format!("{i}").repeat(300));
     }
     lab.write("vendor/lib.c", "int x;\n");
-    lab.write("vendor/.git/HEAD", "ref: refs/heads/main\n");
-    lab.write("vendor/.git/config", "[core]\n");
-    std::fs::create_dir_all(lab.work.join("vendor/.git/objects")).unwrap();
-    std::fs::create_dir_all(lab.work.join("vendor/.git/refs")).unwrap();
+    lab.write("vendor/package.json", "{}\n");
+    lab.write("vendor/node_modules/m/index.js", "m\n");
     let mut sidecar = Sidecar::start(&lab, &[]);
     sidecar.send(json!({"id": 1, "type": "hello"}));
     sidecar.send(json!({"id": 2, "type": "shell.before", "command": "rm -rf vendor", "deadline_ms": 1}));
     let reply = sidecar.reply(2);
     assert_eq!(status(&reply), "late", "{reply}");
     let settled = sidecar.notice(|notice| notice["notice"] == "checkpoint.settled");
-    assert_eq!(settled["not_held"][0]["path"], "vendor/.git", "{settled}");
+    assert_eq!(settled["not_held"][0]["path"], "vendor/node_modules", "{settled}");
 }
 
 #[test]
