@@ -10,6 +10,7 @@ use super::exit::Exit;
 use super::print;
 use crate::checkpoint::catalog::find::{Presence, Version};
 use crate::error::Result;
+use crate::model::number::Number;
 use crate::model::text::{bytes, padded, shell_name, width};
 use crate::model::tree::Mode;
 use crate::protocol::{FindDocument, PathItem, PresenceWord, VersionItem};
@@ -50,7 +51,7 @@ pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
                 (Presence::Held(_, id), Some(size)) => format!("{}  {}", id.short(), bytes(size)),
             };
             let why = version.damage.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-            let numbers: Vec<String> = version.checkpoints.iter().map(|c| c.record.number.to_string()).collect();
+            let numbers: Vec<String> = numbers(version).iter().map(Number::to_string).collect();
             add_line!(text, "  {what}  in checkpoint {}{why}", numbers.join(", "));
         }
         // Relative to the working directory, as it was typed, and as a shell takes it.
@@ -86,6 +87,12 @@ fn item(version: &Version) -> VersionItem {
         Presence::Unreadable => (None, PresenceWord::Damaged, None),
     };
     let why = why.or_else(|| version.damage.clone());
-    let checkpoints = version.checkpoints.iter().map(|checkpoint| checkpoint.record.number).collect();
-    VersionItem { id, presence, why, bytes: version.size, checkpoints }
+    VersionItem { id, presence, why, bytes: version.size, checkpoints: numbers(version) }
+}
+
+/// Returns the numbers of the checkpoints with a version. A base capture is only named where it is the only one.
+fn numbers(version: &Version) -> Vec<Number> {
+    let all = version.checkpoints.iter().map(|checkpoint| checkpoint.record.number);
+    let named: Vec<Number> = all.filter(|number| !number.is_none()).collect();
+    if named.is_empty() { vec![Number::NONE] } else { named }
 }
