@@ -17,7 +17,7 @@ use piton::classify::{Classifier, Context, ToolCall};
 use piton::error::{Code, Error};
 use piton::mcp::{Tools, refusal};
 use piton::model::build;
-use piton::model::checkpoint::{CheckpointKind, Record};
+use piton::model::checkpoint::{CheckpointKind, Layer, Record};
 use piton::model::coverage::Coverage;
 use piton::model::effect::{Class, Verdict};
 use piton::model::id::{ObjectId, ObjectKind};
@@ -453,6 +453,11 @@ pub fn message(data: &[u8]) {
         skipped: u64::from(bits(5)),
         flags: if bits(1) & 16 == 16 { vec!["partial".into(), "secrets".into()] } else { Vec::new() },
         pinned: bits(1) & 32 == 32,
+        layer: match bits(6) {
+            0 => None,
+            1 => Some(Layer::None),
+            sequence => Some(Layer::Sequence(u64::from(sequence))),
+        },
     };
     settles(&record);
 }

@@ -52,11 +52,13 @@ impl Locked<'_> {
 
     /// Makes the log's checkpoints durable elsewhere, and empties the log.
     pub(crate) fn flush(&self) -> Result<()> {
+        self.catalog.flush_local(0)?;
         self.catalog.with_log(&self.lock, |log| self.catalog.store.flush(log))
     }
 
     /// Makes the log's checkpoints durable elsewhere, unless the log is short.
     pub(crate) fn flush_long(&self) -> Result<()> {
+        self.catalog.flush_local(SHORT_LOG)?;
         let store = &self.catalog.store;
         self.catalog.with_log(&self.lock, |log| if log.length() >= SHORT_LOG { store.flush(log) } else { Ok(()) })
     }

@@ -284,6 +284,7 @@ impl Timeline {
     /// As [`Store::recompress`]; nothing is lost by them.
     pub fn recompress(&mut self, slice: Slice, control: &dyn Fn() -> Flow) -> Result<()> {
         let recompressed = self.catalog.store.recompress(slice, control);
+        self.catalog.recompress_local(slice, control)?;
         self.consolidate(BOUNDS, control)?;
         recompressed.map(drop)
     }

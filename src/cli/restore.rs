@@ -33,6 +33,9 @@ pub(super) struct RestoreArgs {
     /// Keep files created since
     #[arg(long)]
     pub keep_new: bool,
+    /// Ignored and secret files that are there go back too
+    #[arg(long)]
+    pub local: bool,
     /// Do not ask
     #[arg(long, short = 'y')]
     pub yes: bool,
@@ -70,7 +73,7 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
     if paths.iter().any(is_of_repository) {
         return repositories(context, &mut timeline, &checkpoint, &paths, args);
     }
-    let restore = Restore::to(checkpoint.id, "local", paths.clone(), args.keep_new);
+    let restore = Restore { local: args.local, ..Restore::to(checkpoint.id, "local", paths.clone(), args.keep_new) };
     let preview = timeline.preview(&restore, &|| Flow::Continue)?;
     if let Some(path) = timeline.catalog().unheld(&preview.target, &preview.plan, &paths)?.first() {
         return Err(refusal(preview.target.record.number, path.to_path()));

@@ -16,9 +16,10 @@ use crate::model::build::stored_path;
 use crate::model::checkpoint::Record;
 use crate::model::manifest::ManifestEntry;
 use crate::model::path::RelPath;
-use crate::model::text::{bytes, printable};
+use crate::model::text::{bytes, count, printable};
 use crate::model::tree::Mode;
 use crate::protocol::{List, PathItem, ShowDirectoryDocument, ShowDocument, ShowFileDocument};
+use crate::worktree::PrivatePart;
 
 /// The arguments of `piton show`.
 #[derive(Debug, Args)]
@@ -87,10 +88,10 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
     let ((manifest, coverage), damage) = (read?, catalog.damage_of(checkpoint)?);
     let exit = if damage.is_some() { Exit::Damaged } else { Exit::Done };
     let facts = contents::shown(checkpoint, &manifest, &coverage, damage.as_deref());
-    let skips = listed_skips(&coverage);
+    let (skips, private) = (listed_skips(&coverage), catalog.private_part(checkpoint)?);
     let record = &checkpoint.record;
     if context.json {
-        print::json(&ShowDocument { checkpoint: facts, paths: entries(manifest.iter()) })?;
+        print::json(&ShowDocument { checkpoint: facts, paths: entries(manifest.iter(), &private) })?;
         return Ok(exit);
     }
     let mut text = print::bold(&format!("Checkpoint {} ({})", record.number, checkpoint.id));
@@ -124,6 +125,13 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
     for (path, why) in &skips {
         add_line!(text, "left out {}  {why}", path.display());
     }
+    match private.files() {
+        0 if catalog.is_layer_expired(checkpoint)? => {
+            text.push_str("private  its ignored and secret files were kept for a while, and are gone\n");
+        }
+        0 => {}
+        files => add_line!(text, "private  {}, which no git command shows", count(files, "file")),
+    }
     for kept in catalog.repositories_of(checkpoint)? {
         add_line!(
             text,
@@ -136,7 +144,8 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
     for (path, entry) in
         manifest.iter().filter(|(path, entry)| entry.mode() != Mode::Dir || manifest.inside(path).next().is_none())
     {
-        add_line!(text, "{:04o}  {}", entry.perm, shown(path, entry.mode()));
+        let mark = if private.manifest.contains(path) { format!("  ({PRIVATE})") } else { String::new() };
+        add_line!(text, "{:04o}  {}{mark}", entry.perm, shown(path, entry.mode()));
     }
     print::data(&text)?;
     Ok(exit)
@@ -146,8 +155,12 @@ fn shown(path: &RelPath, mode: Mode) -> String {
     PathItem { dir: mode == Mode::Dir, ..PathItem::new(path, None) }.shown()
 }
 
-fn entries<'m>(entries: impl Iterator<Item = (&'m RelPath, &'m ManifestEntry)>) -> List {
-    List::of_entries(entries.map(|(path, entry)| (path, entry.mode() == Mode::Dir)))
+/// The mark of a path in the private layer.
+const PRIVATE: &str = "private";
+
+fn entries<'m>(entries: impl Iterator<Item = (&'m RelPath, &'m ManifestEntry)>, private: &PrivatePart) -> List {
+    let why = |path: &RelPath| private.manifest.contains(path).then(|| PRIVATE.to_owned());
+    List::of_marked(entries.map(|(path, entry)| (path, why(path), entry.mode() == Mode::Dir)))
 }
 
 fn codon_text(record: &Record) -> String {
@@ -158,15 +171,16 @@ fn codon_text(record: &Record) -> String {
 }
 
 fn show_path(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint, path: &RelPath) -> Result<Exit> {
-    let Some((mode, id)) = timeline.catalog().entry_at(&checkpoint.tree, path)? else {
+    let Some((mode, id)) = timeline.catalog().entry_at(&timeline.catalog().whole(checkpoint)?, path)? else {
         return Err(refusal(checkpoint.record.number, path.to_path()));
     };
     if mode == Mode::Dir {
         let (manifest, _) = timeline.catalog().contents(checkpoint)?;
+        let private = timeline.catalog().private_part(checkpoint)?;
         if context.json {
             let of = PathItem { dir: true, ..PathItem::new(path, None) };
             let n = checkpoint.record.number;
-            print::json(&ShowDirectoryDocument { n, of, paths: entries(manifest.inside(path)) })?;
+            print::json(&ShowDirectoryDocument { n, of, paths: entries(manifest.inside(path), &private) })?;
         } else {
             let inside = manifest.inside(path).map(|(path, entry)| format!("{}\n", shown(path, entry.mode())));
             print::data(&inside.collect::<String>())?;
@@ -175,12 +189,12 @@ fn show_path(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint, pa
     }
     if context.json {
         let stored = String::from_utf8_lossy(&stored_path(path)).into_owned();
-        let bytes = timeline.store().blob_size(&id)?;
+        let bytes = timeline.catalog().blob_size(&id)?;
         let (n, of) = (checkpoint.record.number, PathItem::new(path, None));
         print::json(&ShowFileDocument { n, of, id: id.to_string(), stored_path: stored, bytes })?;
         return Ok(Exit::Done);
     }
-    match timeline.store().copy_blob(&id, &mut std::io::stdout().lock()) {
+    match timeline.catalog().copy_blob(&id, &mut std::io::stdout().lock()) {
         Err(error) if is_broken_pipe(&error) => Ok(Exit::Done),
         other => other.map(|_| Exit::Done),
     }

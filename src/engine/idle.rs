@@ -174,7 +174,7 @@ fn audit(timeline: &mut Timeline, status: &SharedStatus, give_way: Interrupt<'_>
         Err(error) => tracing::debug!(%error, "not audited"),
     }
     // After a long rest the memory that a large checkpoint needed is given back.
-    timeline.store().close();
+    timeline.catalog().close();
     memory::give_back();
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::guard::TurnCheckpoint;
 use super::job::Answer;
 use crate::checkpoint::capture::request::{Selection, Take, Taken};
-use crate::checkpoint::catalog::gaps::{Gap, of_targets};
+use crate::checkpoint::catalog::gaps::{Gap, beyond, of_targets};
 use crate::checkpoint::history::journal::{External, Line};
 use crate::checkpoint::{Checkpoint, Timeline};
 use crate::error::Result;
@@ -311,6 +311,14 @@ pub fn not_held(timeline: &Timeline, protected: &Protected, take: &Take, reposit
     let checkpoint = match protected {
         Protected::Taken(taken) => &taken.checkpoint,
         Protected::Held(checkpoint) => checkpoint,
+    };
+    let named = match take.selection.targets.is_empty() {
+        // It may reach anything.
+        true => match protected {
+            Protected::Taken(taken) => Ok(beyond(&taken.coverage)),
+            Protected::Held(checkpoint) => timeline.catalog().beyond_at(checkpoint),
+        },
+        false => named,
     };
     let left_out = timeline.catalog().repositories_left_out(checkpoint, repositories);
     let gaps = named.and_then(|named| left_out.map(|left_out| named.into_iter().chain(left_out).collect()));

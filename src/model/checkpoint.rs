@@ -6,6 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use std::fmt;
+
 use super::effect::Class;
 use super::number::Number;
 use super::redact::redact;
@@ -146,6 +148,36 @@ pub struct Record {
     pub flags: Vec<String>,
     /// True if retention never drops it.
     pub pinned: bool,
+    /// Its private layer; `None` if private files were not looked for.
+    pub layer: Option<Layer>,
+}
+
+/// The private layer of a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// There was nothing private.
+    None,
+    /// The one that was made for the checkpoint with this place in the sequence.
+    Sequence(u64),
+}
+
+impl Layer {
+    /// Returns the layer of a field of a message.
+    fn parse(text: &str) -> Option<Layer> {
+        match text {
+            "none" => Some(Layer::None),
+            sequence => sequence.parse().ok().map(Layer::Sequence),
+        }
+    }
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Layer::None => f.write_str("none"),
+            Layer::Sequence(sequence) => write!(f, "{sequence}"),
+        }
+    }
 }
 
 impl Record {
@@ -170,6 +202,7 @@ impl Record {
             skipped: 0,
             flags: Vec::new(),
             pinned: false,
+            layer: None,
         }
     }
 
@@ -224,6 +257,9 @@ impl Record {
         if !self.flags.is_empty() {
             add("Flags", self.flags.join(" "));
         }
+        if let Some(layer) = self.layer {
+            add("Local", layer.to_string());
+        }
         if self.holds_secrets() {
             add("Secrets", "yes".to_owned());
         }
@@ -260,7 +296,7 @@ impl Record {
             }
         }
         let [kind, _, workspace, run, turn, codon_id, codon, reason, time, duration, ..] = fields;
-        let [.., effects, files, bytes, skipped, flags, pinned, named] = fields;
+        let [.., effects, files, bytes, skipped, flags, pinned, named, layer] = fields;
         let sequence = fields[1].and_then(|value| value.parse::<u64>().ok())?;
         let text = |field: Option<&str>| field.map(str::to_owned);
         let number = |field: Option<&str>| field.and_then(|value| value.parse::<u64>().ok());
@@ -287,12 +323,13 @@ impl Record {
             skipped: number(skipped).unwrap_or(0),
             flags: flags.unwrap_or("").split_whitespace().map(str::to_owned).collect(),
             pinned: pinned == Some("yes"),
+            layer: layer.and_then(Layer::parse),
         })
     }
 }
 
 /// The number of fields for which a message is read.
-const FIELDS: usize = 17;
+const FIELDS: usize = 18;
 
 /// Returns the place of a field in what [`Record::parse`] takes apart. Thousands of messages are read at once: no list
 /// is searched.
@@ -315,6 +352,7 @@ fn field(name: &str) -> Option<usize> {
         "Flags" => 14,
         "Pinned" => 15,
         "Number" => 16,
+        "Local" => 17,
         _ => return None,
     })
 }
@@ -358,6 +396,7 @@ mod tests {
             skipped: 1,
             flags: vec!["partial".into(), "secrets".into()],
             pinned: false,
+            layer: Some(Layer::Sequence(9)),
         }
     }
 

@@ -78,6 +78,8 @@ pub enum SkipReason {
     Repository(Weight),
     /// Taken out of the checkpoint later, because a person asked for that.
     Forgotten,
+    /// A private file or directory beyond the budget of those.
+    Beyond(Weight),
 }
 
 impl SkipReason {
@@ -98,6 +100,7 @@ impl SkipReason {
             SkipReason::Generated(_) => "generated",
             SkipReason::Repository(_) => "repository",
             SkipReason::Forgotten => "forgotten",
+            SkipReason::Beyond(_) => "beyond",
         }
     }
 
@@ -105,7 +108,7 @@ impl SkipReason {
     pub fn weight(self) -> Option<Weight> {
         match self {
             SkipReason::TooLarge(size) | SkipReason::OverBudget(size) => Some(Weight::whole(size)),
-            SkipReason::Generated(weight) | SkipReason::Repository(weight) => Some(weight),
+            SkipReason::Generated(weight) | SkipReason::Repository(weight) | SkipReason::Beyond(weight) => Some(weight),
             SkipReason::Unreadable
             | SkipReason::Special
             | SkipReason::OverCount
@@ -147,6 +150,7 @@ impl SkipReason {
             SkipReason::Generated(weight),
             SkipReason::Repository(weight),
             SkipReason::Forgotten,
+            SkipReason::Beyond(weight),
         ];
         all.into_iter().find(|reason| reason.as_str() == word)
     }
@@ -167,6 +171,7 @@ impl SkipReason {
             | SkipReason::Store
             | SkipReason::Generated(_)
             | SkipReason::Repository(_)
+            | SkipReason::Beyond(_)
             | SkipReason::Vanished => false,
         }
     }
@@ -189,6 +194,7 @@ impl fmt::Display for SkipReason {
             SkipReason::Generated(weight) => write!(f, "made by a tool that can make it again ({weight})"),
             SkipReason::Repository(weight) => write!(f, "a repository's own data ({weight})"),
             SkipReason::Forgotten => f.write_str("taken out by `piton forget`"),
+            SkipReason::Beyond(weight) => write!(f, "ignored, and beyond the budget of such files ({weight})"),
         }
     }
 }
@@ -262,6 +268,8 @@ pub struct Coverage {
     pub unstable: Vec<RelPath>,
     /// The usual permission bits, from which only deviations are recorded.
     pub defaults: Defaults,
+    /// True if private files were looked for. Not recorded here: the checkpoint's message names its layer.
+    pub private: bool,
 }
 
 impl Coverage {
@@ -297,6 +305,7 @@ impl Default for Coverage {
             targeted: Vec::new(),
             unstable: Vec::new(),
             defaults: Defaults::STANDARD,
+            private: false,
         }
     }
 }

@@ -57,15 +57,31 @@ pub enum Durability {
     Process,
 }
 
-/// The treatment of untracked secret files.
+/// The treatment of untracked secret files. None of them is ever in the part of a checkpoint that git shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secrets {
+    /// In the private layer of every checkpoint.
+    Local,
     /// Only when an action is about to destroy them.
     OnTarget,
-    /// Like any other file.
-    Always,
     /// Not even when an action is about to destroy them.
     Never,
+}
+
+/// Bounds of the private files that checkpoints hold without being asked: those that ignore rules leave out, and secrets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ignored {
+    /// Files above this many bytes are left out.
+    pub file_bytes: u64,
+    /// Most bytes of one workspace, of all its checkpoints together.
+    pub total_bytes: u64,
+    /// At most this many files; 0: none.
+    pub files: u64,
+}
+
+impl Ignored {
+    /// No private files at all.
+    pub const NONE: Ignored = Ignored { file_bytes: 0, total_bytes: 0, files: 0 };
 }
 
 /// Bounds of a capture.
@@ -81,6 +97,8 @@ pub struct Limits {
     pub memory: u64,
     /// Most bytes that are copied of a repository (`.git`) that an action is about to destroy.
     pub git_copy: u64,
+    /// Bounds of the private files.
+    pub ignored: Ignored,
 }
 
 /// The checkpoints that are kept.

@@ -51,6 +51,8 @@ pub struct KnownFile {
     pub id: ObjectId,
     /// True if an equal stamp proves equal content (see [`Stamp::proves_content_read_at`]).
     pub proven: bool,
+    /// True if the file is private: its content is in the store of private files only.
+    pub private: bool,
 }
 
 /// The facts of all captured files after the last capture, in byte order of their paths.

@@ -41,6 +41,8 @@ pub(super) struct RollbackFields {
     run: Option<String>,
     paths: Option<Vec<String>>,
     keep_new: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    local: bool,
     expect: Option<String>,
     plan: Option<String>,
     #[serde(rename = "autoRestart")]
@@ -70,6 +72,8 @@ pub struct Rollback {
     pub paths: Option<Vec<String>>,
     /// True if files that were created since stay.
     pub keep_new: bool,
+    /// True if private files that are there are replaced and deleted too, though no path names them.
+    pub local: bool,
     /// The newest checkpoint the client has seen; if there is a newer one, nothing is done.
     pub expect: Option<String>,
     /// The digest of the plan that was agreed to; if it would be another one now, nothing is done.
@@ -80,8 +84,9 @@ pub struct Rollback {
 
 impl From<Rollback> for RollbackFields {
     fn from(rollback: Rollback) -> RollbackFields {
-        let Rollback { to, run, paths, keep_new, expect, plan, auto_restart } = rollback;
-        let fields = RollbackFields { run, paths, keep_new, expect, plan, auto_restart, ..RollbackFields::default() };
+        let Rollback { to, run, paths, keep_new, local, expect, plan, auto_restart } = rollback;
+        let fields =
+            RollbackFields { run, paths, keep_new, local, expect, plan, auto_restart, ..RollbackFields::default() };
         match to {
             To::Checkpoint(sha) => RollbackFields { sha: Some(sha), ..fields },
             To::Codon(id, kind) => RollbackFields { codon_id: Some(id), checkpoint_type: Some(kind), ..fields },
@@ -97,8 +102,8 @@ impl Rollback {
     }
 
     fn of(fields: RollbackFields, to: To) -> Rollback {
-        let RollbackFields { run, paths, keep_new, expect, plan, auto_restart, .. } = fields;
-        Rollback { to, run, paths, keep_new, expect, plan, auto_restart }
+        let RollbackFields { run, paths, keep_new, local, expect, plan, auto_restart, .. } = fields;
+        Rollback { to, run, paths, keep_new, local, expect, plan, auto_restart }
     }
 
     /// Reads a rollback to a checkpoint.

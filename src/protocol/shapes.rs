@@ -85,6 +85,11 @@ impl List {
         List::collect(entries.map(|(path, is_dir)| (path, None, is_dir)))
     }
 
+    /// Of paths that are directories or not, some of them with a reason.
+    pub fn of_marked<'a>(entries: impl Iterator<Item = (&'a RelPath, Option<String>, bool)>) -> List {
+        List::collect(entries)
+    }
+
     /// Of paths with reasons.
     pub fn of_reasons<'a>(paths: impl Iterator<Item = (&'a RelPath, String)>) -> List {
         List::collect(paths.map(|(path, why)| (path, Some(why), false)))

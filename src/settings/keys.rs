@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::model::effect::{Class, Severity, Stance};
 use crate::model::policy::{
-    Backup, ClassRule, Durability, Guard, Limits, OnFailure, Opaque, Policy, Retention, Secrets, Watching,
+    Backup, ClassRule, Durability, Guard, Ignored, Limits, OnFailure, Opaque, Policy, Retention, Secrets, Watching,
 };
 
 /// One configuration key.
@@ -78,12 +78,42 @@ pub(super) const KEYS: &[Key] = &[
     Key {
         name: "secrets",
         apply: |policy, value| {
-            let words = [("on-target", Secrets::OnTarget), ("always", Secrets::Always), ("never", Secrets::Never)];
+            // `always` is the word of older versions, in which secrets were in the part that git shows.
+            let words = [
+                ("local", Secrets::Local),
+                ("on-target", Secrets::OnTarget),
+                ("never", Secrets::Never),
+                ("always", Secrets::Local),
+            ];
             policy.secrets = word(value, &words)?;
             Ok(())
         },
         // Capturing secrets that the user left out is no protection, and losing them is none either.
         widens: |old, new| old.secrets == new.secrets,
+    },
+    Key {
+        name: "ignored.file_mb",
+        apply: |policy, value| {
+            policy.limits.ignored.file_bytes = number(value, 1, 1_000_000)? * 1_000_000;
+            Ok(())
+        },
+        widens: |old, new| new.limits.ignored.file_bytes >= old.limits.ignored.file_bytes,
+    },
+    Key {
+        name: "ignored.total_mb",
+        apply: |policy, value| {
+            policy.limits.ignored.total_bytes = number(value, 0, 1_000_000)? * 1_000_000;
+            Ok(())
+        },
+        widens: |old, new| new.limits.ignored.total_bytes >= old.limits.ignored.total_bytes,
+    },
+    Key {
+        name: "ignored.files",
+        apply: |policy, value| {
+            policy.limits.ignored.files = number(value, 0, 1_000_000)?;
+            Ok(())
+        },
+        widens: |old, new| new.limits.ignored.files >= old.limits.ignored.files,
     },
     Key {
         name: "exclude",
@@ -308,12 +338,12 @@ pub(super) fn blank_policy() -> Policy {
         durability: Durability::Power,
         backup: Backup::Skip,
         deadline: Duration::ZERO,
-        secrets: Secrets::OnTarget,
+        secrets: Secrets::Local,
         exclude: Vec::new(),
         tracked_files: Vec::new(),
         tracked_override: false,
         read_only: Vec::new(),
-        limits: Limits { file_bytes: 0, files: 0, line_bytes: 0, memory: 0, git_copy: 0 },
+        limits: Limits { file_bytes: 0, files: 0, line_bytes: 0, memory: 0, git_copy: 0, ignored: Ignored::NONE },
         retention: Retention {
             enabled: true,
             auto_per_run: 0,

@@ -218,13 +218,13 @@ fn a_workspace_can_only_widen_until_it_is_trusted() {
     assert_eq!(effective.warnings, Vec::<String>::new());
     assert_eq!((effective.policy.guard, effective.policy.retention.per_workspace), (Guard::Action, 90));
     assert_eq!(effective.policy.classes[0].severity, Some(Severity::High));
-    let narrowing = "guard: 'off'\nexclude: ['*.rs']\nsecrets: always\nopaque: ignore\nread_only: [src/]\nlimits: {file_mb: 1}\n\
+    let narrowing = "guard: 'off'\nexclude: ['*.rs']\nsecrets: never\nopaque: ignore\nread_only: [src/]\nlimits: {file_mb: 1}\n\
                      retention: {auto_per_run: 1}\npolicy: {file-delete: {checkpoint: false}}\nrules: [{}]\ntracked_files: ['!src']\n";
     let effective = workspace("", narrowing, false);
     assert_eq!(effective.warnings.len(), 10, "{:#?}", effective.warnings);
     assert!(effective.warnings.iter().all(|warning| warning.contains("piton config trust")));
     assert_eq!(effective.policy.classes, []);
-    assert_eq!((effective.policy.guard, effective.policy.secrets), (Guard::Turn, Secrets::OnTarget));
+    assert_eq!((effective.policy.guard, effective.policy.secrets), (Guard::Turn, Secrets::Local));
     let trusted = workspace("", narrowing, true);
     assert_eq!(trusted.warnings, Vec::<String>::new());
     assert_eq!((trusted.policy.guard, trusted.policy.classes[0].class), (Guard::Off, Class::FileDelete));

@@ -202,9 +202,9 @@ impl<'s> Batch<'s> {
         let record = Record { name: name.to_owned(), old: expect, new, objects };
         if synced {
             // This checkpoint may share objects with log records that are not synced yet.
-            lazy::sync_logs(&store.home)?;
+            store.sync_logs()?;
         } else {
-            lazy::announce(&store.home, log.path())?;
+            lazy::announce(&store.home.join(store.names.lazy), log.path())?;
         }
         // The record comes first: from here on the checkpoint survives, and all below can be made again from it.
         let begin = log.append(&record, synced)?;

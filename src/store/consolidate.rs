@@ -204,7 +204,7 @@ impl Store {
 }
 
 fn superseded_file(place: &StorePaths) -> PathBuf {
-    place.home.join("superseded")
+    place.home.join(place.superseded)
 }
 
 /// Returns the lines of `superseded`: the pack that replaces the rest, then the paths below `objects` to remove.

@@ -16,8 +16,8 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::fs::aside::Aside;
 use crate::sys::fs::durable::{create_private_dir, replace_cache, replace_file, sync_dir};
 
-/// The format that this version writes. It reads all older ones: 1 had no steps and no numbers beside the ordinals.
-const FORMAT: u32 = 2;
+/// The format that this version writes. It reads all older ones: 1 had no steps and no numbers beside the ordinals, 2 no private layers.
+const FORMAT: u32 = 3;
 
 /// The beginning of a configuration's last line; the CRC-32 of the text before it follows.
 const SUM: &str = "# piton: sum ";
@@ -109,9 +109,9 @@ fn content(path: &Path) -> Result<Option<Vec<u8>>> {
 }
 
 /// Makes sure that the repository exists and is whole enough to open; gives its path.
-pub(super) fn prepare(home: &Path) -> Result<PathBuf> {
+pub(super) fn prepare(home: &Path, name: &str) -> Result<PathBuf> {
     create_private_dir(home)?;
-    let git_dir = home.join("store.git");
+    let git_dir = home.join(name);
     if git_dir.join("config").symlink_metadata().is_err() && !git_dir.join("objects").is_dir() {
         create(home, &git_dir)?;
     }

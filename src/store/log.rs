@@ -24,7 +24,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::repository::Store;
+use super::repository::{LOCAL, Store};
 use super::{lazy, loose};
 use crate::error::{Error, IoContext, Result};
 use crate::model::id::ObjectId;
@@ -329,7 +329,7 @@ impl Store {
         marks.push((workspaces.clone(), FileMark::at(&workspaces)?));
         // Without that directory there are no logs.
         for workspace in std::fs::read_dir(&workspaces).into_iter().flatten() {
-            let path = workspace.at("listing", &workspaces)?.path().join("log");
+            let path = workspace.at("listing", &workspaces)?.path().join(self.names.log);
             let mark = FileMark::at(&path)?;
             if mark.is_some_and(|mark| mark.size > 0) {
                 records.extend(decode(&read(&path)?).0);
@@ -344,7 +344,7 @@ impl Store {
     /// # Errors
     /// `disk-full`, `permission`, `store-locked`. Nothing is lost by them: the next process tries again.
     pub fn recover(&self, workspaces: &Path, boot: &str) -> Result<()> {
-        let mark = self.home.join("boot");
+        let mark = self.home.join(self.names.boot);
         let is_known = || std::fs::read_to_string(&mark).is_ok_and(|known| known.trim() == boot);
         if is_known() {
             return Ok(());
@@ -355,16 +355,27 @@ impl Store {
         if is_known() {
             return Ok(());
         }
+        // Both stores are recovered together: one mark tells that it was done.
+        if self.names.repository != LOCAL.repository && Store::has_local(&self.home) {
+            Store::open_local(&self.home)?.recover_logs(workspaces)?;
+        }
+        self.recover_logs(workspaces)?;
+        // Last: if this process dies before, the next one recovers again.
+        replace_file(&mark, format!("{boot}\n").as_bytes())
+    }
+
+    /// Applies all logs below `workspaces`. The store lock is held alone.
+    fn recover_logs(&self, workspaces: &Path) -> Result<()> {
         let listing = match std::fs::read_dir(workspaces) {
             Ok(listing) => listing.collect::<std::io::Result<Vec<_>>>().at("listing", workspaces)?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(Error::io(error, "listing", workspaces)),
         };
-        let torn = !lazy::marked(&self.home)?.is_empty();
+        let torn = !lazy::marked(&self.home.join(self.names.lazy))?.is_empty();
         // A torn file would count as the object. Without it a log or the next checkpoint writes the object again.
         self.drop_damaged_objects(torn)?;
         for workspace in listing {
-            let path = workspace.path().join("log");
+            let path = workspace.path().join(self.names.log);
             if path.is_file() {
                 self.apply(&path)?;
             }
@@ -372,9 +383,7 @@ impl Store {
         if torn {
             self.drop_torn_refs()?;
         }
-        lazy::forget(&self.home)?;
-        // Last: if this process dies before, the next one recovers again.
-        replace_file(&mark, format!("{boot}\n").as_bytes())
+        lazy::forget(&self.home.join(self.names.lazy))
     }
 
     /// Refs that were never synced can be torn: their checkpoints are lost, and their names are free again.

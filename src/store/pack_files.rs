@@ -18,6 +18,8 @@ pub(super) struct StorePaths {
     pub home: PathBuf,
     /// The bare repository in it.
     pub git_dir: PathBuf,
+    /// The name of the list of packs that another one replaces.
+    pub superseded: &'static str,
 }
 
 /// A pack on the disk.

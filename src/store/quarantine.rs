@@ -9,8 +9,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use super::layout;
 use super::repository::Store;
-use super::{layout, lazy};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::sys::fs::durable::{create_private_dir, replace_cache, sync_dir};
@@ -123,7 +123,7 @@ impl Store {
             return Err(Error::new(Code::Busy, "the store changed while it was being fetched into").hint("try again"));
         }
         // Borrowed objects may be in log records that are not synced yet.
-        lazy::sync_logs(&self.home)?;
+        self.sync_logs()?;
         let dir = self.git_dir.join("objects/pack");
         for pack in quarantine.packs()? {
             let place = |kind: &str| {

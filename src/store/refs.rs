@@ -191,6 +191,14 @@ impl Store {
         Locked::create(&self.git_dir.join(name))?.put(target, true)
     }
 
+    /// Returns the commit at which a ref stands; `None` where there is no such ref, or it cannot be read.
+    ///
+    /// # Errors
+    /// When packed refs cannot be read.
+    pub fn target_of(&self, name: &str) -> Result<Option<ObjectId>> {
+        Ok(self.target(name).unwrap_or(None))
+    }
+
     /// Returns where a ref is; `None` when there is none. The error says what is wrong with it.
     pub(super) fn target(&self, name: &str) -> Result<Option<ObjectId>, String> {
         if let Some(target) = loose_target(&self.git_dir.join(name))? {

@@ -52,7 +52,36 @@ pub struct Store {
     pub(super) ready: Ready,
     /// The packed refs as they were read last.
     pub(super) packed: PackedCache,
+    /// The names of its files in piton's directory.
+    pub(super) names: &'static StoreNames,
 }
+
+/// The names of a store's files in piton's directory. Both stores share the locks.
+pub(super) struct StoreNames {
+    /// The bare repository.
+    pub(super) repository: &'static str,
+    /// The log of a workspace, among its records.
+    pub(super) log: &'static str,
+    /// The boot id of the last recovery.
+    pub(super) boot: &'static str,
+    /// The marks of workspaces that write without syncing.
+    pub(super) lazy: &'static str,
+    /// The list of packs that another one replaces.
+    pub(super) superseded: &'static str,
+}
+
+/// The store of the checkpoints.
+pub(super) const SHARED: StoreNames =
+    StoreNames { repository: "store.git", log: "log", boot: "boot", lazy: "lazy", superseded: "superseded" };
+
+/// The store of private files.
+pub(super) const LOCAL: StoreNames = StoreNames {
+    repository: "local.git",
+    log: "local-log",
+    boot: "local-boot",
+    lazy: "local-lazy",
+    superseded: "local-superseded",
+};
 
 impl Store {
     /// Opens the store below `home`, makes it when it does not exist, and writes damaged derived files anew.
@@ -60,8 +89,42 @@ impl Store {
     /// # Errors
     /// `store-damaged` for a store that a newer piton made; `permission`, `disk-full`.
     pub fn open(home: &Path) -> Result<Store> {
-        let git_dir = layout::prepare(home)?;
-        Ok(Store::over(home, &git_dir))
+        Store::open_as(home, &SHARED)
+    }
+
+    /// Opens the store of private files below `home`, as [`Store::open`] does with that of the checkpoints. No command of git on the one
+    /// reaches the other.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_local(home: &Path) -> Result<Store> {
+        Store::open_as(home, &LOCAL)
+    }
+
+    fn open_as(home: &Path, names: &'static StoreNames) -> Result<Store> {
+        let git_dir = layout::prepare(home, names.repository)?;
+        Ok(Store { names, ..Store::over(home, &git_dir) })
+    }
+
+    /// Returns true if there is a store of private files below `home`.
+    pub fn has_local(home: &Path) -> bool {
+        home.join(LOCAL.repository).join("config").symlink_metadata().is_ok()
+    }
+
+    /// Returns the epoch of the store of private files below `home`, if there is one.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn local_epoch(home: &Path) -> Result<Option<String>> {
+        match layout::epoch(&home.join(LOCAL.repository)) {
+            Err(_) if !Store::has_local(home) => Ok(None),
+            epoch => epoch.map(Some),
+        }
+    }
+
+    /// Returns the name of the log that this store has in the directory of each workspace.
+    pub fn log_name(&self) -> &'static str {
+        self.names.log
     }
 
     /// Makes a handle of an existing repository.
@@ -76,6 +139,7 @@ impl Store {
             refused: Vec::new(),
             ready: Ready::default(),
             packed: PackedCache::default(),
+            names: &SHARED,
         }
     }
 
@@ -91,7 +155,7 @@ impl Store {
 
     /// Both.
     pub(super) fn paths(&self) -> StorePaths {
-        StorePaths { home: self.home.clone(), git_dir: self.git_dir.clone() }
+        StorePaths { home: self.home.clone(), git_dir: self.git_dir.clone(), superseded: self.names.superseded }
     }
 
     /// Returns the epoch, which changes when the store loses or replaces objects.

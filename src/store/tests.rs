@@ -199,7 +199,7 @@ fn lost_directories_and_files_are_mended() {
     store.update_ref("refs/heads/w/r", None, id).unwrap();
     let config = std::fs::read_to_string(store.git_dir().join("config")).unwrap();
     // A configuration with a wrong sum is damaged; one without a sum is from another version.
-    let newer = config.replace("format = 2", "format = 3");
+    let newer = config.replace("format = 3", "format = 4");
     std::fs::write(store.git_dir().join("config"), &newer).unwrap();
     Store::open(home.path()).unwrap();
     assert_eq!(std::fs::read_to_string(store.git_dir().join("config")).unwrap(), config);

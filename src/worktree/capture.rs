@@ -12,7 +12,7 @@ use super::beneath::Root;
 use super::hash::{self, Job};
 use super::probe::perm_of;
 use super::read::{self, HeldStill, ReadMark, Refusal, Stored};
-use super::request::{Capture, Request, Stats, Visits};
+use super::request::{Capture, PrivatePart, Request, Sinks, Stats, Visits};
 use super::select;
 use super::stopped::unless_stopped;
 use super::walk::{self, Candidate, Class, ContentSource, Visited, WalkResult, identity};
@@ -21,14 +21,12 @@ use crate::model::coverage::{Coverage, Defaults, SkipReason};
 use crate::model::id::ObjectId;
 use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
 use crate::model::path::RelPath;
-use crate::model::policy::Secrets;
-use crate::model::sink::ObjectSink;
 use crate::model::stamp::{KnownFile, KnownPaths};
 use crate::model::tree::Mode;
 use crate::sys::interrupt::{Flow, Interrupt};
 use crate::sys::memory;
 
-/// Captures the work tree: what `request` covers is in the manifest, its content in `sink`.
+/// Captures the work tree: what `request` covers is in the manifests, its content in `sinks`.
 ///
 /// `control` is called often from the calling thread, between files and while worker threads read; urgent work can be
 /// done in it. The calling thread itself opens only links and ignore files.
@@ -37,7 +35,7 @@ use crate::sys::memory;
 /// `workspace-gone` when the root is no directory, `workspace-refused` when it is or lies in a directory never to be
 /// captured, `shutting-down` when `control` said so, and the sink's errors. Trouble with the user's files is none: it
 /// is in the coverage.
-pub fn capture(request: &Request<'_>, sink: &dyn ObjectSink, control: Interrupt<'_>) -> Result<Capture> {
+pub fn capture(request: &Request<'_>, sinks: Sinks<'_>, control: Interrupt<'_>) -> Result<Capture> {
     refuse_never(request)?;
     let root = open_root(request.root)?;
     let started = Instant::now();
@@ -47,7 +45,7 @@ pub fn capture(request: &Request<'_>, sink: &dyn ObjectSink, control: Interrupt<
     let walked = Instant::now();
     let files = std::mem::take(&mut found.files);
     let mut gathered = Gathered::with_room(files.len());
-    gathered.read(request, &root, &files, sink, control)?;
+    gathered.read(request, &root, &files, sinks, control)?;
     gathered.skipped.append(&mut found.skipped);
     let count = files.len() as u64;
     // Freed on another thread: the list of a large workspace takes milliseconds.
@@ -98,6 +96,8 @@ const MANY: usize = if cfg!(test) { 8 } else { 8192 };
 pub(super) struct Gathered {
     /// Captured paths, in any order.
     pub(super) entries: Vec<(RelPath, ManifestEntry)>,
+    /// Captured private paths, in any order.
+    pub(super) private: Vec<(RelPath, ManifestEntry)>,
     /// The facts of captured files, for the next capture.
     pub(super) known: Vec<(RelPath, KnownFile)>,
     /// Paths that are left out, with the reasons.
@@ -106,6 +106,8 @@ pub(super) struct Gathered {
     pub(super) unstable: Vec<RelPath>,
     /// Paths that only a target brought in.
     targeted: Vec<RelPath>,
+    /// Paths that only patterns of tracked files brought in.
+    wanted: Vec<RelPath>,
     pub(super) stats: Stats,
 }
 
@@ -123,16 +125,19 @@ impl Gathered {
         request: &Request<'_>,
         root: &Root,
         files: &[Candidate],
-        sink: &dyn ObjectSink,
+        sinks: Sinks<'_>,
         control: Interrupt<'_>,
     ) -> Result<()> {
-        let mut jobs = Vec::new();
+        let (mut jobs, mut private) = (Vec::new(), Vec::new());
         for index in self.reuse(files, control)? {
             let file = &files[index];
             match &file.source {
                 ContentSource::Known(_) => {}
-                ContentSource::Held(held) => self.settle(file, read::store_bytes(&held.0, held.1, sink))?,
-                ContentSource::Unread => jobs.push(Job {
+                ContentSource::Held(held) => {
+                    let sink = if file.class.is_private() { (sinks.local)()? } else { sinks.shared };
+                    self.settle(file, read::store_bytes(&held.0, held.1, sink))?;
+                }
+                ContentSource::Unread => (if file.class.is_private() { &mut private } else { &mut jobs }).push(Job {
                     index,
                     path: &file.path,
                     cap: if file.targeted { u64::MAX } else { request.limits.file_bytes },
@@ -140,7 +145,13 @@ impl Gathered {
                 }),
             }
         }
-        for done in hash::run(root, &jobs, request.limits.memory, sink, control)? {
+        for done in hash::run(root, &jobs, request.limits.memory, sinks.shared, control)? {
+            self.settle(&files[done.index], done.outcome)?;
+        }
+        if private.is_empty() {
+            return Ok(());
+        }
+        for done in hash::run(root, &private, request.limits.memory, (sinks.local)()?, control)? {
             self.settle(&files[done.index], done.outcome)?;
         }
         Ok(())
@@ -163,8 +174,10 @@ impl Gathered {
                 _ => beside(),
             };
             self.entries.extend(gathered.entries);
+            self.private.extend(gathered.private);
             self.known.extend(gathered.known);
             self.targeted.extend(gathered.targeted);
+            self.wanted.extend(gathered.wanted);
             self.stats.add(&gathered.stats);
             others.extend(more?.into_iter().map(|index| first.len() + index));
             Ok(others)
@@ -213,19 +226,27 @@ impl Gathered {
         let perm = perm_of(mark.stamp.mode);
         let kind = if mark.stamp.mode & libc::S_IFMT == libc::S_IFLNK { EntryKind::Link } else { EntryKind::File };
         let entry = ManifestEntry { kind, perm, id, size: bytes };
-        self.stats.files += 1;
-        self.stats.bytes += bytes;
-        if mark.held == HeldStill::Never {
+        let is_private = file.class.is_private();
+        if !is_private {
+            self.stats.files += 1;
+            self.stats.bytes += bytes;
+        }
+        if mark.held == HeldStill::Never && !is_private {
             self.unstable.push(file.path.clone());
         }
-        if file.class == Class::Targeted {
+        if file.class == Class::Wanted {
+            self.stats.targeted += 1;
+            self.wanted.push(file.path.clone());
+        } else if file.class == Class::Targeted {
             self.stats.targeted += 1;
             self.targeted.push(file.path.clone());
         } else {
-            let known = KnownFile { stamp: mark.stamp, id, proven: mark.held == HeldStill::Proven };
-            self.known.push((file.path.clone(), known));
+            let proven = mark.held == HeldStill::Proven;
+            self.known.push((file.path.clone(), KnownFile { stamp: mark.stamp, id, proven, private: is_private }));
         }
-        self.entries.push((file.path.clone(), entry));
+        self.stats.private += u64::from(is_private);
+        let entries = if is_private { &mut self.private } else { &mut self.entries };
+        entries.push((file.path.clone(), entry));
     }
 
     fn finish(mut self, request: &Request<'_>, found: WalkResult) -> Capture {
@@ -250,7 +271,8 @@ impl Gathered {
     }
 
     /// Returns all but what is known.
-    fn put_together(mut self, request: &Request<'_>, found: WalkResult) -> Capture {
+    fn put_together(mut self, request: &Request<'_>, mut found: WalkResult) -> Capture {
+        let mut private = self.private_part(request, &mut found);
         let dir = |visited: &Visited| (visited.place.path.clone(), ManifestEntry::dir(visited.perm));
         let (recorded, passed): (Vec<_>, Vec<_>) =
             found.visited.iter().filter(|visited| !visited.place.path.is_root()).partition(|visited| visited.recorded);
@@ -261,18 +283,20 @@ impl Gathered {
                 manifest.insert(path, entry);
             }
         }
+        private.keep_own(&manifest);
         self.unstable.sort_unstable();
-        self.targeted.sort_unstable();
+        self.wanted.sort_unstable();
         let coverage = Coverage {
             extent: request.extent.clone(),
             file_cap: request.limits.file_bytes,
-            secrets: request.secrets == Secrets::Always,
+            secrets: false,
             excludes: found.excludes,
             configured: request.exclude.to_vec(),
             tracked: Vec::new(),
             read_only: Vec::new(),
             skipped: self.skipped,
-            targeted: self.targeted,
+            targeted: self.wanted,
+            private: request.spare.looks,
             unstable: self.unstable,
             defaults: request.defaults.unwrap_or_else(|| usual(&manifest)),
         };
@@ -280,12 +304,25 @@ impl Gathered {
         Capture {
             manifest,
             coverage,
+            private,
             known: Arc::default(),
             same: false,
             stats: self.stats,
             warnings: found.warnings,
             visits: Visits(found.visited),
         }
+    }
+
+    /// Returns the private files, and the directories of theirs that no other part has.
+    fn private_part(&mut self, request: &Request<'_>, found: &mut WalkResult) -> PrivatePart {
+        let local = found.visited.iter().filter(|visited| visited.place.local && !visited.recorded);
+        let dirs = local.map(|visited| (visited.place.path.clone(), ManifestEntry::dir(visited.perm)));
+        let manifest = dirs.chain(std::mem::take(&mut self.private)).collect();
+        let mut targeted = std::mem::take(&mut self.targeted);
+        targeted.sort_unstable();
+        let skipped = std::mem::take(&mut found.beyond);
+        let coverage = Coverage { extent: request.extent.clone(), skipped, targeted, ..Coverage::default() };
+        PrivatePart { manifest, coverage }
     }
 
     /// Keeps what was known of paths that could not be taken this time, so that they stay sticky.
@@ -303,6 +340,7 @@ impl Gathered {
             | SkipReason::Repository(_)
             | SkipReason::Collision
             | SkipReason::Vanished
+            | SkipReason::Beyond(_)
             | SkipReason::Forgotten => false,
         });
         for (top, _) in hindered {

@@ -234,7 +234,7 @@ mod tests {
     fn known(root: &Path, name: &str, content: &[u8]) -> (RelPath, KnownFile) {
         let path = path(name);
         let stamp = probe(root, &path).unwrap().unwrap().stamp;
-        (path, KnownFile { stamp, id: ObjectId::of(ObjectKind::Blob, content).unwrap(), proven: true })
+        (path, KnownFile { stamp, id: ObjectId::of(ObjectKind::Blob, content).unwrap(), proven: true, private: false })
     }
 
     fn found(root: &Path, known: Vec<(RelPath, KnownFile)>, targets: &[(&str, bool)]) -> Vec<String> {

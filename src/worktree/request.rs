@@ -6,10 +6,14 @@ use std::sync::Arc;
 
 use super::walk::early::Early;
 use super::walk::walk_dir::Visited;
+use crate::error::Result;
+use crate::model::build::{Emit, build};
 use crate::model::coverage::{Coverage, Defaults, Extent};
-use crate::model::manifest::Manifest;
+use crate::model::id::ObjectId;
+use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
 use crate::model::path::RelPath;
-use crate::model::policy::{Limits, Secrets};
+use crate::model::policy::{Ignored, Limits, Secrets};
+use crate::model::sink::{HashOnly, ObjectSink};
 use crate::model::stamp::KnownPaths;
 
 /// Budget of targeted capture in bytes, for what only a target brings in.
@@ -41,6 +45,8 @@ pub struct Request<'a> {
     /// True if targets are free of [`TARGET_BYTES`] and [`TARGET_FILES`], and include secrets even under
     /// [`Secrets::Never`]: for what a restore is about to overwrite.
     pub unlimited_targets: bool,
+    /// True if targets belong to the part that git shows: patterns of tracked files name them.
+    pub wanted_targets: bool,
     /// The part that is looked at. Ignore rules of the directories above [`Extent::Paths`] hold and are recorded.
     pub extent: Extent,
     /// Bounds on sizes, counts and memory.
@@ -53,8 +59,89 @@ pub struct Request<'a> {
     pub never: &'a [PathBuf],
     /// The usual permission bits of the previous checkpoint, kept when given.
     pub defaults: Option<Defaults>,
+    /// The private files that may come in beside the known ones.
+    pub spare: Spare,
     /// Scouts that began when the capture did, for a walk of the whole tree.
     pub early: Option<&'a Early>,
+}
+
+/// The room for private files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spare {
+    /// True if such files are looked for at all.
+    pub looks: bool,
+    /// The number of files that were not known before.
+    pub files: u64,
+    /// The bytes that known ones may grow, and others may have.
+    pub bytes: u64,
+}
+
+impl Spare {
+    /// Returns the room that known private files leave: so many, of so many bytes.
+    pub fn beside(limits: &Ignored, (files, bytes): (u64, u64)) -> Spare {
+        Spare {
+            looks: limits.files > 0,
+            files: limits.files.saturating_sub(files),
+            bytes: limits.total_bytes.saturating_sub(bytes),
+        }
+    }
+
+    /// Returns the room that the private ones among these leave.
+    pub fn among(limits: &Ignored, known: &KnownPaths) -> Spare {
+        let private = known.entries().iter().filter(|(_, known)| known.private);
+        Spare::beside(limits, private.fold((0, 0), |(files, bytes), (_, known)| (files + 1, bytes + known.stamp.size)))
+    }
+}
+
+/// The places to which captured content goes.
+#[derive(Clone, Copy)]
+pub struct Sinks<'s> {
+    /// For the part that git shows.
+    pub shared: &'s dyn ObjectSink,
+    /// For private files; asked for only where there are any to write.
+    pub local: &'s dyn Fn() -> Result<&'s dyn ObjectSink>,
+}
+
+impl<'s> Sinks<'s> {
+    /// Returns those that hash and drop everything.
+    pub fn nowhere() -> Sinks<'s> {
+        Sinks { shared: &HashOnly, local: &|| Ok(&HashOnly) }
+    }
+}
+
+/// The private files of a capture.
+#[derive(Clone, Debug, Default)]
+pub struct PrivatePart {
+    /// The files, and the directories that ignore rules close.
+    pub manifest: Manifest,
+    /// The part of the workspace that was looked at, and what was left out of it.
+    pub coverage: Coverage,
+}
+
+impl PrivatePart {
+    /// Leaves out the directories that the shared part has.
+    pub(super) fn keep_own(&mut self, shared: &Manifest) {
+        let is_both = |path: &RelPath, entry: &ManifestEntry| entry.kind == EntryKind::Dir && shared.contains(path);
+        let both: Vec<RelPath> =
+            self.manifest.iter().filter(|(path, entry)| is_both(path, entry)).map(|(path, _)| path.clone()).collect();
+        both.iter().for_each(|path| _ = self.manifest.remove(path));
+    }
+
+    /// Returns the number of its files and links.
+    pub fn files(&self) -> u64 {
+        self.manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir).count() as u64
+    }
+
+    /// Builds the trees of the layer, and returns its root; `None` where there is nothing private.
+    ///
+    /// # Errors
+    /// Returns the errors of `emit`.
+    pub fn build(&self, emit: Emit<'_>) -> Result<Option<ObjectId>> {
+        if self.manifest.is_empty() && self.coverage.skipped.is_empty() {
+            return Ok(None);
+        }
+        build(&self.manifest, &self.coverage, emit).map(Some)
+    }
 }
 
 /// The result of a capture.
@@ -64,6 +151,8 @@ pub struct Capture {
     pub manifest: Manifest,
     /// The rules under which they were captured, and what was left out.
     pub coverage: Coverage,
+    /// The private files.
+    pub private: PrivatePart,
     /// The knowledge to hand in as [`Request::known`] next time; only what lies in the extent. Captured files and links, without
     /// those that only a target brought in. A sticky file that could not be taken this time (too large, unreadable)
     /// stays here with its old id, unproven, so that it is taken again when that is possible.
@@ -104,6 +193,8 @@ pub struct Stats {
     pub hashed_bytes: u64,
     /// Files and links that only a target brought in.
     pub targeted: u64,
+    /// Files and links that are private, those among them.
+    pub private: u64,
     /// Microseconds of listing names and comparing stamps.
     pub walk_us: u64,
     /// Microseconds of reading, hashing and handing over content.
@@ -120,6 +211,7 @@ impl Stats {
         self.hashed += other.hashed;
         self.hashed_bytes += other.hashed_bytes;
         self.targeted += other.targeted;
+        self.private += other.private;
         self.walk_us += other.walk_us;
         self.hash_us += other.hash_us;
     }

@@ -18,7 +18,8 @@ const MANY: usize = 100;
 /// Drops candidates until at most `limit` are left (targets not counted), and lists everything that is over.
 pub(super) fn guard(found: &mut WalkResult, limit: u64) {
     for class in [Class::Ordinary, Class::Tracked, Class::Kept] {
-        let counted = found.files.iter().filter(|file| file.class != Class::Targeted).count() as u64;
+        let counted =
+            found.files.iter().filter(|file| !file.class.is_private() && file.class != Class::Wanted).count() as u64;
         if counted <= limit {
             break;
         }

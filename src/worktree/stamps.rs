@@ -19,7 +19,7 @@ use crate::model::stamp::{KnownFile, KnownPaths, Stamp};
 use crate::sys::fs::durable;
 
 const MAGIC: &[u8; 8] = b"PTNSTAMP";
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const HEADER: usize = 16;
 /// Largest file that is read: some ten million paths.
 const CAP: u64 = 1 << 30;
@@ -149,9 +149,9 @@ fn put_path<'p>(body: &mut Vec<u8>, previous: &mut &'p [u8], path: &'p RelPath) 
 }
 
 fn put_known(body: &mut Vec<u8>, known: &KnownFile) {
-    let KnownFile { stamp, id, proven } = known;
+    let KnownFile { stamp, id, proven, private } = known;
     let Stamp { size, mtime, ctime, dev, ino, mode, links } = *stamp;
-    body.push(u8::from(*proven));
+    body.push(u8::from(*proven) | (u8::from(*private) << 1));
     body.extend(id.as_bytes());
     body.extend(mtime.to_le_bytes());
     body.extend(ctime.to_le_bytes());
@@ -245,7 +245,11 @@ impl StampReader<'_> {
     }
 
     fn known(&mut self) -> Result<KnownFile, &'static str> {
-        let proven = self.0.flag()?;
+        let [flags] = self.0.array()?;
+        let (proven, private) = (flags & 1 != 0, flags & 2 != 0);
+        if flags > 3 {
+            return Err(BAD);
+        }
         let id = ObjectId::from_bytes(self.0.array()?);
         let mtime = i64::from_le_bytes(self.0.array()?);
         let ctime = i64::from_le_bytes(self.0.array()?);
@@ -258,7 +262,7 @@ impl StampReader<'_> {
             mode: u32::try_from(self.0.number()?).map_err(|_| BAD)?,
             links: self.0.number()?,
         };
-        Ok(KnownFile { stamp, id, proven })
+        Ok(KnownFile { stamp, id, proven, private })
     }
 }
 
@@ -281,6 +285,7 @@ mod tests {
             },
             id: ObjectId::from_bytes([n as u8; 20]),
             proven,
+            private: n == 1,
         };
         let paths: [&[u8]; 4] = [b"a", b"a/b", b"a/b\xff\nc", b"z"];
         Stamps {

@@ -5,10 +5,11 @@ use std::mem;
 use std::sync::Arc;
 
 use super::capturer::Capturer;
-use super::observe::{Destination, Observation, PlainRequest, PriorKnowledge};
+use super::observe::{Destination, Observation, PlainRequest, PriorKnowledge, told};
 use super::request::{Selection, Take};
 use super::warmth::Warmth;
 use crate::checkpoint::catalog::diff::Present;
+use crate::checkpoint::catalog::layers::joined;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::error::{Code, Error, Result};
 use crate::model::change::{Changes, Dirty, Reach};
@@ -68,9 +69,11 @@ impl Capturer {
             Warmth::Cold(_) => Warmth::Cold(Some(before.stamps)),
             warm => warm,
         };
-        let Observation { coverage, root, fresh, scan, .. } = observed?;
+        let Observation { coverage, root, fresh, scan, private, private_root, .. } = observed?;
         let (manifest, known) = scan.map(|scan| (scan.capture.manifest, scan.capture.known)).unwrap_or_default();
-        Ok(Present { manifest, coverage, root, fresh, known: Some(known) })
+        let root = private_root.map_or(Ok(root), |private| catalog.together(root, private, &fresh))?;
+        let manifest = joined(manifest, &private.manifest);
+        Ok(Present { manifest, private, coverage, root, fresh, known: Some(known) })
     }
 
     /// Returns the present state, where the tree is known to hold it.
@@ -84,8 +87,14 @@ impl Capturer {
         let Some(tree) = self.warmth.unchanged().map(|tree| &tree.warm) else { return Ok(None) };
         let held = tree.holds_all(&catalog.workspace.path, &selection.targets);
         let Some(root) = tree.built().filter(|_| held) else { return Ok(None) };
-        let (manifest, coverage) = (tree.manifest(), Arc::clone(tree.coverage()));
-        Ok(Some(Present { manifest, coverage, root, fresh: HashMap::new(), known: None }))
+        let Some(private_root) = tree.built_private() else { return Ok(None) };
+        let (private, fresh) = (tree.private(), HashMap::new());
+        let root = match private_root {
+            Some(private_root) => catalog.whole_of(root, private_root)?,
+            None => root,
+        };
+        let (manifest, coverage) = (joined(tree.manifest(), &private.manifest), told(tree.coverage(), &private));
+        Ok(Some(Present { manifest, private, coverage, root, fresh, known: None }))
     }
 
     /// Asks for the changes, and compares `targets` with the disk, if there is a tree.
@@ -133,16 +142,19 @@ impl Capturer {
         let only = targets.iter().map(|target| target.path.clone()).collect();
         let take = Take::for_looking(CheckpointKind::Auto, Selection { only, ..Selection::with(targets.to_vec()) });
         let present = self.look(catalog, &take, control)?;
-        let tree = catalog.store.read_commit(held)?.tree;
+        let Some(held) = catalog.all()?.checkpoints.iter().rev().find(|one| one.id == *held).cloned() else {
+            return Ok(false);
+        };
         let is_near = |path: &RelPath| targets.iter().any(|to| path.starts_with(&to.path) || to.path.starts_with(path));
-        let (held, _) = catalog.load(&tree, &is_near)?;
+        let (shared, _) = catalog.load(&held.tree, &is_near)?;
+        let there = joined(shared, &catalog.private_part(&held)?.manifest);
         // Permissions too: a key that was made private must not come back readable by all.
         let is_named = |path: &RelPath| targets.iter().any(|target| path.starts_with(&target.path));
         let mut named = present.manifest.iter().filter(|(path, _)| is_named(path));
-        if !named.all(|(path, entry)| held.get(path).is_some_and(|held| held.same(entry))) {
+        if !named.all(|(path, entry)| there.get(path).is_some_and(|held| held.same(entry))) {
             return Ok(false);
         }
-        catalog.admits_gaps(&tree, &present.coverage)
+        catalog.admits_gaps(&held, &present.coverage)
     }
 
     /// Returns true if the tree shows that a checkpoint holds the files at `targets`.
@@ -162,7 +174,13 @@ impl Capturer {
             !pending.dirty.touches(path) && !again(path) && tree.holds(&catalog.workspace.path, target)
         });
         let (true, Some(root)) = (known, tree.built()) else { return Ok(false) };
-        let commit = catalog.tree_of(held)?;
+        let all = catalog.all()?;
+        let Some(held) = all.checkpoints.iter().rev().find(|one| one.id == *held) else { return Ok(false) };
+        // If the private parts differ, the files themselves are compared.
+        if tree.built_private() != Some(catalog.layer_root(held)?) {
+            return Ok(false);
+        }
+        let commit = held.tree;
         if commit == root {
             return Ok(true);
         }

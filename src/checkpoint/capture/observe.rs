@@ -1,5 +1,6 @@
 //! Observes the workspace under its rules: gathers earlier knowledge, scans, and builds the trees.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::time::Instant;
 
 use super::request::{Selection, Take};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
+use crate::checkpoint::catalog::layers::covered;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::records::repositories::{Staged, stage};
 use crate::error::{Code, Error, Result};
@@ -18,7 +20,8 @@ use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::manifest::{EntryKind, Manifest};
 use crate::model::meta;
 use crate::model::path::RelPath;
-use crate::model::sink::{HashOnly, ObjectSink};
+use crate::model::sink::ObjectSink;
+use crate::model::stamp::KnownFile;
 use crate::model::tree;
 use crate::store::Batch;
 use crate::sys::clock::boot_id;
@@ -26,20 +29,22 @@ use crate::sys::interrupt::Flow;
 use crate::sys::memory;
 use crate::worktree::repository::Kept;
 use crate::worktree::stamps::{Built, Stamps};
-use crate::worktree::{Capture, Early, Request, Stats, capture, rewritten};
+use crate::worktree::{Capture, Early, PrivatePart, Request, Sinks, Spare, Stats, capture, rewritten};
 
 /// The workspace as a capture found it under its rules, before a commit names it.
 pub(crate) struct Observation {
-    /// The rules that the capture kept to, and what it left out.
+    /// The rules that the capture kept to, and what neither part holds.
     pub coverage: Arc<Coverage>,
     /// Captured files and links, and the bytes of their content.
     pub totals: (u64, u64),
+    /// The private files.
+    pub private: Arc<PrivatePart>,
+    /// The root of their tree; `None` where there are none.
+    pub private_root: Option<ObjectId>,
     /// The cost of looking and reading.
     pub stats: Stats,
     /// Sentences for the user on what could not be captured.
     pub warnings: Vec<String>,
-    /// True if a name looks like a secret's; scans have this in their result.
-    pub secrets: bool,
     /// The root tree as a checkpoint would name it, piton's own entry included.
     pub root: ObjectId,
     /// Trees (and records) that the store does not have yet.
@@ -71,13 +76,6 @@ pub(crate) struct Scan {
     pub shape: Option<[u8; 20]>,
 }
 
-impl Scan {
-    /// Returns true if any captured name looks like a secret's.
-    pub(super) fn has_secrets(&self) -> bool {
-        self.capture.manifest.iter().any(|(path, _)| crate::filter::secret::is_secret(path.name()))
-    }
-}
-
 /// The knowledge before a capture.
 #[derive(Clone, Default)]
 pub(super) struct PriorKnowledge {
@@ -92,8 +90,8 @@ pub(super) struct PriorKnowledge {
 /// The place to which captured content goes.
 #[derive(Clone, Copy)]
 pub(super) enum Destination<'b, 's> {
-    /// Content becomes objects of this batch.
-    Batch(&'b Batch<'s>),
+    /// Content becomes objects of these batches, for the shared and for the private part.
+    Batch(&'b Batch<'s>, &'b LocalBatch<'s>),
     /// Content is hashed and dropped, for looking only.
     Nowhere,
 }
@@ -124,7 +122,7 @@ impl PriorKnowledge {
         all: &[Checkpoint],
         held: Option<Stamps>,
     ) -> Result<PriorKnowledge> {
-        let (epoch, boot) = (catalog.store.epoch()?, boot_id());
+        let (epoch, boot) = (catalog.epoch()?, boot_id());
         if let Some(stamps) = held.filter(|stamps| stamps.boot == boot) {
             let stamps = if stamps.epoch == epoch { stamps } else { doubted(catalog, stamps, epoch)? };
             return Ok(PriorKnowledge { stamps, ..PriorKnowledge::default() });
@@ -170,8 +168,17 @@ impl PriorKnowledge {
 /// Returns the knowledge after a possible loss of objects: files whose content is gone are read again, and every tree
 /// is looked up.
 fn doubted(catalog: &Catalog, mut stamps: Stamps, epoch: String) -> Result<Stamps> {
-    let missing = catalog.store.missing(&mut stamps.known.entries().iter().map(|(_, known)| known.id))?;
-    for known in Arc::make_mut(&mut stamps.known).values_mut().filter(|known| missing.contains(&known.id)) {
+    let of = |private: bool| {
+        let entries = stamps.known.entries().iter();
+        entries.filter(move |(_, known)| known.private == private).map(|(_, known)| known.id)
+    };
+    let missing = catalog.store.missing(&mut of(false))?;
+    let private = match catalog.local_if_any()? {
+        Some(local) => local.missing(&mut of(true))?,
+        None => of(true).collect(),
+    };
+    let is_gone = |known: &&mut KnownFile| if known.private { &private } else { &missing }.contains(&known.id);
+    for known in Arc::make_mut(&mut stamps.known).values_mut().filter(is_gone) {
         known.proven = false;
     }
     (stamps.epoch, stamps.built) = (epoch, None);
@@ -191,13 +198,20 @@ fn sticky_from(catalog: &Catalog, all: &[Checkpoint]) -> BTreeSet<RelPath> {
 }
 
 impl Observation {
-    fn of(capture: Capture, shape: Option<[u8; 20]>, root: ObjectId, fresh: HashMap<ObjectId, Vec<u8>>) -> Observation {
+    fn of(
+        mut capture: Capture,
+        shape: Option<[u8; 20]>,
+        (root, private_root): (ObjectId, Option<ObjectId>),
+        fresh: HashMap<ObjectId, Vec<u8>>,
+    ) -> Observation {
+        let private = Arc::new(std::mem::take(&mut capture.private));
         Observation {
-            coverage: Arc::new(capture.coverage.clone()),
+            coverage: told(&Arc::new(capture.coverage.clone()), &private),
+            private,
+            private_root,
             totals: capture.manifest.totals(),
             stats: capture.stats,
             warnings: capture.warnings.clone(),
-            secrets: false,
             root,
             fresh,
             cost: cost_of(&capture.stats),
@@ -217,8 +231,10 @@ impl Observation {
         let never = [catalog.home.path().to_owned()];
         let request = request(catalog, &take.selection, before, &never);
         let mut capture = match destination {
-            Destination::Batch(batch) => capture(&request, batch, control)?,
-            Destination::Nowhere => capture(&request, &HashOnly, control)?,
+            Destination::Batch(batch, local) => {
+                capture(&request, Sinks { shared: batch, local: &|| local.sink() }, control)?
+            }
+            Destination::Nowhere => capture(&request, Sinks::nowhere(), control)?,
         };
         if let Some(narrow) = catalog.narrowing(&take.draft)? {
             narrow.apply(&mut capture.manifest, &mut capture.coverage);
@@ -231,7 +247,7 @@ impl Observation {
         };
         capture.coverage.skipped.retain(|path, why| !matches!(why, SkipReason::Repository(_)) || goes(path));
         let repositories = match destination {
-            Destination::Batch(_) => keep_repositories(catalog, &mut capture, control)?,
+            Destination::Batch(..) => keep_repositories(catalog, &mut capture, control)?,
             Destination::Nowhere => Vec::new(),
         };
         let is_typed = take.draft.kind.is_typed();
@@ -240,6 +256,17 @@ impl Observation {
         } else {
             None
         };
+        let mut fresh = HashMap::new();
+        let private_root = capture.private.build(&mut |kind, id, bytes| {
+            let there = match destination {
+                Destination::Batch(_, local) => emit(local.batch()?, kind, id, bytes)?,
+                Destination::Nowhere => false,
+            };
+            if !there {
+                fresh.insert(id, bytes.to_vec());
+            }
+            Ok(())
+        })?;
         if capture.same {
             let same = std::mem::replace(&mut capture.known, Arc::clone(&before.stamps.known));
             memory::drop_beside(same, capture.stats.files);
@@ -247,15 +274,14 @@ impl Observation {
             if let Some(built) = built.filter(|_| capture.stats.hashed == 0)
                 && catalog.store.has(&built.root)?
             {
-                let observed = Observation::of(capture, shape, built.root, HashMap::new());
+                let observed = Observation::of(capture, shape, (built.root, private_root), fresh);
                 return Ok(Observation { repositories, ..observed });
             }
         }
         let building = Instant::now();
-        let mut fresh = HashMap::new();
         let root = build(&capture.manifest, &capture.coverage, &mut |kind, id, bytes| {
             let there = match destination {
-                Destination::Batch(batch) => emit(batch, kind, id, bytes)?,
+                Destination::Batch(batch, _) => emit(batch, kind, id, bytes)?,
                 Destination::Nowhere => catalog.store.has(&id)?,
             };
             if !there {
@@ -263,10 +289,50 @@ impl Observation {
             }
             Ok(())
         })?;
-        let mut observed = Observation::of(capture, shape, root, fresh);
+        let mut observed = Observation::of(capture, shape, (root, private_root), fresh);
         observed.cost.trees_us = building.elapsed().as_micros() as u64;
         observed.repositories = repositories;
         Ok(observed)
+    }
+}
+
+/// Returns the coverage of both parts.
+pub(super) fn told(shared: &Arc<Coverage>, private: &PrivatePart) -> Arc<Coverage> {
+    if private.manifest.is_empty() && private.coverage.skipped.is_empty() {
+        return Arc::clone(shared);
+    }
+    Arc::new(covered(Coverage::clone(shared), private, shared.private))
+}
+
+/// The private part of a capture on its way into its store, which is opened when there is something to write.
+pub(super) struct LocalBatch<'s> {
+    catalog: &'s Catalog,
+    batch: OnceCell<Batch<'s>>,
+}
+
+impl<'s> LocalBatch<'s> {
+    /// Makes one that has nothing to write yet.
+    pub(super) fn new(catalog: &'s Catalog) -> LocalBatch<'s> {
+        LocalBatch { catalog, batch: OnceCell::new() }
+    }
+
+    /// Returns the batch, which is begun if it is not yet.
+    pub(super) fn batch(&self) -> Result<&Batch<'s>> {
+        if let Some(batch) = self.batch.get() {
+            return Ok(batch);
+        }
+        let batch = self.catalog.local()?.batch()?;
+        Ok(self.batch.get_or_init(|| batch))
+    }
+
+    /// Returns the same as the place for content.
+    pub(super) fn sink(&self) -> Result<&dyn ObjectSink> {
+        self.batch().map(|batch| batch as &dyn ObjectSink)
+    }
+
+    /// Returns what was begun; `None` where there was nothing to write.
+    pub(super) fn begun(self) -> Option<Batch<'s>> {
+        self.batch.into_inner()
     }
 }
 
@@ -305,14 +371,20 @@ pub(super) fn request<'r>(
     before: &'r PriorKnowledge,
     never: &'r [PathBuf],
 ) -> Request<'r> {
-    let policy = &catalog.policy;
+    let (policy, extent) = (&catalog.policy, selection.extent(catalog.workspace.scope));
+    let spare = match extent {
+        Extent::Tree => Spare::among(&policy.limits.ignored, &before.stamps.known),
+        Extent::Paths(_) => Spare::default(),
+    };
     Request {
         root: &catalog.workspace.path,
         known: &before.stamps.known,
         sticky: &before.sticky,
         targets: &selection.targets,
         unlimited_targets: selection.unlimited,
-        extent: selection.extent(catalog.workspace.scope),
+        wanted_targets: selection.wanted,
+        spare,
+        extent,
         limits: policy.limits,
         secrets: policy.secrets,
         exclude: &policy.exclude,

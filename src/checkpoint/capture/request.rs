@@ -35,6 +35,8 @@ pub struct Selection {
     pub targets: Vec<Target>,
     /// True if targets have no budget (before a restore).
     pub unlimited: bool,
+    /// True if patterns of tracked files name the targets.
+    pub wanted: bool,
     /// The only paths to capture; empty means everything.
     pub only: Vec<RelPath>,
     /// The repositories whose `.git` goes with the targets; others are left alone although the directories around them are emptied.
@@ -83,7 +85,7 @@ pub struct CodonTag {
 impl Default for Selection {
     /// Returns everything that the rules admit.
     fn default() -> Selection {
-        Selection { targets: Vec::new(), unlimited: false, only: Vec::new(), takes: Takes::Repositories }
+        Selection { targets: Vec::new(), unlimited: false, wanted: false, only: Vec::new(), takes: Takes::Repositories }
     }
 }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::observe::{Destination, Observation, PriorKnowledge, Scan};
+use super::observe::{Destination, LocalBatch, Observation, PriorKnowledge};
 use super::request::{Draft, Take, Taken};
 use super::warm::Attempt;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
@@ -16,16 +16,20 @@ use crate::checkpoint::records::lock::LOCK_WAIT;
 use crate::checkpoint::records::repositories::settle;
 use crate::checkpoint::records::workspace::Scope;
 use crate::error::{Code, Error, Result};
-use crate::model::checkpoint::{CheckpointKind, Record, recorded};
+use crate::filter::secret::is_secret;
+use crate::model::checkpoint::{CheckpointKind, Layer, Record, recorded};
 use crate::model::cost::Cost;
 use crate::model::coverage::Extent;
 use crate::model::id::ObjectId;
 use crate::model::number::Number;
-use crate::model::policy::Secrets;
+use crate::model::policy::Durability;
 use crate::model::redact::redact;
-use crate::store::{Batch, NewCommit};
+use crate::store::{Batch, Landing, NewCommit};
 use crate::sys::clock::{now_ms, rfc3339};
 use crate::sys::interrupt::Flow;
+
+/// The number of checkpoints in which a layer is looked for that may be named again.
+const NEAR: usize = 8;
 
 impl Locked<'_> {
     /// Takes a checkpoint, and returns it with the observation.
@@ -39,6 +43,7 @@ impl Locked<'_> {
         let _shared = self.catalog.store.lock_shared(take.draft.kind.as_str(), LOCK_WAIT)?;
         // Under the lock, and before any object counts as stored: packs may be gone since the last capture.
         self.catalog.store.renew()?;
+        self.catalog.renew_local()?;
         let catalog = &*self.catalog;
         let known = catalog.all()?;
         let list_us = started.elapsed().as_micros() as u64;
@@ -46,21 +51,22 @@ impl Locked<'_> {
         self.capturer.note_scanning(false);
         let mut attempt = self.capturer.begin(catalog, take, control)?;
         let begins_scan = || self.capturer.note_scanning(true);
-        let Observed { mut observed, before, batch } =
+        let Observed { mut observed, before, batch, local } =
             observe(catalog, &mut attempt, take, &known, (&begins_scan, control))?;
         observed.cost.list_us = list_us;
         let changed = match base(&known, &take.draft, &observed) {
             // The base is only for counting changes: a damaged one stops no checkpoint.
-            Some(base) => catalog.count_changes(base.tree, observed.root, &observed.fresh).inspect_err(|error| {
+            Some(base) => catalog.count_since(base, observed.root, &observed.fresh, &observed.private).inspect_err(|error| {
                 tracing::warn!(%error, n = base.record.ordinal, "how much changed is not known: the checkpoint before is damaged");
             }).ok(),
-            None => Some(observed.totals.0),
+            None => Some(observed.totals.0 + observed.private.files()),
         };
-        let same = same(catalog, &known, &take.draft, observed.root)?;
+        let same = same(catalog, &known, &take.draft, &observed)?;
         let is_gone = same.as_ref().map_or(Ok(false), |same| catalog.store.has(&same.id).map(|has| !has))?;
         if let Some(same) = same.filter(|_| !is_gone) {
             // Objects of an unchanged capture are kept too: the warm tree takes them for stored.
             batch.map(Batch::finish).transpose()?;
+            local.begun().map(Batch::finish).transpose()?;
             settle(&self.catalog.workspace.dir, &observed.repositories, same.record.ordinal(), &self.lock)?;
             self.capturer.put_back(catalog, attempt, before, &observed, take)?;
             let taken = taken(same, true, Some(0), &observed, started);
@@ -68,13 +74,14 @@ impl Locked<'_> {
             return Ok((taken, observed));
         }
         let batch = batch.map_or_else(|| catalog.store.batch(), Ok)?;
-        let checkpoint = self.commit(&take.draft, &mut observed, &known, batch)?;
+        let checkpoint = self.commit(&take.draft, &mut observed, &known, (batch, local))?;
         settle(&catalog.workspace.dir, &observed.repositories, checkpoint.record.ordinal(), &self.lock)?;
         match is_gone {
             false => catalog.add(known, &checkpoint),
             // It is gone with its pack, and others may be too: all commits are read again.
             true => catalog.forget_commits(),
         }
+        self.tell_secrets(&mut observed);
         self.capturer.put_back(catalog, attempt, before, &observed, take)?;
         let taken = taken(checkpoint, false, changed, &observed, started);
         self.capturer.account(&taken);
@@ -97,7 +104,7 @@ impl Locked<'_> {
         if !self.capturer.holds(catalog, &checkpoint.id, &take.selection.targets, control)? {
             return Ok(None);
         }
-        let coverage = Arc::new(catalog.coverage(&checkpoint.tree)?);
+        let coverage = Arc::new(catalog.coverage_of(&checkpoint)?);
         let ms = started.elapsed().as_secs_f64() * 1000.0;
         let (changed, cost, warnings) = (None, Cost::default(), Vec::new());
         Ok(Some(Taken { checkpoint, unchanged: true, is_shared: true, coverage, changed, ms, cost, warnings }))
@@ -108,13 +115,16 @@ impl Locked<'_> {
         draft: &Draft,
         observed: &mut Observation,
         known: &AllCheckpoints,
-        batch: Batch<'_>,
+        (batch, local): (Batch<'_>, LocalBatch<'_>),
     ) -> Result<Checkpoint> {
         let catalog = &*self.catalog;
         let (branch, tip) = catalog.run_tip(&draft.run)?;
         let ordinal = catalog.next_ordinal(known);
         let (kind, number) = numbered(catalog, draft, known);
+        // The private part first: a checkpoint must not name a layer that is not there.
         let record = Record { kind, number, ..record(catalog, draft, observed, ordinal) };
+        let layer = self.land_layer(observed, known, local, &record)?;
+        let record = Record { layer, ..record };
         let parents: Vec<ObjectId> = tip.into_iter().collect();
         let commit =
             NewCommit { tree: observed.root, parents: &parents, message: &record.message(), time_ms: now_ms() };
@@ -132,6 +142,61 @@ impl Locked<'_> {
             self.note_attached(&draft.run);
         }
         Ok(Checkpoint { id, tree: observed.root, parents, record: record.into(), name: name.into() })
+    }
+
+    /// Makes the private part of a checkpoint durable, and returns the layer that its record names. A layer that is there already
+    /// is named again.
+    fn land_layer(
+        &self,
+        observed: &Observation,
+        known: &AllCheckpoints,
+        local: LocalBatch<'_>,
+        record: &Record,
+    ) -> Result<Option<Layer>> {
+        let catalog = &*self.catalog;
+        let Some(root) = observed.private_root else {
+            local.begun().map(Batch::finish).transpose()?;
+            return Ok(observed.coverage.private.then_some(Layer::None));
+        };
+        let named = known.checkpoints.iter().rev().filter(|one| matches!(one.record.layer, Some(Layer::Sequence(_))));
+        for one in named.take(NEAR) {
+            if catalog.layer_root(one)? == Some(root) {
+                local.begun().map(Batch::finish).transpose()?;
+                return Ok(one.record.layer);
+            }
+        }
+        let ordinal = record.ordinal;
+        let store = catalog.local()?;
+        let batch = local.begun().map_or_else(|| store.batch(), Ok)?;
+        let new =
+            batch.put_commit(&NewCommit { tree: root, parents: &[], message: &record.message(), time_ms: now_ms() })?;
+        let name = format!("{}{ordinal}", catalog.layer_prefix());
+        // A process that was killed may have left a layer whose checkpoint never came.
+        let expect = store.target_of(&name)?;
+        let synced = catalog.policy.durability == Durability::Power;
+        let stats =
+            catalog.with_local_log(|log| batch.land(store, Landing { log, name: &name, expect, new, synced }))?;
+        catalog.stored.set(catalog.stored.get() + stats.bytes);
+        catalog.note_layer(ordinal, root);
+        Ok(Some(Layer::Sequence(ordinal)))
+    }
+
+    /// Says once for each workspace that its checkpoints hold secrets, and where.
+    fn tell_secrets(&self, observed: &mut Observation) {
+        let mut paths = observed.private.manifest.iter().map(|(path, _)| path);
+        let Some(path) = paths.find(|path| is_secret(path.name())) else { return };
+        if self.catalog.state().told_secrets {
+            return;
+        }
+        let text = format!(
+            "`{}` looks like a secret. Checkpoints hold it in `local.git`, where no git command and no push reaches it; `piton forget` \
+             takes it out, and `secrets: on-target` holds less. This is said once",
+            path.display()
+        );
+        match self.change_state(|state| state.told_secrets = true) {
+            Ok(()) => observed.warnings.push(text),
+            Err(error) => tracing::warn!(%error, "the state file could not be written"),
+        }
     }
 
     /// Notes that a run has its new branch. The checkpoint is complete with its ref: an error here is harmless, because
@@ -154,6 +219,8 @@ struct Observed<'s> {
     before: Option<PriorKnowledge>,
     /// The written objects; `None` where nothing may be stored.
     batch: Option<Batch<'s>>,
+    /// The written objects of the private part.
+    local: LocalBatch<'s>,
 }
 
 /// Observes the workspace, as cheaply as the memory allows. Calls `begins_scan` where that is not enough.
@@ -164,25 +231,26 @@ fn observe<'s>(
     known: &AllCheckpoints,
     (begins_scan, control): (&dyn Fn(), &dyn Fn() -> Flow),
 ) -> Result<Observed<'s>> {
+    let local = LocalBatch::new(catalog);
     if let Some(observed) = attempt.quiet(catalog, take) {
-        return Ok(Observed { observed, before: None, batch: None });
+        return Ok(Observed { observed, before: None, batch: None, local });
     }
     let batch = catalog.store.batch()?;
-    if let Some(observed) = attempt.changed(catalog, take, &batch, control)? {
-        return Ok(Observed { observed, before: None, batch: Some(batch) });
+    if let Some(observed) = attempt.changed(catalog, take, (&batch, &local), control)? {
+        return Ok(Observed { observed, before: None, batch: Some(batch), local });
     }
     begins_scan();
     let held = attempt.warmth.stamps()?;
     let before = PriorKnowledge::gather(catalog, &take.selection, &known.checkpoints, held, control)?;
-    let observed = match Observation::scan(catalog, take, &before, Destination::Batch(&batch), control) {
+    let observed = match Observation::scan(catalog, take, &before, Destination::Batch(&batch, &local), control) {
         Err(error) if error.code() == Code::StoreDamaged => {
             // The stamps promised content that the store does not have: one more scan reads all of it again.
             tracing::warn!(%error, "the store lost objects that stamps name; scanning everything");
-            Observation::scan(catalog, take, &before.distrusted(), Destination::Batch(&batch), control)?
+            Observation::scan(catalog, take, &before.distrusted(), Destination::Batch(&batch, &local), control)?
         }
         observed => observed?,
     };
-    Ok(Observed { observed, before: Some(before), batch: Some(batch) })
+    Ok(Observed { observed, before: Some(before), batch: Some(batch), local })
 }
 
 /// Returns the checkpoint from which changed paths are counted.
@@ -210,7 +278,12 @@ fn numbered(catalog: &Catalog, draft: &Draft, known: &AllCheckpoints) -> (Checkp
 }
 
 /// Returns the checkpoint that makes another of the same tree superfluous, if there is one.
-fn same(catalog: &Catalog, known: &AllCheckpoints, draft: &Draft, root: ObjectId) -> Result<Option<Checkpoint>> {
+fn same(
+    catalog: &Catalog,
+    known: &AllCheckpoints,
+    draft: &Draft,
+    observed: &Observation,
+) -> Result<Option<Checkpoint>> {
     if draft.always {
         return Ok(None);
     }
@@ -225,7 +298,13 @@ fn same(catalog: &Catalog, known: &AllCheckpoints, draft: &Draft, root: ObjectId
         (_, Some(_)) => [own, previous, newest],
         (_, None) => [None, previous, None],
     };
-    Ok(measures.into_iter().flatten().find(|measure| measure.tree == root).cloned())
+    for measure in measures.into_iter().flatten().filter(|measure| measure.tree == observed.root) {
+        let has_looked = measure.record.layer.is_some() || !observed.coverage.private;
+        if has_looked && catalog.layer_root(measure)? == observed.private_root {
+            return Ok(Some(measure.clone()));
+        }
+    }
+    Ok(None)
 }
 
 /// Refuses to capture a directory like `/` but where an action is about to destroy something.
@@ -261,21 +340,19 @@ fn record(catalog: &Catalog, draft: &Draft, observed: &Observation, ordinal: u64
         files,
         bytes,
         skipped: observed.coverage.skipped.len() as u64,
-        flags: flags(catalog, draft.kind, observed),
+        flags: flags(draft.kind, observed),
         pinned: draft.pinned,
+        layer: None,
     }
 }
 
-fn flags(catalog: &Catalog, kind: CheckpointKind, observed: &Observation) -> Vec<String> {
+fn flags(kind: CheckpointKind, observed: &Observation) -> Vec<String> {
     let (coverage, targeted) = (&observed.coverage, observed.stats.targeted > 0);
-    let holds_secrets = catalog.policy.secrets == Secrets::Always || targeted;
-    let secrets = || observed.scan.as_ref().map_or(observed.secrets, Scan::has_secrets);
     let flags = [
         ("partial", coverage.is_partial()),
         ("paths", coverage.extent != Extent::Tree),
         ("tracked", !coverage.tracked.is_empty() || !coverage.read_only.is_empty()),
         ("targeted", targeted && kind != CheckpointKind::PreRestore),
-        ("secrets", holds_secrets && secrets()),
         ("unstable", !coverage.unstable.is_empty()),
         ("not-held", coverage.skipped.values().any(|why| why.is_of_target())),
     ];

@@ -248,19 +248,27 @@ fn a_policy_that_changes_what_is_captured_counts_at_once() {
 
 #[test]
 fn targets_that_rules_leave_out_are_captured_beside_what_is_warm() {
-    let mut lab = Lab::new();
+    let large = vec![b'x'; 6_000_000];
+    let mut lab = Lab::with(|work| {
+        std::fs::write(work.join(".gitignore"), "*.log\n").unwrap();
+        std::fs::write(work.join("large.log"), large).unwrap();
+    });
     lab.write(".env", "SECRET=1");
     lab.tell(&[".env"]);
     lab.take();
     let target = |name: &str| Target { path: RelPath::parse(name.as_bytes()).unwrap(), recursive: false };
     let take = |targets| Take { selection: Selection::with(targets), ..Take::of(CheckpointKind::Auto, "r", "test") };
     let plain = lab.timeline.take(&take(vec![target("f")]), &|| Flow::Continue).unwrap();
-    assert!(plain.unchanged && plain.cost.dirty.is_some());
+    assert!(plain.unchanged && plain.cost.dirty.is_some(), "{plain:?}");
     let secret = lab.timeline.take(&take(vec![target(".env")]), &|| Flow::Continue).unwrap();
-    assert_eq!((secret.unchanged, secret.checkpoint.record.files), (false, 4));
+    assert!(secret.unchanged, "it is in the private layer already");
+    let large = lab.timeline.take(&take(vec![target("large.log")]), &|| Flow::Continue).unwrap();
+    assert_eq!((large.unchanged, large.checkpoint.tree), (false, plain.checkpoint.tree));
     assert!(lab.timeline.is_live());
-    let held = secret.checkpoint.id;
-    assert!(lab.timeline.holds(&held, &[target("f"), target(".env")], &|| Flow::Continue).unwrap());
+    let held = large.checkpoint.id;
+    let all = ["f", ".env", "large.log"].map(target);
+    assert!(lab.timeline.holds(&held, &all, &|| Flow::Continue).unwrap());
+    assert!(!lab.timeline.holds(&plain.checkpoint.id, &all, &|| Flow::Continue).unwrap());
     lab.write("f", "changed");
     lab.tell(&["f"]);
     assert!(!lab.timeline.holds(&held, &[target("f")], &|| Flow::Continue).unwrap());
@@ -295,13 +303,14 @@ fn trees_that_were_built_in_idle_time_are_in_the_store_too() {
     lab.tell(&["a/.env", "a/g"]);
     let target = Target { path: RelPath::parse(b"a/.env").unwrap(), recursive: false };
     let take = Take { selection: Selection::with(vec![target]), ..Take::of(CheckpointKind::Auto, "r", "test") };
-    // The trees of this checkpoint hold the secret; those of the workspace without it belong to no checkpoint yet.
-    assert_eq!(lab.timeline.take(&take, &|| Flow::Continue).unwrap().checkpoint.record.files, 4);
+    let taken = lab.timeline.take(&take, &|| Flow::Continue).unwrap();
     lab.timeline.warm_up(&|| Flow::Continue).unwrap();
     let plain = lab.take();
-    assert_eq!((plain.unchanged, plain.checkpoint.record.files), (false, 3));
-    let (manifest, _) = lab.timeline.catalog().contents(&plain.checkpoint).unwrap();
-    assert_eq!(manifest.totals().0, 3);
+    assert_eq!((plain.checkpoint.tree, plain.checkpoint.record.files), (taken.checkpoint.tree, 3));
+    let catalog = lab.timeline.catalog();
+    let (manifest, _) = catalog.contents(&plain.checkpoint).unwrap();
+    assert_eq!(manifest.totals().0, 4);
+    assert!(catalog.entry_at(&plain.checkpoint.tree, &RelPath::parse(b"a/.env").unwrap()).unwrap().is_none());
 }
 
 #[test]

@@ -18,6 +18,7 @@ impl Locked<'_> {
         // Before the drops: a ref that a record could bring back must not be deleted.
         self.flush()?;
         let is_done = self.tidy()?;
+        self.drop_old_layers()?;
         self.catalog.keep_commits(&self.lock)?;
         self.catalog.store.prepare();
         Ok(is_done)

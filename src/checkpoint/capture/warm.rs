@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::capturer::Capturer;
 use super::look::inspect;
-use super::observe::{Observation, PlainRequest, PriorKnowledge, cost_of};
+use super::observe::{LocalBatch, Observation, PlainRequest, PriorKnowledge, cost_of, told};
 use super::request::Take;
 use super::warmth::{PendingLook, Tree, Warmth};
 use crate::checkpoint::catalog::open::Catalog;
@@ -22,7 +22,7 @@ use crate::model::sink::ObjectSink;
 use crate::store::Batch;
 use crate::sys::interrupt::Flow;
 use crate::worktree::stamps::Stamps;
-use crate::worktree::{Renewed, Stats, Warm};
+use crate::worktree::{Renewed, Sinks, Stats, Warm};
 
 /// A capture at work. The memory is taken out of the capturer meanwhile and put back once the checkpoint is recorded.
 pub(super) struct Attempt {
@@ -54,7 +54,7 @@ impl Capturer {
         let mut attempt = Attempt { warmth, sync_us: None, named_us: 0, renewed: None };
         // A sync from before the request may lack changes that the action depends on.
         let ahead = self.synced.take().filter(|synced| take.asked.is_some_and(|asked| *synced >= asked));
-        let epoch = catalog.store.epoch()?;
+        let epoch = catalog.epoch()?;
         let warmth = &mut attempt.warmth;
         // After a change of the epoch the tree may name lost objects, so it is not used.
         let (Some(source), Some(tree)) = (&mut self.source, warmth.tree().filter(|tree| tree.stamps.epoch == epoch))
@@ -165,7 +165,12 @@ impl Attempt {
             return None;
         }
         let cost = Cost { sync_us, stat_us: self.named_us, dirty: Some(0), ..Cost::default() };
-        let observed = observation(tree, root, cost);
+        let private = tree.built_private()?;
+        let has = |root: &ObjectId| catalog.local().and_then(|local| local.has(root)).unwrap_or(false);
+        if private.is_some_and(|root| !has(&root)) {
+            return None;
+        }
+        let observed = observation(tree, (root, private), cost);
         self.renewed = Some(NewReach::default());
         Some(observed)
     }
@@ -175,7 +180,7 @@ impl Attempt {
         &mut self,
         catalog: &Catalog,
         take: &Take,
-        batch: &Batch<'_>,
+        (batch, local): (&Batch<'_>, &LocalBatch<'_>),
         control: &dyn Fn() -> Flow,
     ) -> Result<Option<Observation>> {
         let Some(sync_us) = self.sync_us else { return Ok(None) };
@@ -191,7 +196,8 @@ impl Attempt {
             return Ok(None);
         }
         let (dirty, plain) = (pending.due(), PlainRequest::new(catalog));
-        let (stats, reach) = match tree.renew(&plain.on(catalog), &dirty, batch, control)? {
+        let sinks = Sinks { shared: batch, local: &|| local.sink() };
+        let (stats, reach) = match tree.renew(&plain.on(catalog), &dirty, sinks, control)? {
             Renewed::Done { stats, ruled, reached } => (stats, NewReach { ruled, reached }),
             Renewed::Rescan(why) => {
                 tracing::debug!(why, "everything is looked at");
@@ -203,9 +209,10 @@ impl Attempt {
         if !tree.holds_all(&catalog.workspace.path, &take.selection.targets) {
             return Ok(None);
         }
-        let mut observed = build_tree(catalog, take, tree, stats, batch)?;
+        let mut observed = build_tree(catalog, take, tree, stats, (batch, local))?;
         // One lookup guards against a tree that was built but never stored.
-        if !batch.contains(&observed.root)? {
+        let has_private = observed.private_root.map_or(Ok(true), |root| local.batch()?.contains(&root))?;
+        if !batch.contains(&observed.root)? || !has_private {
             tracing::error!(root = %observed.root, "the store lost a tree that was built; scanning everything");
             self.renewed = None;
             if let Warmth::Live(tree, _) = mem::take(&mut self.warmth) {
@@ -220,9 +227,23 @@ impl Attempt {
 }
 
 /// Builds the trees of an up-to-date tree, and returns its content.
-fn build_tree(catalog: &Catalog, take: &Take, tree: &mut Warm, stats: Stats, batch: &Batch<'_>) -> Result<Observation> {
+fn build_tree(
+    catalog: &Catalog,
+    take: &Take,
+    tree: &mut Warm,
+    stats: Stats,
+    (batch, local): (&Batch<'_>, &LocalBatch<'_>),
+) -> Result<Observation> {
     let building = Instant::now();
     let mut fresh = HashMap::new();
+    let private = tree.build_private(&mut |kind, id, bytes| {
+        let batch = local.batch()?;
+        if !batch.contains(&id)? {
+            batch.write(kind, id, bytes)?;
+            fresh.insert(id, bytes.to_vec());
+        }
+        Ok(())
+    })?;
     let mut emit = |kind: ObjectKind, id: ObjectId, bytes: &[u8]| {
         // Objects that the tree knows are in the store of this epoch: only new ones have to be looked up.
         if !batch.contains(&id)? {
@@ -242,17 +263,20 @@ fn build_tree(catalog: &Catalog, take: &Take, tree: &mut Warm, stats: Stats, bat
         None => (tree.build(&mut emit)?, tree.totals(), Arc::clone(tree.coverage())),
     };
     let cost = Cost { trees_us: building.elapsed().as_micros() as u64, ..cost_of(&stats) };
-    Ok(Observation { coverage, totals, stats, fresh, ..observation(tree, root, cost) })
+    let coverage = told(&coverage, &tree.private());
+    Ok(Observation { coverage, totals, stats, fresh, ..observation(tree, (root, private), cost) })
 }
 
 /// Returns a tree's content, without the additions of a capture.
-fn observation(tree: &Warm, root: ObjectId, cost: Cost) -> Observation {
+fn observation(tree: &Warm, (root, private_root): (ObjectId, Option<ObjectId>), cost: Cost) -> Observation {
+    let private = tree.private();
     Observation {
-        coverage: Arc::clone(tree.coverage()),
+        coverage: told(tree.coverage(), &private),
+        private,
+        private_root,
         totals: tree.totals(),
         stats: Stats::default(),
         warnings: tree.warnings().to_vec(),
-        secrets: tree.has_secrets(),
         root,
         fresh: HashMap::new(),
         cost,

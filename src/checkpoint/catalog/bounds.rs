@@ -7,7 +7,7 @@
 use super::open::Catalog;
 use crate::error::{Code, Result};
 use crate::model::id::ObjectId;
-use crate::model::tree::TreeEntry;
+use crate::model::tree::{self, TreeEntry};
 use crate::model::weight;
 
 /// The part of the memory that one tree object may take: decoded it takes twice as much again.
@@ -29,27 +29,34 @@ impl Catalog {
 
     /// Returns the entries of a tree.
     pub(crate) fn read_tree(&self, id: &ObjectId) -> Result<Vec<TreeEntry>> {
-        self.store.read_tree_within(id, tree_bound(self.memory()))
+        match self.merged_tree(id) {
+            Some(content) => tree::decode(&content),
+            None => self.store_of(id).read_tree_within(id, tree_bound(self.memory())),
+        }
     }
 
     /// Returns the bytes of a tree.
     pub(crate) fn tree_content(&self, id: &ObjectId) -> Result<Vec<u8>> {
-        self.store.tree_content_within(id, tree_bound(self.memory()))
+        match self.merged_tree(id) {
+            Some(content) => Ok(content),
+            None => self.store_of(id).tree_content_within(id, tree_bound(self.memory())),
+        }
     }
 
     /// Returns the bytes of one of piton's own records in a checkpoint, or of a file of rules.
     pub(crate) fn read_record(&self, id: &ObjectId) -> Result<Vec<u8>> {
-        self.store.read_blob_within(id, self.memory() / A_RECORD)
+        self.store_of(id).read_blob_within(id, self.memory() / A_RECORD)
     }
 
     /// Returns true if all these files of rules are there, and none is too large to be read.
     pub(crate) fn has_rules(&self, rules: &mut dyn Iterator<Item = ObjectId>) -> Result<bool> {
         let rules: Vec<ObjectId> = rules.collect();
-        if !self.store.missing(&mut rules.iter().copied())?.is_empty() {
+        let shared = |id: &&ObjectId| std::ptr::eq(self.store_of(id), &raw const self.store);
+        if !self.store.missing(&mut rules.iter().filter(shared).copied())?.is_empty() {
             return Ok(false);
         }
         let most = self.memory() / A_RECORD;
-        let fits = |id: &ObjectId| self.store.blob_size(id).map(|size| size <= most);
+        let fits = |id: &ObjectId| self.store_of(id).blob_size(id).map(|size| size <= most);
         rules.iter().try_fold(true, |all, id| Ok(all && fits(id)?))
     }
 

@@ -163,12 +163,6 @@ impl Catalog {
         Ok(Checkpoint { id, tree, parents, record, name: name.clone() })
     }
 
-    /// Returns the tree of a checkpoint.
-    pub(crate) fn tree_of(&self, id: &ObjectId) -> Result<ObjectId> {
-        let known = self.commits.borrow().get(id).map(|said| said.tree);
-        known.map_or_else(|| Ok(self.store.read_commit(id)?.tree), Ok)
-    }
-
     /// Returns the typed checkpoints from `from` back to the root, the newest first: `from` itself, if it is one, or
     /// its parent.
     pub(crate) fn thread(&self, from: Option<ObjectId>) -> Result<Vec<Checkpoint>> {

@@ -5,13 +5,16 @@
 
 use std::collections::HashMap;
 
+use super::checkpoint::Checkpoint;
 use super::diff::plain;
 use super::open::Catalog;
 use crate::error::Result;
 use crate::model::build::MAX_DEPTH;
 use crate::model::id::ObjectId;
+use crate::model::manifest::{EntryKind, ManifestEntry};
 use crate::model::name;
 use crate::model::tree::{self, Mode, Side};
+use crate::worktree::PrivatePart;
 
 /// Two versions of one directory.
 type Pair = (Option<ObjectId>, Option<ObjectId>);
@@ -43,6 +46,26 @@ impl Catalog {
             depth += 1;
         }
         Ok(count)
+    }
+
+    /// Counts the paths that differ between a checkpoint and what was observed, private ones among them.
+    pub(crate) fn count_since(
+        &self,
+        base: &Checkpoint,
+        root: ObjectId,
+        fresh: &HashMap<ObjectId, Vec<u8>>,
+        private: &PrivatePart,
+    ) -> Result<u64> {
+        let (old, new) = (&self.private_part(base)?.manifest, &private.manifest);
+        let is_file = |entry: &ManifestEntry| entry.kind != EntryKind::Dir;
+        let differs = old
+            .differences(new)
+            .into_iter()
+            .filter(|(_, old, new)| old.iter().chain(new.iter()).any(|entry| is_file(entry)));
+        // A layer that is gone or was never made says nothing.
+        let counts = base.record.layer.is_some() && !self.is_layer_expired(base)?;
+        let private = if counts { differs.count() as u64 } else { 0 };
+        Ok(self.count_changes(base.tree, root, fresh)?.saturating_add(private))
     }
 
     /// Counts the names that differ between two versions of a directory, and names the pairs of subtrees that differ.

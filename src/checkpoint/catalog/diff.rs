@@ -19,6 +19,7 @@ pub use crate::model::tree::Side;
 use crate::model::tree::{self, Mode, TreeEntry};
 use crate::model::weight::{self, Meter};
 use crate::store::{FilePatch, patch_header};
+use crate::worktree::PrivatePart;
 
 /// A path that differs, except for directories that are directories on both sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,11 +72,13 @@ const MAX_COMPARED_BYTES: u64 = 8_000_000;
 
 /// The present state of a workspace, looked at without storing anything.
 pub struct Present {
-    /// Every path that a capture would hold.
+    /// Every path that a capture would hold, private ones among them.
     pub(crate) manifest: Manifest,
+    /// The private ones.
+    pub(crate) private: Arc<PrivatePart>,
     /// The rules under which it was looked at.
     pub(crate) coverage: Arc<Coverage>,
-    /// The root tree that a checkpoint of it would have.
+    /// The root tree of the whole moment that a checkpoint of it would have.
     pub(crate) root: ObjectId,
     /// Trees and records that the store does not have, by id.
     pub(crate) fresh: HashMap<ObjectId, Vec<u8>>,
@@ -87,14 +90,6 @@ impl Catalog {
     /// Loads a checkpoint's manifest and coverage.
     pub(crate) fn load(&self, tree: &ObjectId, wanted: &dyn Fn(&RelPath) -> bool) -> Result<(Manifest, Coverage)> {
         build::load(tree, wanted, self.memory(), &|id| self.read_tree(id), &|id| self.read_record(id))
-    }
-
-    /// Loads the manifest and coverage of a checkpoint.
-    ///
-    /// # Errors
-    /// `store-damaged`.
-    pub fn contents(&self, checkpoint: &Checkpoint) -> Result<(Manifest, Coverage)> {
-        self.load(&checkpoint.tree, &|_| true)
     }
 
     /// Lists the changed paths between two root trees, in byte order. Equal subtrees are not looked into. Trees with more paths than there is
@@ -143,9 +138,9 @@ impl Catalog {
     /// # Errors
     /// `store-damaged`.
     pub fn changes_between(&self, old: &Checkpoint, new: &Checkpoint) -> Result<Vec<Change>> {
-        let changes = self.changes(old.tree, new.tree, &HashMap::new())?;
-        let (from, to) = (self.coverage(&old.tree)?, self.coverage(&new.tree)?);
-        let (from, to) = (looked(&from)?, looked(&to)?);
+        let changes = self.changes(self.whole(old)?, self.whole(new)?, &HashMap::new())?;
+        let (from, to) = (self.coverage_of(old)?, self.coverage_of(new)?);
+        let (from, to) = (looked(&from, self.private_part(old)?)?, looked(&to, self.private_part(new)?)?);
         Ok(changes.into_iter().filter(|change| !is_capture_gap(change, &from, &to, &|_| true)).collect())
     }
 
@@ -159,15 +154,16 @@ impl Catalog {
     /// # Errors
     /// `store-damaged`.
     pub fn changes_to_present(&self, old: &Checkpoint, present: &Present) -> Result<Vec<Change>> {
-        let changes = self.changes(old.tree, present.root, &present.fresh)?;
-        let from = self.coverage(&old.tree)?;
+        let changes = self.changes(self.whole(old)?, present.root, &present.fresh)?;
+        let from = self.coverage_of(old)?;
         let gone = |error: &std::io::Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
         // In doubt (access refused, a path too long for one call) the path may exist.
         let exists = |path: &RelPath| {
             let looked = path.under(&self.workspace.path).symlink_metadata();
             !looked.is_err_and(|error| gone(&error))
         };
-        let (from, to) = (looked(&from)?, looked(&present.coverage)?);
+        let (from, to) =
+            (looked(&from, self.private_part(old)?)?, looked(&present.coverage, Arc::clone(&present.private))?);
         let gap = |change: &Change| is_capture_gap(change, &from, &to, &exists);
         Ok(changes.into_iter().filter(|change| !gap(change)).collect())
     }
@@ -211,11 +207,12 @@ impl Catalog {
         if *mode == Mode::Dir {
             return Ok(SideContent::None);
         }
-        if !is_live || self.store.has(id)? {
-            if self.store.blob_size(id)? > MAX_COMPARED_BYTES {
+        let store = self.store_of(id);
+        if !is_live || store.has(id)? {
+            if store.blob_size(id)? > MAX_COMPARED_BYTES {
                 return Ok(SideContent::TooLarge);
             }
-            return self.store.read_blob_within(id, MAX_COMPARED_BYTES).map(SideContent::Bytes);
+            return store.read_blob_within(id, MAX_COMPARED_BYTES).map(SideContent::Bytes);
         }
         crate::worktree::read_small(&self.workspace.path, &change.path, MAX_COMPARED_BYTES)
             .map(|bytes| bytes.map_or(SideContent::TooLarge, SideContent::Bytes))
@@ -239,13 +236,13 @@ impl SideContent {
     }
 }
 
-/// One side's coverage, and its patterns, if it has any.
-type Looked<'c> = (&'c Coverage, Option<Tracked>);
+/// One side's coverage, its patterns, if it has any, and its private files.
+type Looked<'c> = (&'c Coverage, Option<Tracked>, Arc<PrivatePart>);
 
-fn looked(coverage: &Coverage) -> Result<Looked<'_>> {
+fn looked(coverage: &Coverage, private: Arc<PrivatePart>) -> Result<Looked<'_>> {
     let narrowed = !coverage.tracked.is_empty() || !coverage.read_only.is_empty();
     let tracked = narrowed.then(|| Tracked::new(&coverage.tracked, &coverage.read_only)).transpose()?;
-    Ok((coverage, tracked))
+    Ok((coverage, tracked, private))
 }
 
 /// Returns true if a path differs only because one side looked at it and the other did not: a target of one, a skip of
@@ -257,6 +254,8 @@ fn is_capture_gap(change: &Change, from: &Looked, to: &Looked, may_exist: &dyn F
         (Some(_), None) if !to.0.extent.reaches(path) => true,
         (None, Some(_)) if from.1.as_ref().is_some_and(|tracked| !tracked.matches(path)) => true,
         (Some(_), None) if to.1.as_ref().is_some_and(|tracked| !tracked.matches(path)) => true,
+        (None, Some(_)) if !from.0.private && to.2.manifest.contains(path) => true,
+        (Some(_), None) if !to.0.private && from.2.manifest.contains(path) => may_exist(path),
         (None, Some(_)) => to.0.targeted.contains(path) || from.0.skip_of(path).is_some(),
         (Some(_), None) => to.0.skip_of(path).is_some() || (from.0.targeted.contains(path) && may_exist(path)),
         _ => false,

@@ -77,7 +77,8 @@ impl Catalog {
     pub fn versions(&self, path: &RelPath) -> Result<Vec<Version>> {
         let known = self.all()?;
         let all = known.checkpoints.as_slice();
-        let held: Vec<_> = all.iter().map(|one| self.entry_at(&one.tree, path)).collect();
+        let held: Vec<_> =
+            all.iter().map(|one| self.whole(one).and_then(|whole| self.entry_at(&whole, path))).collect();
         // Rules judge a directory, a file and a link differently: the kind that the path has in other checkpoints is
         // assumed.
         let held_as =
@@ -123,8 +124,8 @@ impl Catalog {
     /// Makes the version that begins with a checkpoint. Content of a file that is not large is read, to prove it.
     fn version(&self, presence: Presence, damage: Option<String>, first: &Checkpoint) -> Result<Version> {
         let size = match presence {
-            Presence::Held(mode, id) if mode != Mode::Dir => match self.store.read_blob_within(&id, PROVED) {
-                Err(error) if error.code() == Code::TooLarge => self.store.blob_size(&id).map(Some),
+            Presence::Held(mode, id) if mode != Mode::Dir => match self.store_of(&id).read_blob_within(&id, PROVED) {
+                Err(error) if error.code() == Code::TooLarge => self.store_of(&id).blob_size(&id).map(Some),
                 read => read.map(|content| Some(content.len() as u64)),
             },
             _ => Ok(None),
@@ -148,11 +149,11 @@ impl Catalog {
 
     /// Finds out why a checkpoint does not hold `path`, by the rules that it recorded.
     fn absence(&self, checkpoint: &Checkpoint, path: &RelPath, sample: Mode) -> Result<Presence> {
-        let coverage = self.coverage(&checkpoint.tree)?;
+        let (coverage, whole) = (self.coverage_of(checkpoint)?, self.whole(checkpoint)?);
         // An unreadable file of rules makes the answer uncertain.
         let is_unread = Cell::new(false);
         let held = |path: &RelPath| {
-            self.entry_at(&checkpoint.tree, path).unwrap_or_else(|_| {
+            self.entry_at(&whole, path).unwrap_or_else(|_| {
                 is_unread.set(true);
                 None
             })

@@ -7,7 +7,6 @@ use super::open::Catalog;
 use crate::checkpoint::records::repositories::{self, KeptRepository};
 use crate::error::Result;
 use crate::model::coverage::{Coverage, SkipReason, Weight, not_held};
-use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
 use crate::worktree::{Target, is_linked_worktree};
 
@@ -47,6 +46,13 @@ pub fn of_targets(coverage: &Coverage, targets: &[Target]) -> Vec<Gap> {
     found.into_values().collect()
 }
 
+/// Lists the private paths that a checkpoint leaves out because they are beyond their budget: an action that may reach anything may
+/// destroy them.
+pub fn beyond(coverage: &Coverage) -> Vec<Gap> {
+    let beyond = coverage.skipped.iter().filter(|(_, why)| matches!(why, SkipReason::Beyond(_)));
+    beyond.map(|(path, why)| Gap { path: path.clone(), weight: why.weight(), why: *why }).collect()
+}
+
 /// Lists the paths that the checkpoint's own action named and the checkpoint leaves out.
 fn recorded(coverage: &Coverage) -> Vec<Gap> {
     let mut found = BTreeMap::new();
@@ -80,7 +86,20 @@ impl Catalog {
         if checkpoint.record.skipped == 0 {
             return Ok(Vec::new());
         }
-        let mut gaps = of_targets(&self.coverage_of(&checkpoint.tree)?, targets);
+        let mut gaps = of_targets(&self.coverage_of(checkpoint)?, targets);
+        gaps.retain(|gap| self.is_there(&gap.path));
+        Ok(gaps)
+    }
+
+    /// Lists the private paths that an earlier checkpoint leaves out because they are beyond their budget, as far as they are there.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub fn beyond_at(&self, checkpoint: &Checkpoint) -> Result<Vec<Gap>> {
+        if checkpoint.record.skipped == 0 {
+            return Ok(Vec::new());
+        }
+        let mut gaps = beyond(&self.coverage_of(checkpoint)?);
         gaps.retain(|gap| self.is_there(&gap.path));
         Ok(gaps)
     }
@@ -92,7 +111,7 @@ impl Catalog {
     pub fn repositories_left_out(&self, checkpoint: &Checkpoint, repositories: &[RelPath]) -> Result<Vec<Gap>> {
         let mut gaps = Vec::new();
         for path in repositories {
-            if self.entry_at(&checkpoint.tree, path)?.is_none() {
+            if self.entry_at(&self.whole(checkpoint)?, path)?.is_none() {
                 let why = match is_linked_worktree(&path.under(&self.workspace.path)) {
                     true => SkipReason::LinkedWorktree,
                     false => SkipReason::IgnoredRepository,
@@ -108,7 +127,7 @@ impl Catalog {
     /// # Errors
     /// `store-damaged`.
     pub fn gaps_at(&self, checkpoint: &Checkpoint) -> Result<Vec<Gap>> {
-        Ok(recorded(&self.coverage_of(&checkpoint.tree)?))
+        Ok(recorded(&self.coverage_of(checkpoint)?))
     }
 
     /// Returns the warnings for a person before a restore to a checkpoint.
@@ -166,18 +185,13 @@ impl Catalog {
     }
 
     /// Returns true if a checkpoint records each of these gaps.
-    pub(crate) fn admits_gaps(&self, tree: &ObjectId, present: &Coverage) -> Result<bool> {
+    pub(crate) fn admits_gaps(&self, held: &Checkpoint, present: &Coverage) -> Result<bool> {
         let mut gaps = present.skipped.iter().filter(|(_, why)| why.is_of_target()).peekable();
         if gaps.peek().is_none() {
             return Ok(true);
         }
-        let recorded = self.coverage_of(tree)?;
+        let recorded = self.coverage_of(held)?;
         Ok(gaps.all(|(path, why)| recorded.skipped.get(path).is_some_and(|known| known.as_str() == why.as_str())))
-    }
-
-    /// Returns the coverage of a checkpoint, without what it holds.
-    fn coverage_of(&self, tree: &ObjectId) -> Result<Coverage> {
-        Ok(self.load(tree, &|_| false)?.1)
     }
 
     fn is_there(&self, path: &RelPath) -> bool {

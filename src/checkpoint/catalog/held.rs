@@ -30,7 +30,7 @@ impl Catalog {
     /// # Errors
     /// `store-damaged`.
     pub fn is_held(&self, checkpoint: &Checkpoint, path: &RelPath) -> Result<bool> {
-        Ok(self.entry_at(&checkpoint.tree, path)?.is_some())
+        Ok(self.entry_at(&self.whole(checkpoint)?, path)?.is_some())
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::{Deref, Range};
 use std::sync::{Arc, OnceLock};
 
 use crate::model::binary::{BAD, BinaryReader, put, put_bytes, put_option};
-use crate::model::checkpoint::{CheckpointKind, Record, parse_class};
+use crate::model::checkpoint::{CheckpointKind, Layer, Record, parse_class};
 use crate::model::number::Number;
 
 /// A record that may not be decoded yet. Its methods read its head; everything else decodes it, once. A copy of it costs no
@@ -96,6 +96,11 @@ impl KeptRecords {
         (record.turn, record.codon_id, record.codon_name) = (reader.option()?, reader.option()?, reader.option()?);
         record.duration_ms = if reader.flag()? { Some(reader.number()?) } else { None };
         record.pinned = reader.flag()?;
+        record.layer = match reader.number()? {
+            0 => None,
+            1 => Some(Layer::None),
+            sequence => Some(Layer::Sequence(sequence - 2)),
+        };
         for _ in 0..reader.number()? {
             record.effects.push(parse_class(reader.str()?).ok_or(BAD)?);
         }
@@ -186,6 +191,14 @@ impl LazyRecord {
         content.push(u8::from(record.duration_ms.is_some()));
         record.duration_ms.into_iter().for_each(|duration| put(content, duration));
         content.push(u8::from(record.pinned));
+        put(
+            content,
+            match record.layer {
+                None => 0,
+                Some(Layer::None) => 1,
+                Some(Layer::Sequence(sequence)) => sequence.saturating_add(2),
+            },
+        );
         put(content, record.effects.len() as u64);
         record.effects.iter().for_each(|class| put_bytes(content, class.as_str().as_bytes()));
         put(content, record.flags.len() as u64);

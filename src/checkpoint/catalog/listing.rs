@@ -196,7 +196,7 @@ impl Catalog {
     ) -> Result<bool> {
         // Equal entries mean equal trees: this decides most checkpoints without comparing the rest.
         if let Some(next) = next
-            && self.entry_at(&from.tree, path)? == self.entry_at(&next.tree, path)?
+            && self.entry_at(&self.whole(from)?, path)? == self.entry_at(&self.whole(next)?, path)?
         {
             return Ok(false);
         }

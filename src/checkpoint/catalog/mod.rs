@@ -13,6 +13,7 @@ pub mod find;
 pub(crate) mod foreign;
 pub mod gaps;
 pub mod held;
+pub mod layers;
 pub mod lazy_record;
 pub mod listing;
 pub(crate) mod numbers;

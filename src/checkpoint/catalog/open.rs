@@ -1,12 +1,13 @@
 //! The catalog of one workspace: its checkpoints, and the caches of them.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::checkpoint::Checkpoint;
 use super::commits::CommitCache;
+use super::layers::LayerCache;
 use super::refs::RefCache;
 use super::trees::RecentTrees;
 use crate::checkpoint::history::journal::{Journal, ReadPosition};
@@ -62,6 +63,12 @@ pub struct Catalog {
     held: RefCell<Held>,
     /// True if another process may have held the lock between the last two holdings here.
     pub(crate) is_news: Cell<bool>,
+    /// The store of private files, once it was needed.
+    pub(super) local: OnceCell<Store>,
+    /// Its log in this workspace.
+    pub(super) local_log: RefCell<Option<Log>>,
+    /// The private layers that were read.
+    pub(super) layers: RefCell<LayerCache>,
     /// The log of checkpoints that are not durable elsewhere yet. It stays open as long as no other process had the
     /// lock.
     log: RefCell<Option<Log>>,
@@ -76,7 +83,12 @@ impl Catalog {
         {
             tracing::warn!(%error, "the store could not be tagged for backups");
         }
+        let is_new = !home.path().join("store.git").exists();
         let store = Store::open(home.path())?;
+        if is_new {
+            // Now, because its epoch is part of what captures remember.
+            Store::open_local(home.path())?;
+        }
         // Before anything is read: after a power cut refs and objects may be missing until the logs are applied.
         store.recover(&home.workspaces(), &boot_id())?;
         Ok(Catalog::over(home, workspace, policy, store))
@@ -99,6 +111,9 @@ impl Catalog {
             history: RefCell::default(),
             held: RefCell::default(),
             is_news: Cell::default(),
+            local: OnceCell::new(),
+            local_log: RefCell::default(),
+            layers: RefCell::default(),
             log: RefCell::default(),
         }
     }
@@ -113,11 +128,15 @@ impl Catalog {
             // Another process may have moved refs since.
             self.refs.borrow_mut().clear();
             *self.log.borrow_mut() = None;
+            if let Err(error) = self.renew_layers() {
+                tracing::warn!(%error, "the private layer of a killed process is not completed yet");
+            }
             if let Err(error) = self.store.complete(&self.workspace.dir.join("log")) {
                 // Only the killed process's own checkpoint waits for it, and nobody was told of that one.
                 tracing::warn!(%error, "the checkpoint of a killed process is not completed yet");
             }
         }
+        self.trim_layers();
         *self.held.borrow_mut() = lock.held();
         Ok(lock)
     }

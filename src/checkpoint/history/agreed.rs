@@ -71,7 +71,8 @@ impl Restore {
     ///
     /// Leaves out the paths that stay: otherwise every new line in a log file would make another plan.
     pub(crate) fn digest(&self, plan: &Plan) -> Result<String> {
-        let mut text = format!("piton plan 1\ntarget {}\nkeep-new {}\n", self.target, self.keep_new);
+        let mut text =
+            format!("piton plan 1\ntarget {}\nkeep-new {}\nlocal {}\n", self.target, self.keep_new, self.local);
         for path in quoted(&self.paths) {
             text.push_str(&format!("path {path}\n"));
         }

@@ -31,7 +31,8 @@ impl Locked<'_> {
     ) -> Result<(Taken, Observation)> {
         for _ in 1..ATTEMPTS {
             let (taken, observed) = self.take(take, control)?;
-            let touched = self.catalog.touched_by(restore, target, observed.root, &observed.fresh)?;
+            let whole = self.catalog.whole(&taken.checkpoint)?;
+            let touched = self.catalog.touched_by(restore, target, whole, &observed.fresh)?;
             let known = observed.scan.as_ref().map(|scan| &*scan.capture.known);
             if !self.capturer.distrust_moved(self.catalog, &touched, known, control)? {
                 return Ok((taken, observed));
@@ -74,7 +75,7 @@ impl Catalog {
         fresh: &HashMap<ObjectId, Vec<u8>>,
     ) -> Result<Vec<Target>> {
         let is_file = |change: &Change| change.old.is_some_and(|(mode, _)| mode != Mode::Dir);
-        let changes = self.changes(root, target.checkpoint.tree, fresh)?.into_iter();
+        let changes = self.changes(root, self.whole(&target.checkpoint)?, fresh)?.into_iter();
         let touched = changes.filter(|change| is_file(change) && restore.selects(&change.path));
         let touched = touched.map(|change| Target { path: change.path, recursive: false });
         let asked = restore.paths.iter().map(|path| Target { path: path.clone(), recursive: true });

@@ -30,7 +30,7 @@ impl Catalog {
         self.home.own_dirs().iter().try_for_each(|own| refuse_own(&real, own))?;
         refuse_git(&real)?;
         let (manifest, _) = self.contents(checkpoint).map_err(blamed)?;
-        crate::worktree::restore::export(&real, &manifest, select, &Blobs(self.store.reader()?))
+        crate::worktree::restore::export(&real, &manifest, select, &Blobs::of(self)?)
     }
 }
 

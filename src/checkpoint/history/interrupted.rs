@@ -88,6 +88,7 @@ impl Locked<'_> {
             paths: if go_on { unquoted(&begin.paths)?.into_iter().collect() } else { Vec::new() },
             only: if go_on { only } else { Some(touched()) },
             keep_new: go_on && begin.keep_new,
+            local: begin.local,
             over: begin.over.clone(),
             agreed: Agreed::Rest(Arc::new(rest)),
         };
@@ -130,6 +131,7 @@ mod tests {
             only: None,
             planned: vec![],
             keep_new: false,
+            local: false,
             over: None,
             time: String::new(),
         };

@@ -42,6 +42,9 @@ pub struct OperationStart {
     pub planned: Vec<String>,
     /// True if files created since the target stay.
     pub keep_new: bool,
+    /// True if private files are replaced and deleted too, though nobody named them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub local: bool,
     /// The operation that an undo or redo steps over.
     pub over: Option<String>,
     /// The moment of the announcement: RFC 3339, UTC, milliseconds.

@@ -191,6 +191,7 @@ mod tests {
             only: None,
             planned: vec![],
             keep_new: false,
+            local: false,
             over: over.map(str::to_owned),
             time: String::new(),
         })

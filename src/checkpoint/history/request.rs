@@ -12,6 +12,7 @@ use crate::model::id::ObjectId;
 use crate::model::manifest::Manifest;
 use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
+use crate::worktree::PrivatePart;
 use crate::worktree::restore::{Outcome, Plan};
 
 /// A request for a restore.
@@ -29,6 +30,8 @@ pub struct Restore {
     pub only: Option<BTreeSet<RelPath>>,
     /// Files created since the checkpoint stay.
     pub keep_new: bool,
+    /// Private files that are there are replaced and deleted too, though nobody named them.
+    pub local: bool,
     /// The operation an undo or redo steps over.
     pub over: Option<String>,
     /// Limits what it may do.
@@ -39,7 +42,23 @@ impl Restore {
     /// Returns a restore of the whole tree or of some paths.
     pub fn to(target: ObjectId, run: &str, paths: Vec<RelPath>, keep_new: bool) -> Restore {
         let (only, over, agreed) = (None, None, Agreed::Anything);
-        Restore { target, kind: OperationKind::Restore, run: run.to_owned(), paths, only, keep_new, over, agreed }
+        Restore {
+            target,
+            kind: OperationKind::Restore,
+            run: run.to_owned(),
+            paths,
+            only,
+            keep_new,
+            local: false,
+            over,
+            agreed,
+        }
+    }
+
+    /// Returns true if private files at a path may be replaced and deleted: somebody named them, or a step goes over them.
+    pub(crate) fn names(&self, path: &RelPath) -> bool {
+        let named = || self.paths.iter().any(|named| !named.is_root() && path.starts_with(named));
+        self.local || self.only.is_some() || named()
     }
 
     /// Returns true if a path is among those that are brought back.
@@ -97,6 +116,8 @@ pub(super) struct Loaded {
     pub(super) checkpoint: Checkpoint,
     /// All its paths.
     pub(super) manifest: Manifest,
+    /// Its private files.
+    pub(super) private: Arc<PrivatePart>,
     /// The rules under which it was taken.
     pub(super) coverage: Coverage,
 }

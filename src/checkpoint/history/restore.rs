@@ -14,7 +14,9 @@ use super::journal::{Line, OperationEnd, OperationStart, quoted, unquoted};
 use super::request::{Preview, Restore, RestoreStage, Restored, Resume};
 use super::target::incomplete;
 use crate::checkpoint::capture::capturer::Capturer;
+use crate::checkpoint::capture::observe::Observation;
 use crate::checkpoint::catalog::diff::LiveSide;
+use crate::checkpoint::catalog::layers::joined;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::locked::Locked;
 use crate::error::{Code, Error, Result};
@@ -41,9 +43,15 @@ impl Capturer {
         let loaded = catalog.load_target(restore.target)?;
         let take = catalog.safety_take(restore, &loaded);
         let present = self.look_before(catalog, restore, &loaded, &take, control)?;
-        let plan = catalog.plan_for(restore, &loaded, &present.manifest, &present.coverage, &Agreed::Anything)?;
+        let plan = catalog.plan_for(
+            restore,
+            &loaded,
+            &present.manifest,
+            (&present.coverage, &present.private),
+            &Agreed::Anything,
+        )?;
         let planned: BTreeSet<&RelPath> = plan.touched().collect();
-        let mut changes = catalog.changes(present.root, loaded.checkpoint.tree, &present.fresh)?;
+        let mut changes = catalog.changes(present.root, catalog.whole(&loaded.checkpoint)?, &present.fresh)?;
         changes.retain(|change| planned.contains(&change.path));
         let stat = catalog.stat(&changes, LiveSide::Old).map_err(incomplete)?;
         let externals = catalog.externals_after(&loaded.checkpoint)?;
@@ -89,11 +97,9 @@ impl Locked<'_> {
         let (safety, observed) = self.take_before(restore, &loaded, &take, control).map_err(pre_restore_failed)?;
         let catalog = &*self.catalog;
         let warm = if observed.scan.is_none() { self.capturer.tree() } else { None };
-        let present = match (&observed.scan, warm) {
-            (Some(scan), _) => Cow::Borrowed(&scan.capture.manifest),
-            (None, warm) => Cow::Owned(warm.map(Warm::manifest).unwrap_or_default()),
-        };
-        let mut plan = catalog.plan_for(restore, &loaded, &present, &observed.coverage, &restore.agreed)?;
+        let present = present(&observed, warm);
+        let mut plan =
+            catalog.plan_for(restore, &loaded, &present, (&observed.coverage, &observed.private), &restore.agreed)?;
         catalog.name_left_out(&mut plan, &restore.agreed, &loaded.manifest)?;
         // Checked only now, under the lock and with the plan that would really be done.
         if let Err(stale) = restore.refuse_stale(&plan) {
@@ -127,7 +133,7 @@ impl Locked<'_> {
             None => warm.and_then(|warm| warm.known_of(path)),
         };
         let saved = Saved { present: &present, known: &known };
-        let applied = apply(&catalog.workspace.path, &plan, &saved, &Blobs(catalog.store.reader()?), control);
+        let applied = apply(&catalog.workspace.path, &plan, &saved, &Blobs::of(catalog)?, control);
         let mut outcome = match applied {
             // Nothing was changed: the operation is noted as aborted, unless an interrupted one is still open.
             Err(error) => {
@@ -166,6 +172,7 @@ impl Locked<'_> {
             only: restore.only.as_ref().map(quoted),
             planned: quoted(plan.touched()),
             keep_new: restore.keep_new,
+            local: restore.local,
             over: restore.over.clone(),
             time: rfc3339(now_ms()),
         };
@@ -194,6 +201,18 @@ impl Locked<'_> {
             ordinal: self.catalog.newest_ordinal()?,
         };
         self.append(&[Line::Restored(end)])
+    }
+}
+
+/// Returns the paths that the checkpoint before a restore has saved.
+fn present<'o>(observed: &'o Observation, warm: Option<&Warm>) -> Cow<'o, Manifest> {
+    let shared = match (&observed.scan, warm) {
+        (Some(scan), _) => Cow::Borrowed(&scan.capture.manifest),
+        (None, warm) => Cow::Owned(warm.map(Warm::manifest).unwrap_or_default()),
+    };
+    match observed.private.manifest.is_empty() {
+        true => shared,
+        false => Cow::Owned(joined(shared.into_owned(), &observed.private.manifest)),
     }
 }
 

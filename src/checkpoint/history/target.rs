@@ -15,8 +15,8 @@ use crate::model::id::ObjectId;
 use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
 use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
-use crate::worktree::Target;
 use crate::worktree::restore::{Plan, PlanInput, plan};
+use crate::worktree::{PrivatePart, Target};
 
 impl Catalog {
     /// Loads the tree of one end of an interrupted restore.
@@ -41,7 +41,8 @@ impl Catalog {
             Error::new(Code::NoSuchCheckpoint, format!("checkpoint {} is not in this workspace", target.short()))
         })?;
         let (manifest, coverage) = self.contents(&checkpoint).map_err(incomplete)?;
-        Ok(Loaded { checkpoint, manifest, coverage })
+        let private = self.private_part(&checkpoint).map_err(incomplete)?;
+        Ok(Loaded { checkpoint, manifest, private, coverage })
     }
 
     /// Returns the request for the `pre-restore` checkpoint. It captures every path that the target holds, whatever
@@ -79,7 +80,7 @@ impl Catalog {
         restore: &Restore,
         loaded: &Loaded,
         present: &Manifest,
-        coverage: &Coverage,
+        (coverage, private): (&Coverage, &PrivatePart),
         agreed: &Agreed,
     ) -> Result<Plan> {
         let gitignore = |dir: &RelPath| {
@@ -105,7 +106,12 @@ impl Catalog {
         // A directory without a pattern of its own is removed with the tracked files in it.
         let holds_files = |dir: &RelPath| present.inside(dir).any(|(_, entry)| entry.kind != EntryKind::Dir);
         let goes_along = |path: &RelPath, entry: &ManifestEntry| entry.kind == EntryKind::Dir && holds_files(path);
+        // A checkpoint with a private layer looked for the files that are private now.
+        let was_looked_for = |path: &RelPath| loaded.coverage.private && private.manifest.contains(path);
+        let is_private = |path: &RelPath| private.manifest.contains(path) || loaded.private.manifest.contains(path);
+        let stays = |path: &RelPath| is_private(path) && !restore.names(path);
         let covered = |path: &RelPath, entry: &ManifestEntry| match judge.verdict(path, entry) {
+            Verdict::No(Denial::Ignored | Denial::Secret) if was_looked_for(path) => Ok(()),
             Verdict::Yes | Verdict::No(Denial::Untracked) if !stepping && !allowed.matches(path) => {
                 Err("a read-only input".to_owned())
             }
@@ -128,6 +134,7 @@ impl Catalog {
             keep_new: restore.keep_new,
             covered: &covered,
             target_skipped: &target_skipped,
+            stays: &stays,
             agreed: &|path, from, to| agreed.on(path, from, to),
         };
         let mut plan = plan(&input);

@@ -152,6 +152,7 @@ impl Restore {
             paths: Vec::new(),
             only: Some(unquoted(&step.changed)?),
             keep_new: false,
+            local: false,
             over: Some(step.op.clone()),
             agreed: Agreed::Anything,
         })

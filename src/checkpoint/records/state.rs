@@ -71,6 +71,8 @@ impl Detached {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkspaceState {
+    /// True once it was said that checkpoints hold secrets in the private layer.
+    pub told_secrets: bool,
     /// The place of the next checkpoint in the sequence, at least; 0 when unknown.
     pub next_ordinal: u64,
     /// The number of the next checkpoint that lists show, at least; 0 when unknown, or in a file from before steps.

@@ -20,7 +20,6 @@ use crate::model::coverage::Coverage;
 use crate::model::id::ObjectId;
 use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
 use crate::model::path::RelPath;
-use crate::model::policy::Secrets;
 use crate::settings::WORKSPACE_FILE;
 use crate::sys::clock::rfc3339;
 use crate::worktree::{Target, files_below};
@@ -196,7 +195,10 @@ impl Catalog {
         };
         let is_new = |path: &RelPath| found.as_ref().is_some_and(|(found, _)| !found.contains(path)) && touched(path);
         let mut now = TrackedNow { patterns, matched: Vec::new(), missed: Vec::new() };
-        for (path, _) in present.manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir) {
+        let is_shown = |path: &RelPath, entry: &ManifestEntry| {
+            entry.kind != EntryKind::Dir && !present.private.manifest.contains(path)
+        };
+        for (path, _) in present.manifest.iter().filter(|(path, entry)| is_shown(path, entry)) {
             if tracked.matches(path) {
                 now.matched.push(path.clone());
             } else if inputs.matches(path) && is_new(path) && path.to_path() != Path::new(WORKSPACE_FILE) {
@@ -218,9 +220,9 @@ impl Catalog {
         }
         let tracked = Tracked::new(&patterns, &self.policy.read_only)?;
         let secret = |path: &RelPath| crate::filter::secret::is_secret(path.name());
-        let wanted =
-            |path: &RelPath| tracked.matches(path) && (self.policy.secrets == Secrets::Always || !secret(path));
+        let wanted = |path: &RelPath| tracked.matches(path) && !secret(path);
         let mut widened = take.clone();
+        widened.selection.wanted = true;
         let targets = &mut widened.selection.targets;
         for root in literal_roots(&patterns) {
             let root = RelPath::parse(root.as_bytes()).unwrap_or_default();

@@ -5,6 +5,7 @@ pub mod clear;
 mod copies;
 pub mod drops;
 pub mod forget;
+mod layers;
 pub mod orphans;
 pub mod prune;
 mod refs;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::schedule::Looks;
 use super::usage::{Usage, WorkspaceUsage};
-use super::{copies, orphans, refs};
+use super::{copies, layers, orphans, refs};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::numbers::Noted;
 use crate::checkpoint::catalog::open::{AllCheckpoints, Catalog};
@@ -352,7 +352,14 @@ pub fn keep_up(home: &Home, dropped: Option<(&PrunePlan, &DroppedIds)>, control:
     let owners: Vec<String> = workspaces.iter().map(|workspace| workspace.id.clone()).collect();
     let roots = roots(home, &store, &owners)?;
     let mut marks = Marks::of(&store, roots.clone(), control)?;
-    let upkept = store.keep_up(&mut marks, control)?;
+    let mut upkept = store.keep_up(&mut marks, control)?;
+    let policies: Vec<(&Workspace, &Policy)> = match dropped {
+        Some((plan, _)) => plan.workspaces.iter().map(|of| (&of.workspace, &of.policy)).collect(),
+        None => Vec::new(),
+    };
+    let known: Vec<&str> = owners.iter().map(String::as_str).collect();
+    let policies: Vec<_> = policies.into_iter().filter(|(of, _)| known.contains(&of.id.as_str())).collect();
+    layers::add(&mut upkept, layers::keep_up(home, &workspaces, &policies, control)?);
     if let Some((plan, gone)) = dropped {
         let (Charges { of: charges, shared }, shares) = store.charges_and_shares(&marks)?;
         let share = |(owner, id): (u32, &String)| (id.clone(), (0, shares.get(&owner).copied().unwrap_or(0)));

@@ -54,7 +54,7 @@ pub(crate) fn context() -> Context {
 }
 
 pub(crate) fn policy() -> Policy {
-    use crate::model::policy::{Guard, Limits, OnFailure, Opaque, Retention, Secrets};
+    use crate::model::policy::{Guard, Ignored, Limits, OnFailure, Opaque, Retention, Secrets};
     Policy {
         guard: Guard::Turn,
         on_failure: OnFailure::Proceed,
@@ -68,7 +68,14 @@ pub(crate) fn policy() -> Policy {
         tracked_files: Vec::new(),
         tracked_override: false,
         read_only: Vec::new(),
-        limits: Limits { file_bytes: 1 << 20, files: 1000, line_bytes: 1 << 23, memory: 192_000_000, git_copy: 0 },
+        limits: Limits {
+            file_bytes: 1 << 20,
+            files: 1000,
+            line_bytes: 1 << 23,
+            memory: 192_000_000,
+            git_copy: 0,
+            ignored: Ignored::NONE,
+        },
         retention: Retention {
             enabled: true,
             auto_per_run: 50,

@@ -400,7 +400,7 @@ fn wanted(timeline: &mut Timeline, rollback: &Rollback, run: &str) -> Result<Res
     };
     let target = timeline.catalog().aim(&aim, run)?;
     let agreed = Agreed::by_digest(rollback.plan.as_deref());
-    Ok(Restore { agreed, ..Restore::to(target.id, run, paths, rollback.keep_new) })
+    Ok(Restore { agreed, local: rollback.local, ..Restore::to(target.id, run, paths, rollback.keep_new) })
 }
 
 /// Answers `undo` and `redo`.

@@ -14,7 +14,6 @@ use crate::model::coverage::Extent;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
 use crate::model::policy::Policy;
-use crate::model::sink::HashOnly;
 use crate::model::stamp::KnownPaths;
 use crate::sys::interrupt::Flow;
 use crate::worktree::{Request, Target, capture};
@@ -123,9 +122,11 @@ impl Lab {
             exclude: &[],
             never: &[],
             defaults: None,
+            wanted_targets: false,
+            spare: crate::worktree::Spare::default(),
             early: None,
         };
-        capture(&request, &HashOnly, &|| Flow::Continue).unwrap().manifest
+        capture(&request, crate::worktree::Sinks::nowhere(), &|| Flow::Continue).unwrap().manifest
     }
 
     fn check(&self, held: &Manifest, when: &str) {

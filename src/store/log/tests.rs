@@ -208,7 +208,7 @@ fn unsynced_checkpoints_are_lost_as_a_whole_and_harm_no_others() {
     assert!(store.target(&name).unwrap().is_some());
     assert!(!store.has(&lost).unwrap(), "a torn object is not taken for one");
     assert_eq!(store.target(&lost_name), Ok(None));
-    assert!(lazy::marked(temp.path()).unwrap().is_empty());
+    assert!(lazy::marked(&temp.path().join("lazy")).unwrap().is_empty());
 }
 
 #[test]

@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::model::coverage::Extent;
 use crate::model::id::ObjectKind;
-use crate::model::policy::Limits;
-use crate::model::sink::hash_stream;
-use crate::worktree::Target;
+use crate::model::policy::{Ignored, Limits, Secrets};
+use crate::model::sink::{ObjectSink, hash_stream};
+use crate::worktree::{Spare, Target};
 
 /// A workspace and everything a request needs.
 struct Bench {
@@ -51,6 +51,7 @@ impl Bench {
                 line_bytes: 1 << 20,
                 memory: 192_000_000,
                 git_copy: 0,
+                ignored: Ignored::NONE,
             },
             secrets: Secrets::OnTarget,
             exclude: Vec::new(),
@@ -104,6 +105,11 @@ impl Bench {
             exclude: &self.exclude,
             never: &self.never,
             defaults: self.defaults,
+            wanted_targets: false,
+            spare: match self.extent {
+                Extent::Tree => Spare::among(&self.limits.ignored, &self.known),
+                Extent::Paths(_) => Spare::default(),
+            },
             early: None,
         }
     }
@@ -113,8 +119,16 @@ impl Bench {
     }
 
     fn capture_into(&self, sink: &dyn ObjectSink) -> Capture {
-        let capture = capture(&self.request(), sink, &|| Flow::Continue).unwrap();
+        let mut capture = capture(&self.request(), both(sink, &|| Ok(sink)), &|| Flow::Continue).unwrap();
         assert_parents(&capture.manifest);
+        if self.limits.ignored == Ignored::NONE {
+            // Without private files by rule, only targets are in the private part.
+            for (path, entry) in capture.private.manifest.iter() {
+                capture.manifest.insert(path.clone(), *entry);
+            }
+            capture.coverage.skipped.retain(|path, _| !capture.private.manifest.contains(path));
+            capture.coverage.targeted.extend(capture.private.coverage.targeted.iter().cloned());
+        }
         capture
     }
 
@@ -143,6 +157,10 @@ impl Bench {
             }
         }
     }
+}
+
+fn both<'s>(shared: &'s dyn ObjectSink, local: &'s dyn Fn() -> Result<&'s dyn ObjectSink>) -> Sinks<'s> {
+    Sinks { shared, local }
 }
 
 fn path(text: &str) -> RelPath {
@@ -297,7 +315,10 @@ fn repositories_inside_are_plain_files_without_their_git() {
     let mut inner = Bench::new();
     inner.extent = Extent::Tree;
     let request = Request { root: &bench.at("linked"), ..inner.request() };
-    let own = super::capture(&request, &MemorySink::default(), &|| Flow::Continue).unwrap();
+    let own = super::capture(&request, both(&MemorySink::default(), &|| Ok(&crate::model::sink::HashOnly)), &|| {
+        Flow::Continue
+    })
+    .unwrap();
     assert_eq!((files(&own), gaps(&own)), ("c".to_owned(), String::new()));
 }
 

@@ -97,6 +97,8 @@ pub struct PlanInput<'a> {
     pub covered: &'a dyn Fn(&RelPath, &ManifestEntry) -> Result<(), String>,
     /// True if the target skipped this path or a directory above it.
     pub target_skipped: &'a dyn Fn(&RelPath) -> bool,
+    /// True if a path is private and stays as it is where it is there: it was not named.
+    pub stays: &'a dyn Fn(&RelPath) -> bool,
     /// Judges each change.
     pub agreed: &'a Agree<'a>,
 }
@@ -224,7 +226,11 @@ impl Planner<'_> {
         let input = self.input;
         let unseen = !matches(input.target, path) && !input.present.contains(path);
         let absent = unseen && self.is_selected(path) && !in_git(path);
-        absent && !input.keep_new && !(input.target_skipped)(path) && (input.covered)(path, &unknown).is_ok()
+        absent
+            && !input.keep_new
+            && !(input.stays)(path)
+            && !(input.target_skipped)(path)
+            && (input.covered)(path, &unknown).is_ok()
     }
 
     fn plan_removal(&mut self, path: &RelPath, from: &ManifestEntry) {
@@ -254,6 +260,9 @@ impl Planner<'_> {
         if self.input.keep_new {
             return Some(KeepReason::KeepNew);
         }
+        if (self.input.stays)(path) {
+            return Some(KeepReason::Local);
+        }
         if let Err(why) = (self.input.covered)(path, from) {
             return Some(KeepReason::NotCovered(why));
         }
@@ -276,6 +285,13 @@ impl Planner<'_> {
         for (path, Wanted { entry, selected }) in &wanted {
             let from = self.input.present.get(path).copied();
             if from.is_some_and(|from| from.same(entry) || (!selected && from.kind == EntryKind::Dir)) {
+                continue;
+            }
+            if let Some(from) = from.filter(|_| (self.input.stays)(path)) {
+                if from.kind != EntryKind::Dir && entry.kind == EntryKind::Dir {
+                    self.blocked.insert(path.clone());
+                }
+                self.keep.insert(path.clone(), KeepReason::Local);
                 continue;
             }
             match self.arrival_conflict(path, from.as_ref(), entry, *selected, &wanted) {
@@ -336,6 +352,7 @@ impl Planner<'_> {
             | SkipReason::LinkedWorktree
             | SkipReason::IgnoredRepository
             | SkipReason::Vanished
+            | SkipReason::Beyond(_)
             | SkipReason::Forgotten => None,
             SkipReason::Special | SkipReason::TooLarge(_) | SkipReason::Collision => {
                 Some(ConflictReason::Blocked(above))
@@ -413,6 +430,7 @@ fn not_saved(reason: SkipReason) -> ConflictReason {
         | SkipReason::Repository(_)
         | SkipReason::Collision
         | SkipReason::Vanished
+        | SkipReason::Beyond(_)
         | SkipReason::Forgotten => ConflictReason::NotSaved(reason),
     }
 }

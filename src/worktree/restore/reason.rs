@@ -20,6 +20,8 @@ pub enum KeepReason {
     InsideBlocked(RelPath),
     /// The plan that was agreed to does not have it: it came, or became deletable, later.
     NotAgreed,
+    /// It is private, and was not named.
+    Local,
 }
 
 impl KeepReason {
@@ -32,6 +34,7 @@ impl KeepReason {
             KeepReason::NotEmpty(_) => "not-empty",
             KeepReason::InsideBlocked(_) => "inside-blocked",
             KeepReason::NotAgreed => "not-agreed",
+            KeepReason::Local => "local",
         }
     }
 }
@@ -46,6 +49,7 @@ impl fmt::Display for KeepReason {
             KeepReason::NotEmpty(Some(path)) => write!(f, "not empty: `{}` stays", path.display()),
             KeepReason::InsideBlocked(dir) => write!(f, "`{}` stays a directory", dir.display()),
             KeepReason::NotAgreed => f.write_str("it came after the restore was planned"),
+            KeepReason::Local => f.write_str("local: an ignored or secret file changes only by name, or with --local"),
         }
     }
 }

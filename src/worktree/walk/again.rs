@@ -62,7 +62,7 @@ impl Walker<'_> {
         let seen: Vec<_> = again.names.iter().map(|name| here.see(name)).collect();
         let is_dir =
             |seen: &Seen| seen.stamp.is_ok_and(|stamp| FileType::from_raw_mode(stamp.mode) == FileType::Directory);
-        let beside = if again.place.shown() && seen.iter().any(is_dir) {
+        let beside = if again.place.is_listed() && seen.iter().any(is_dir) {
             self.list(&again.place).map_or_else(|_| Names::default(), |listing| listing.names)
         } else {
             Names::default()

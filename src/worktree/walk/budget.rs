@@ -8,6 +8,7 @@ use super::super::beneath::names_in;
 use super::walker::Walker;
 use crate::model::coverage::Weight;
 use crate::model::path::RelPath;
+use crate::model::stamp::KnownFile;
 
 impl Walker<'_> {
     /// Takes a file of `size` bytes from the budget of targets, if it suffices.
@@ -18,6 +19,23 @@ impl Walker<'_> {
             self.budget = (files - 1, bytes - size);
         }
         enough
+    }
+
+    /// Takes a private file of `size` bytes from what may still come in, if that suffices. One that was there before has its place.
+    pub(super) fn admit(&mut self, size: u64, known: Option<&KnownFile>) -> bool {
+        let before = known.filter(|known| known.private).map(|known| known.stamp.size);
+        let (files, more) = (u64::from(before.is_none()), size.saturating_sub(before.unwrap_or(0)));
+        let enough = self.spare.files >= files && self.spare.bytes >= more;
+        if enough {
+            self.spare.files -= files;
+            self.spare.bytes -= more;
+        }
+        enough
+    }
+
+    /// Takes a name from those that may be looked at for private files; false when there were too many.
+    pub(super) fn may_list(&mut self) -> bool {
+        self.listing > 0
     }
 
     /// Counts the bytes at and below a path that is left out.

@@ -18,8 +18,19 @@ pub(crate) enum Class {
     Tracked,
     /// Admitted by the rules alone.
     Ordinary,
-    /// Only because it is a target; not counted, not sticky.
+    /// Only because patterns of tracked files name it; not counted.
+    Wanted,
+    /// Private: ignore rules leave it out, or it looks like a secret. Not counted; its place is the private layer.
+    Private,
+    /// Only because it is a target; not counted, not sticky. Its place is the private layer too.
     Targeted,
+}
+
+impl Class {
+    /// Returns true if the place of such a file is the private layer.
+    pub(crate) fn is_private(self) -> bool {
+        matches!(self, Class::Private | Class::Targeted)
+    }
 }
 
 /// The origin of the content of a candidate.
@@ -58,4 +69,6 @@ pub(crate) struct WalkResult {
     pub(crate) visited: Vec<Visited>,
     /// Of names to look at again, those that are there and are left out.
     pub(crate) refused: Vec<RelPath>,
+    /// Private paths beyond their budget.
+    pub(crate) beyond: BTreeMap<RelPath, SkipReason>,
 }

@@ -12,7 +12,7 @@ use super::walker::{MAX_DEPTH, Walker};
 use crate::filter::level::{Level, Ruling};
 use crate::filter::verdict::{DirRule, directory_rule, is_never_captured};
 use crate::filter::{database, generated, secret};
-use crate::model::coverage::SkipReason;
+use crate::model::coverage::{SkipReason, Weight};
 use crate::model::path::RelPath;
 use crate::model::policy::Secrets;
 use crate::model::stamp::{KnownFile, Stamp};
@@ -85,7 +85,11 @@ impl Walker<'_> {
         }
         let rule = self.dir_rule(place, here, names, &path);
         let targeted = place.forced || self.recursive.contains(&path);
-        let is_made = targeted && self.is_made(place, here, names, &path);
+        let in_extent = place.in_extent || self.in_extent(&path);
+        let closed =
+            (rule == DirRule::Ignored && place.state == DirState::Open) || (rule == DirRule::Open && place.local);
+        let may_be_local = closed && in_extent && self.request.spare.looks;
+        let is_made = (targeted || may_be_local) && self.is_made(place, here, names, &path);
         let next = WalkDir {
             state: match rule {
                 DirRule::Excluded => DirState::Excluded,
@@ -94,17 +98,18 @@ impl Walker<'_> {
             },
             level: place.level.clone(),
             repo: place.repo.clone(),
-            in_extent: place.in_extent || self.in_extent(&path),
+            in_extent,
             forced: targeted && !is_made,
+            local: may_be_local && !is_made,
             pinned: rule == DirRule::Forced,
             depth: place.depth + 1,
             path,
         };
-        if is_made && !next.shown() && !self.request.unlimited_targets && !self.holds_kept(&next) {
+        if is_made && targeted && !next.shown() && !self.request.unlimited_targets && !self.holds_kept(&next) {
             let weight = self.weigh(&next.path);
             self.skip(&next.path, SkipReason::Generated(weight));
         }
-        if !next.shown() && !self.leads_somewhere(&next) {
+        if !next.is_listed() && !self.leads_somewhere(&next) {
             return;
         }
         if next.depth > MAX_DEPTH {
@@ -116,7 +121,7 @@ impl Walker<'_> {
     /// Tells whether a tool made the directory and can make it again: not even a target, or removing `node_modules` would cost
     /// its whole weight.
     fn is_made(&self, place: &WalkDir, here: &Here<'_>, names: &Names, path: &RelPath) -> bool {
-        let beside = |name: &[u8]| names.contains(name) || (!place.shown() && here.lstat(name).is_ok());
+        let beside = |name: &[u8]| names.contains(name) || (!place.is_listed() && here.lstat(name).is_ok());
         let inside = |name: &[u8]| {
             let tag = path.join(name).under(self.root.path());
             tag.symlink_metadata().is_ok()
@@ -127,7 +132,7 @@ impl Walker<'_> {
     /// Returns what the rules say of a directory, its parent's state included: `Open` keeps it.
     fn dir_rule(&self, place: &WalkDir, here: &Here<'_>, names: &Names, path: &RelPath) -> DirRule {
         let beside = |name: &[u8]| {
-            if place.shown() { names.contains(name) } else { here.lstat(name).is_ok() }
+            if place.is_listed() { names.contains(name) } else { here.lstat(name).is_ok() }
         };
         let configured = self.configured.as_ref();
         match place.state {
@@ -140,9 +145,11 @@ impl Walker<'_> {
     }
 
     fn file(&mut self, place: &WalkDir, path: RelPath, known: Option<&KnownFile>, stamp: Stamp) {
-        let class = self.class(place, &path, known.is_some());
-        let secret =
-            self.request.secrets != Secrets::Always && secret::is_secret(path.name()) && !is_tracked(place, &path);
+        if place.local {
+            self.listing = self.listing.saturating_sub(1);
+        }
+        let class = self.class(place, &path, known);
+        let secret = secret::is_secret(path.name()) && !is_tracked(place, &path);
         let gap = if secret {
             Some(SkipReason::Secret)
         } else if stamp.size > self.request.limits.file_bytes {
@@ -154,13 +161,57 @@ impl Walker<'_> {
         let sealed = secret && self.request.secrets == Secrets::Never && !self.request.unlimited_targets;
         let class = match (class, gap) {
             (Some(class), None) => class,
-            (None, _) if !targeted => return,
-            (_, Some(gap)) if !targeted || sealed => return self.skip(&path, gap),
-            (_, _) if self.spend(stamp.size) => Class::Targeted,
-            (_, _) => return self.skip(&path, SkipReason::OverBudget(stamp.size)),
+            (_, _) if targeted && self.request.wanted_targets && !secret && self.spend(stamp.size) => Class::Wanted,
+            (class, gap) => {
+                let is_admitted = class.is_some();
+                if let Some(gap) = gap.filter(|_| is_admitted) {
+                    // The part that git shows leaves it out in any case.
+                    self.skip(&path, gap);
+                }
+                let may_be = match gap {
+                    Some(SkipReason::Secret) => self.request.secrets == Secrets::Local,
+                    Some(_) if is_admitted => false,
+                    _ => true,
+                };
+                match self.private(place, &path, known, &stamp, may_be && !sealed) {
+                    true => Class::Private,
+                    false if !targeted || sealed => {
+                        return targeted.then_some(gap).flatten().into_iter().for_each(|gap| self.skip(&path, gap));
+                    }
+                    false if self.spend(stamp.size) => {
+                        self.found.beyond.remove(&path);
+                        Class::Targeted
+                    }
+                    false => return self.skip(&path, SkipReason::OverBudget(stamp.size)),
+                }
+            }
         };
-        let source = reused(known, &stamp).filter(|_| !self.is_live(&path)).unwrap_or(ContentSource::Unread);
+        let source = reused(known, &stamp, class).filter(|_| !self.is_live(&path)).unwrap_or(ContentSource::Unread);
         self.push(path, stamp, source, class, targeted);
+    }
+
+    /// Tells whether a file or link that the rules leave out has its place in the private layer, and takes it from the budget.
+    /// One that is beyond it is noted.
+    fn private(
+        &mut self,
+        place: &WalkDir,
+        path: &RelPath,
+        known: Option<&KnownFile>,
+        stamp: &Stamp,
+        may_be: bool,
+    ) -> bool {
+        let is_open = place.state == DirState::Open || place.local || known.is_some_and(|known| known.private);
+        if !(may_be && self.request.spare.looks && is_open && (place.in_extent || self.in_extent(path))) {
+            return false;
+        }
+        if place.state == DirState::Excluded || Level::ruling(self.configured.as_ref(), path, false) == Ruling::Ignore {
+            return false;
+        }
+        let fits = stamp.size <= self.request.limits.ignored.file_bytes && self.admit(stamp.size, known);
+        if !fits {
+            self.found.beyond.insert(path.clone(), SkipReason::Beyond(Weight::whole(stamp.size)));
+        }
+        fits
     }
 
     /// Tells whether a file may be written through a mapping right now, which moves no time.
@@ -183,13 +234,15 @@ impl Walker<'_> {
             let text = format!("targets below `{}` were not captured: it is a symbolic link", path.display());
             self.found.warnings.push(text);
         }
-        let class = match self.class(place, &path, known.is_some()) {
+        let class = match self.class(place, &path, known) {
             Some(class) => class,
+            None if targeted && self.request.wanted_targets && self.spend(stamp.size) => Class::Wanted,
+            None if self.private(place, &path, known, &stamp, true) => Class::Private,
             None if !targeted => return,
             None if self.spend(stamp.size) => Class::Targeted,
             None => return self.skip(&path, SkipReason::OverBudget(stamp.size)),
         };
-        let source = match reused(known, &stamp) {
+        let source = match reused(known, &stamp, class) {
             Some(source) => source,
             None => match here.read_link(path.name()) {
                 Ok(target) => ContentSource::Held(Box::new((target, ReadMark::still(stamp, read_at)))),
@@ -201,7 +254,7 @@ impl Walker<'_> {
 
     fn special(&mut self, place: &WalkDir, path: &RelPath, known: Option<&KnownFile>) {
         let targeted = place.forced || self.targets.contains(path);
-        if targeted || self.class(place, path, known.is_some()).is_some() {
+        if targeted || self.class(place, path, known).is_some() {
             self.skip(path, SkipReason::Special);
         }
     }
@@ -212,7 +265,8 @@ impl Walker<'_> {
 
     /// Returns the class that the rules give a file or link; `None` when they leave it out. Size and secrecy are not
     /// their business.
-    fn class(&self, place: &WalkDir, path: &RelPath, known: bool) -> Option<Class> {
+    fn class(&self, place: &WalkDir, path: &RelPath, known: Option<&KnownFile>) -> Option<Class> {
+        let known = known.is_some_and(|known| !known.private);
         if place.state == DirState::Excluded || !(place.in_extent || self.in_extent(path)) {
             return None;
         }
@@ -259,7 +313,8 @@ fn is_tracked(place: &WalkDir, path: &RelPath) -> bool {
     Repo::chain(place.repo.as_ref()).any(|tracked| tracked.contains(path))
 }
 
-/// Returns the content of a file whose stamp proves it unchanged.
-fn reused(known: Option<&KnownFile>, stamp: &Stamp) -> Option<ContentSource> {
-    known.filter(|known| known.proven && known.stamp == *stamp).map(|known| ContentSource::Known(known.id))
+/// Returns the content of a file whose stamp proves it unchanged, if it is where the content of such a file has to be.
+fn reused(known: Option<&KnownFile>, stamp: &Stamp, class: Class) -> Option<ContentSource> {
+    let is_usable = |known: &&KnownFile| known.proven && known.stamp == *stamp && known.private == class.is_private();
+    known.filter(is_usable).map(|known| ContentSource::Known(known.id))
 }

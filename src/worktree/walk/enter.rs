@@ -21,6 +21,10 @@ impl Walker<'_> {
     /// back, so that what is recorded is what was applied).
     pub(super) fn settle(&mut self, place: &mut WalkDir, here: &Here<'_>, names: &Names) -> Option<Content> {
         if place.state != DirState::Open {
+            let has = |name: &[u8]| names.contains(name);
+            if place.local && (generated::made_inside(place.path.name(), &has) || self.is_tagged(place, &has)) {
+                place.local = false;
+            }
             return None;
         }
         let shown = place.shown();
@@ -33,7 +37,7 @@ impl Walker<'_> {
         }
         let named = place.path.is_root() || place.pinned;
         if !named && (generated::made_inside(place.path.name(), &has) || self.is_tagged(place, &has)) {
-            place.state = DirState::Ignored;
+            (place.state, place.local) = (DirState::Ignored, false);
             return None;
         }
         let excluded = lines.len();

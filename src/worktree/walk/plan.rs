@@ -164,7 +164,7 @@ mod tests {
 
     fn plan(paths: &[&str]) -> ReadPlan {
         let stamp = Stamp { size: 0, mtime: 0, ctime: 0, dev: 0, ino: 0, mode: 0, links: 1 };
-        let known = KnownFile { stamp, id: ObjectId::from_bytes([0; 20]), proven: true };
+        let known = KnownFile { stamp, id: ObjectId::from_bytes([0; 20]), proven: true, private: false };
         let entry = |path: &&str| (RelPath::parse(path.as_bytes()).unwrap(), known);
         ReadPlan::of(dirs_of(&KnownPaths::new(paths.iter().map(entry).collect())))
     }

@@ -36,6 +36,8 @@ pub(crate) struct WalkDir {
     pub(crate) in_extent: bool,
     /// True if it lies in a recursive target: everything below is captured.
     pub(crate) forced: bool,
+    /// True if ignore rules close it, and private files in it are looked for.
+    pub(crate) local: bool,
     /// True if a rule names it as wanted, so that its maker's mark does not close it.
     pub(crate) pinned: bool,
     /// Directories above it, up to the root: 0 for the root.
@@ -74,6 +76,7 @@ impl WalkDir {
             repo: None,
             in_extent,
             forced,
+            local: false,
             pinned: true,
             depth: 0,
         }
@@ -82,6 +85,11 @@ impl WalkDir {
     /// Tells whether all that is in it is looked at.
     pub(crate) fn shown(&self) -> bool {
         self.forced || (self.in_extent && self.state == DirState::Open)
+    }
+
+    /// Tells whether all names in it are looked at, be it for private files alone.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.shown() || (self.local && self.in_extent)
     }
 
     /// Tells whether paths captured before or tracked by git are looked at.

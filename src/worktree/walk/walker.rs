@@ -13,7 +13,7 @@ use super::super::keep::PathList;
 use super::super::names::Names;
 use super::super::probe::perm_of;
 use super::super::read;
-use super::super::request::{Request, TARGET_BYTES, TARGET_FILES};
+use super::super::request::{Request, Spare, TARGET_BYTES, TARGET_FILES};
 use super::super::stopped::unless_stopped;
 use super::ahead::Ahead;
 use super::candidate::{Candidate, Class, WalkResult};
@@ -35,6 +35,9 @@ const SPARE_DIRS: u64 = 100_000;
 
 /// Most entries that one walk looks at to say how much it leaves out; what lies beyond is "or more".
 const MAX_WEIGHED: u32 = 5000;
+
+/// Names that are looked at for each private file that may come in, in the directories of such files.
+const LISTED: u64 = 4;
 
 /// Returns the configured excludes of a request, compiled.
 pub(crate) fn configured(request: &Request<'_>) -> Option<Arc<Level>> {
@@ -68,6 +71,10 @@ pub(super) struct Walker<'a> {
     pub(super) ordinary: u64,
     /// Files and bytes that only targets may still bring in.
     pub(super) budget: (u64, u64),
+    /// The private files that may still come in.
+    pub(super) spare: Spare,
+    /// The names that may still be looked at in directories of private files alone.
+    pub(super) listing: u64,
     /// Entries that may still be weighed.
     pub(super) weighing: u32,
     pub(super) found: WalkResult,
@@ -107,6 +114,8 @@ impl<'a> Walker<'a> {
             buffer: Box::new_uninit_slice(BUFFER).into_vec(),
             ordinary: 0,
             budget: if unlimited { (u64::MAX, u64::MAX) } else { (TARGET_FILES, TARGET_BYTES) },
+            spare: request.spare,
+            listing: request.limits.ignored.files.saturating_mul(LISTED),
             weighing: MAX_WEIGHED,
             found: WalkResult {
                 warnings: complaints(request),
@@ -146,6 +155,14 @@ impl<'a> Walker<'a> {
     /// Returns the error of what could not be done.
     pub(super) fn visit(&mut self, mut place: WalkDir) -> Result<()> {
         self.check()?;
+        if place.local && !place.shown() && !self.may_list() {
+            let weight = self.weigh(&place.path);
+            self.found.beyond.insert(place.path.clone(), SkipReason::Beyond(weight));
+            place.local = false;
+            if !self.leads_somewhere(&place) {
+                return Ok(());
+            }
+        }
         if place.shown() && !place.forced && !place.path.is_root() && self.is_full() {
             self.skip(&place.path, SkipReason::OverCount);
             place.state = DirState::Over;
@@ -153,8 +170,11 @@ impl<'a> Walker<'a> {
                 return Ok(());
             }
         }
-        let ahead =
-            if place.shown() { self.ahead.take(&place.path, self.root, &mut self.buffer, self.control)? } else { None };
+        let ahead = if place.is_listed() {
+            self.ahead.take(&place.path, self.root, &mut self.buffer, self.control)?
+        } else {
+            None
+        };
         let listing = match ahead.map_or_else(|| self.list(&place), Ok) {
             Ok(listing) => listing,
             Err(errno) => return self.unopened(&place, errno),
@@ -170,16 +190,16 @@ impl<'a> Walker<'a> {
     pub(super) fn list(&mut self, place: &WalkDir) -> std::result::Result<DirListing, Errno> {
         let dir = self.root.open_dir(&place.path)?;
         let facts = fstat(&dir)?;
-        let names = if place.shown() { names_in(dir.as_fd(), &mut self.buffer)? } else { self.listed_names(place) };
+        let names = if place.is_listed() { names_in(dir.as_fd(), &mut self.buffer)? } else { self.listed_names(place) };
         Ok(DirListing { dir: Some(dir), facts, names, seen: Vec::new() })
     }
 
     /// The directory is open and its names are to be looked at, unless what it holds closes it.
     pub(super) fn enter(&mut self, mut place: WalkDir, listing: DirListing) -> Result<()> {
         let DirListing { dir, facts, mut names, mut seen } = listing;
-        let (here, shown) = (Here::new(self.root, place.path.clone(), dir), place.shown());
+        let (here, listed) = (Here::new(self.root, place.path.clone(), dir), place.is_listed());
         let held = self.settle(&mut place, &here, &names);
-        if shown && !place.shown() {
+        if listed && !place.is_listed() {
             names = self.listed_names(&place);
             seen.clear();
         }
@@ -191,7 +211,7 @@ impl<'a> Walker<'a> {
             let seen = seen.get(n).copied().unwrap_or_else(|| here.see(name));
             self.child(&place, &here, &names, name, seen);
         }
-        let whole = place.shown() && self.stack.len() - first == names.len();
+        let whole = place.is_listed() && self.stack.len() - first == names.len();
         let applied = held.as_ref().and_then(|held| ObjectId::of(ObjectKind::Blob, &held.bytes).ok());
         let marks = names.iter().filter(|name| generated::is_mark(name)).map(Into::into).collect();
         self.record(&place, perm_of(facts.st_mode), whole);
@@ -216,7 +236,7 @@ impl<'a> Walker<'a> {
             WalkItem::File(_) => None,
         });
         let all = dirs.clone().count();
-        let later = dirs.take(all.saturating_sub(1)).filter(|place| place.shown());
+        let later = dirs.take(all.saturating_sub(1)).filter(|place| place.is_listed());
         self.ahead.offer(later.map(|place| place.path.clone()));
     }
 

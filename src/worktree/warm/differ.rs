@@ -73,7 +73,11 @@ impl Warm {
         refuse_never(request)?;
         let root = open_root(request.root)?;
         let known = self.known();
-        let found = walk::walk(&Request { known: &known, extent: request.extent.clone(), ..*request }, &root, control)?;
+        let found = walk::walk(
+            &Request { known: &known, extent: request.extent.clone(), spare: self.spare(), ..*request },
+            &root,
+            control,
+        )?;
         let mut nodes: BTreeMap<RelPath, &DirNode> = BTreeMap::new();
         self.root.visit_dirs(&RelPath::root(), &mut |path, node| _ = nodes.insert(path, node));
         Ok(self.compare(found, &known, nodes, &|_| true))

@@ -87,7 +87,7 @@ impl Warm {
             ));
         }
         let known = self.known_at(tops);
-        let request = Request { known: &known, extent: Extent::Tree, targets: &[], ..*request };
+        let request = Request { known: &known, extent: Extent::Tree, targets: &[], spare: self.spare(), ..*request };
         let configured = self.rules.configured.clone();
         let found = walk::walk_again(&request, root, configured, true, self.again(tops), control)?;
         let mut nodes: BTreeMap<RelPath, &DirNode> = BTreeMap::new();

@@ -57,6 +57,8 @@ pub(super) struct DirNode {
     pub(super) perm: u16,
     /// True if it is recorded for itself, not only if something below is.
     pub(super) recorded: bool,
+    /// True if private files are looked for in it, which ignore rules close.
+    pub(super) local: bool,
     /// True if nothing directly in it was left out.
     pub(super) whole: bool,
     /// The blob of the ignore file that was applied.
@@ -80,6 +82,7 @@ impl DirNode {
             pinned: visited.place.pinned,
             perm: visited.perm,
             recorded: visited.recorded,
+            local: visited.place.local,
             whole: visited.whole,
             applied: visited.applied,
             marks: visited.marks.clone(),
@@ -194,13 +197,18 @@ impl DirNode {
         match self.built {
             Built::Tree(_) => true,
             Built::Absent => false,
-            Built::Stale => self.recorded || !self.leaves.is_empty() || self.dirs.iter().any(|(_, node)| node.is_in()),
+            Built::Stale => {
+                self.recorded
+                    || self.leaves.iter().any(|leaf| !leaf.known.private)
+                    || self.dirs.iter().any(|(_, node)| node.is_in())
+            }
         }
     }
 
-    /// Returns its entries in a checkpoint, in the order of the names.
+    /// Returns its entries in the part of a checkpoint that git shows, in the order of the names.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&[u8], ManifestEntry)> {
-        let mut leaves = self.leaves.iter().map(|leaf| (&*leaf.name, leaf.entry())).peekable();
+        let shared = self.leaves.iter().filter(|leaf| !leaf.known.private);
+        let mut leaves = shared.map(|leaf| (&*leaf.name, leaf.entry())).peekable();
         let dirs = self.dirs.iter().filter(|(_, node)| node.is_in());
         let mut dirs = dirs.map(|(name, node)| (&**name, ManifestEntry::dir(node.perm))).peekable();
         std::iter::from_fn(move || match (leaves.peek(), dirs.peek()) {
@@ -235,7 +243,7 @@ impl DirNode {
                 entries.push(TreeEntry { name: name::to_stored(name, is_root), mode: Mode::Dir, id });
             }
         }
-        for leaf in &self.leaves {
+        for leaf in self.leaves.iter().filter(|leaf| !leaf.known.private) {
             let mode = leaf.entry().mode();
             entries.push(TreeEntry { name: name::to_stored(&leaf.name, is_root), mode, id: leaf.known.id });
         }

@@ -14,14 +14,13 @@ use crate::model::change::{Dirty, Reach};
 use crate::model::coverage::{Extent, SkipReason};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::path::RelPath;
-use crate::model::sink::ObjectSink;
 use crate::model::stamp::{KnownFile, KnownPaths};
 use crate::sys::interrupt::Interrupt;
 use crate::worktree::beneath::Root;
 use crate::worktree::capture::{Gathered, open_root, refuse_never};
 use crate::worktree::content::Doubts;
 use crate::worktree::read::{self, WHOLE};
-use crate::worktree::request::{Request, Stats};
+use crate::worktree::request::{Request, Sinks, Stats};
 use crate::worktree::walk::{self, Again, Candidate, ContentSource, Repo, WalkResult};
 
 /// The outcome of an attempt to bring a warm tree up to date.
@@ -63,7 +62,7 @@ impl Warm {
         &mut self,
         request: &Request<'_>,
         dirty: &Dirty,
-        sink: &dyn ObjectSink,
+        sinks: Sinks<'_>,
         control: Interrupt<'_>,
     ) -> Result<Renewed> {
         if !self.serves(request) {
@@ -82,7 +81,8 @@ impl Warm {
         if paths.is_empty() {
             return Ok(Renewed::Done { stats: Stats::default(), ruled, reached: BTreeSet::new() });
         }
-        let looked = |warm: &mut Warm, paths: &BTreeSet<RelPath>| warm.look_again(request, &root, paths, sink, control);
+        let looked =
+            |warm: &mut Warm, paths: &BTreeSet<RelPath>| warm.look_again(request, &root, paths, sinks, control);
         let Some(first) = looked(self, &paths)? else { return Ok(Renewed::Rescan(TOO_MANY)) };
         let (mut stats, mut reached) = (first.stats, first.reached);
         stats.walk_us += (first.started - started).as_micros() as u64;
@@ -107,12 +107,12 @@ impl Warm {
         request: &Request<'_>,
         root: &Root,
         paths: &BTreeSet<RelPath>,
-        sink: &dyn ObjectSink,
+        sinks: Sinks<'_>,
         control: Interrupt<'_>,
     ) -> Result<Option<Looked>> {
         let started = Instant::now();
         let known = self.known_at(paths);
-        let request = Request { known: &known, extent: Extent::Tree, ..*request };
+        let request = Request { known: &known, extent: Extent::Tree, spare: self.spare(), ..*request };
         let mut found =
             walk::walk_again(&request, root, self.rules.configured.clone(), false, self.again(paths), control)?;
         if !found.over.is_empty() || found.skipped.values().any(|reason| *reason == SkipReason::OverCount) {
@@ -122,7 +122,7 @@ impl Warm {
         let walked = Instant::now();
         let mut gathered = Gathered::default();
         let files = std::mem::take(&mut found.files);
-        gathered.read(&request, root, &files, sink, control)?;
+        gathered.read(&request, root, &files, sinks, control)?;
         gathered.skipped.append(&mut found.skipped);
         gathered.retain_known(&request);
         let mut stats = gathered.stats;
@@ -143,7 +143,10 @@ impl Warm {
             if let ContentSource::Known(id) = file.source
                 && !self.eventless.contains(&file.path)
             {
-                doubts.closed_after_writing(&file.path, &KnownFile { stamp: file.stamp, id, proven: true });
+                doubts.closed_after_writing(
+                    &file.path,
+                    &KnownFile { stamp: file.stamp, id, proven: true, private: false },
+                );
             }
         }
         let wrong = doubts.settle(root, control)?;
@@ -273,7 +276,12 @@ impl Warm {
                 paths.insert(own.base.clone());
                 continue;
             };
-            for path in tracked.not_in(&own.tracked).filter(|path| self.entry(path).is_none()) {
+            let is_shared = |path: &RelPath| self.known_of(path).is_some_and(|known| !known.private);
+            for path in tracked.not_in(&own.tracked).filter(|path| !is_shared(path)) {
+                paths.insert(self.reachable(path));
+            }
+            // A secret that git does not track any more is private from now on.
+            for path in own.tracked.not_in(&tracked).filter(|path| secret::is_secret(path.name()) && is_shared(path)) {
                 paths.insert(self.reachable(path));
             }
             let own = walk::Repository { marks, tracked: Arc::new(tracked), ..own.clone() };
@@ -328,7 +336,8 @@ impl Warm {
         for visited in &found.visited {
             self.put_dir(visited);
         }
-        let captured: BTreeSet<&RelPath> = gathered.entries.iter().map(|(path, _)| path).collect();
+        let captured: BTreeSet<&RelPath> =
+            gathered.entries.iter().chain(&gathered.private).map(|(path, _)| path).collect();
         for (path, known) in &gathered.known {
             self.put_known(path, *known, captured.contains(path));
         }
@@ -336,6 +345,10 @@ impl Warm {
             if let Some(parent) = path.parent().and_then(|parent| self.node_mut(&parent)) {
                 parent.whole = false;
             }
+        }
+        if !found.beyond.is_empty() {
+            self.private.beyond.extend(found.beyond);
+            self.private.tree = None;
         }
         let excluded = !found.excludes.is_empty();
         let unstable = !gathered.unstable.is_empty();
@@ -359,11 +372,15 @@ impl Warm {
         let Some(parent) = path.parent().and_then(|parent| self.node_mut(&parent)) else { return };
         let leaf = parent.take_leaf(path.name());
         let dir = parent.take_dir(path.name());
-        let (mut files, mut bytes, mut secrets) = (0, 0, 0);
+        let (mut files, mut bytes, mut secrets, mut private) = (0, 0, 0, 0);
         let mut count = |leaf: &Leaf| {
+            secrets += u64::from(secret::is_secret(&leaf.name));
+            if leaf.known.private {
+                private += leaf.known.stamp.size;
+                return;
+            }
             files += 1;
             bytes += leaf.known.stamp.size;
-            secrets += u64::from(secret::is_secret(&leaf.name));
         };
         leaf.iter().for_each(&mut count);
         if let Some(dir) = dir {
@@ -372,6 +389,11 @@ impl Warm {
         self.files -= files;
         self.bytes -= bytes;
         self.secrets -= secrets;
+        self.private.bytes -= private;
+        let gone = [drop_from(&mut self.private.paths, path), drop_from(&mut self.private.dirs, path)];
+        if gone.contains(&true) | drop_below(&mut self.private.beyond, path) {
+            self.private.tree = None;
+        }
         drop_below(&mut self.retained, path);
         drop_below(&mut self.repos, path);
         if drop_below(&mut self.shards, path) {
@@ -406,6 +428,14 @@ fn at_or_below<'m, V>(map: &'m BTreeMap<RelPath, V>, top: &RelPath) -> impl Iter
     });
     let top = top.clone();
     near.filter(move |(path, _)| path.starts_with(&top))
+}
+
+/// As [`drop_below`], of a set.
+fn drop_from(set: &mut BTreeSet<RelPath>, top: &RelPath) -> bool {
+    let near = set.range(top.clone()..).take_while(|path| path.as_bytes().starts_with(top.as_bytes()));
+    let inside: Vec<RelPath> = near.filter(|path| path.starts_with(top)).cloned().collect();
+    inside.iter().for_each(|path| _ = set.remove(path));
+    !inside.is_empty()
 }
 
 /// Drops the entries of a path and those below; returns true if there were any.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use super::super::beneath::Root;
 use super::super::probe::probe;
-use super::super::request::{Capture, Request, Target};
+use super::super::request::{Capture, PrivatePart, Request, Spare, Target};
 use super::super::walk::{self, Repo, Visited, WalkDir};
 use super::node::{Built, DirNode};
 use crate::error::Result;
 use crate::filter::verdict::{DirRule, directory_rule, is_never_captured};
-use crate::filter::{Level, database, secret};
+use crate::filter::{Level, database, generated, secret};
 use crate::model::coverage::{Coverage, Defaults, Extent, SkipReason};
 use crate::model::id::ObjectId;
 use crate::model::manifest::{Manifest, ManifestEntry};
@@ -52,6 +52,23 @@ pub struct Warm {
     pub(super) own: Option<(Option<ObjectId>, Option<TreeEntry>)>,
     /// The root tree; `None` when something has to be built anew.
     pub(super) tree: Option<ObjectId>,
+    /// The private files.
+    pub(super) private: PrivateFiles,
+}
+
+/// The private files of a warm tree, whose facts are among those of the other files.
+#[derive(Default)]
+pub(super) struct PrivateFiles {
+    /// Their paths.
+    pub(super) paths: BTreeSet<RelPath>,
+    /// Bytes of their content.
+    pub(super) bytes: u64,
+    /// The directories that ignore rules close, and that were looked into.
+    pub(super) dirs: BTreeSet<RelPath>,
+    /// The paths beyond the budget.
+    pub(super) beyond: BTreeMap<RelPath, SkipReason>,
+    /// All of them, and the root of their layer (`None` where there are none); `None` where it has to be built anew.
+    pub(super) tree: Option<(Arc<PrivatePart>, Option<ObjectId>)>,
 }
 
 /// The part of a request that decides what is captured.
@@ -104,12 +121,14 @@ impl Warm {
             unsure: BTreeSet::new(),
             own: None,
             tree: None,
+            private: PrivateFiles { beyond: capture.private.coverage.skipped.clone(), ..PrivateFiles::default() },
         };
         for visited in &capture.visits.0 {
             warm.put_dir(visited);
         }
         for (path, known) in capture.known.entries() {
-            warm.put_known(path, *known, capture.manifest.contains(path));
+            let captured = if known.private { &capture.private.manifest } else { &capture.manifest };
+            warm.put_known(path, *known, captured.contains(path));
         }
         Ok(Some(warm))
     }
@@ -144,26 +163,58 @@ impl Warm {
         self.secrets > 0
     }
 
-    /// Returns mode and id of a path from the tree objects, which must be built.
+    /// Returns mode and id of a path from the tree objects of the shared part, which must be built.
     pub fn side(&self, path: &RelPath) -> Option<(Mode, ObjectId)> {
         match self.node(path).map(|node| node.built) {
             Some(Built::Tree(id)) => return Some((Mode::Dir, id)),
             Some(Built::Absent | Built::Stale) => return None,
             None => {}
         }
-        self.entry(path).map(|entry| (entry.mode(), entry.id))
+        let node = self.node(&path.parent()?)?;
+        let leaf = node.leaf(path.name()).filter(|leaf| !leaf.known.private)?;
+        let entry = leaf.entry();
+        Some((entry.mode(), entry.id))
     }
 
     /// Everything that is captured.
     pub fn manifest(&self) -> Manifest {
         let mut entries: Vec<(RelPath, ManifestEntry)> = Vec::with_capacity(self.files as usize);
-        self.root.visit(&RelPath::root(), &mut |path, leaf| entries.push((path, leaf.entry())));
+        self.root.visit(&RelPath::root(), &mut |path, leaf| {
+            if !leaf.known.private {
+                entries.push((path, leaf.entry()));
+            }
+        });
         self.root.visit_dirs(&RelPath::root(), &mut |path, node| {
             if node.is_in() {
                 entries.push((path, ManifestEntry::dir(node.perm)));
             }
         });
         entries.into_iter().collect()
+    }
+
+    /// The private files, and the directories that only they are in.
+    pub fn private(&self) -> Arc<PrivatePart> {
+        if let Some((part, _)) = &self.private.tree {
+            return Arc::clone(part);
+        }
+        let dir = |path: &RelPath| {
+            let node = self.node(path).filter(|node| !node.is_in())?;
+            Some((path.clone(), ManifestEntry::dir(node.perm)))
+        };
+        let file = |path: &RelPath| {
+            let parent = self.node(&path.parent()?)?;
+            Some((path.clone(), parent.leaf(path.name())?.entry()))
+        };
+        let dirs = self.private.dirs.iter().filter_map(dir);
+        let manifest = dirs.chain(self.private.paths.iter().filter_map(file)).collect();
+        let coverage = Coverage { skipped: self.private.beyond.clone(), ..Coverage::default() };
+        Arc::new(PrivatePart { manifest, coverage })
+    }
+
+    /// Returns the room that the private files leave for others.
+    pub fn spare(&self) -> Spare {
+        let taken = (self.private.paths.len() as u64, self.private.bytes);
+        Spare::beside(&self.rules.limits.ignored, taken)
     }
 
     /// Returns the known facts, for the next capture and for the stamps file.
@@ -198,7 +249,7 @@ impl Warm {
     pub fn holds(&self, root: &Path, target: &Target) -> bool {
         let path = &target.path;
         if let Some(node) = self.node(path) {
-            return if target.recursive { node.is_whole() } else { node.recorded };
+            return if target.recursive { node.is_whole() } else { node.recorded || node.local };
         }
         let captured = path.parent().and_then(|parent| self.node(&parent)).and_then(|node| node.leaf(path.name()));
         captured.is_some() || probe(root, path).is_ok_and(|found| found.is_none())
@@ -249,7 +300,13 @@ impl Warm {
         let above = parent.under(root);
         let beside = |name: &[u8]| above.join(RelPath::root().join(name).to_path()).symlink_metadata().is_ok();
         let rule = directory_rule(self.rules.configured.as_ref(), node.level.as_ref(), dir, &beside);
-        node.state.is_open() && matches!(rule, DirRule::Open | DirRule::Forced)
+        let is_open = node.state.is_open() && matches!(rule, DirRule::Open | DirRule::Forced);
+        let looks = self.rules.limits.ignored.files > 0;
+        let is_local = || {
+            let closed = (node.state.is_open() && rule == DirRule::Ignored) || (node.local && rule == DirRule::Open);
+            closed && looks && !generated::made_beside(dir.name(), &beside)
+        };
+        is_open || is_local()
     }
 
     /// Tells whether the rules admit the nearest known directory above an unknown one.
@@ -257,7 +314,7 @@ impl Warm {
         let mut above = Some(dir.clone());
         while let Some(dir) = above {
             if let Some(node) = self.node(&dir) {
-                return node.state.is_open();
+                return node.state.is_open() || node.local;
             }
             above = dir.parent();
         }
@@ -286,6 +343,7 @@ impl Warm {
             repo: self.repo_of(dir),
             in_extent: true,
             forced: false,
+            local: node.local,
             pinned: node.pinned,
             depth: dir.components().count(),
         })
@@ -310,6 +368,9 @@ impl Warm {
             self.repos.insert(path.clone(), Arc::clone(repo));
         }
         self.unsure.insert(path.clone());
+        if visited.place.local && !visited.recorded && self.private.dirs.insert(path.clone()) {
+            self.private.tree = None;
+        }
         let node = DirNode::of(visited);
         match path.parent() {
             None => self.root = node,
@@ -332,8 +393,13 @@ impl Warm {
         if has_names(&known) || (is_file(&known) && database::is_database(path.name())) {
             self.moved |= self.eventless.insert(path.clone());
         }
-        self.files += 1;
         self.secrets += u64::from(secret::is_secret(path.name()));
+        if known.private {
+            self.private.paths.insert(path.clone());
+            (self.private.bytes, self.private.tree) = (self.private.bytes + known.stamp.size, None);
+            return;
+        }
+        self.files += 1;
         self.bytes += known.stamp.size;
     }
 }

@@ -36,6 +36,26 @@ impl Warm {
         self.tree.filter(|_| self.own.is_some() && self.unsure.is_empty())
     }
 
+    /// Returns the root of the private layer, which is built if it is stale and given to `emit`; `None` where there is nothing
+    /// private.
+    ///
+    /// # Errors
+    /// Returns the errors of `emit`.
+    pub fn build_private(&mut self, emit: Emit<'_>) -> Result<Option<ObjectId>> {
+        if let Some((_, tree)) = &self.private.tree {
+            return Ok(*tree);
+        }
+        let part = self.private();
+        let tree = part.build(emit)?;
+        self.private.tree = Some((part, tree));
+        Ok(tree)
+    }
+
+    /// Returns the root of the private layer, if nothing has changed since it was built.
+    pub fn built_private(&self) -> Option<Option<ObjectId>> {
+        self.private.tree.as_ref().map(|(_, tree)| *tree)
+    }
+
     fn build_shards(&mut self, emit: Emit<'_>) -> Result<()> {
         while let Some(dir) = self.unsure.first().cloned() {
             let content = self.node(&dir).and_then(|node| {
@@ -91,6 +111,10 @@ impl Warm {
     pub(super) fn stale(&mut self, path: &RelPath) {
         self.tree = None;
         let Some(parent) = path.parent() else { return };
+        // A directory of private files may belong to the shared part from now on, or not any more.
+        if std::iter::successors(Some(parent.clone()), RelPath::parent).any(|dir| self.private.dirs.contains(&dir)) {
+            self.private.tree = None;
+        }
         let mut node = &mut self.root;
         let mut at = RelPath::root();
         node.built = Built::Stale;

@@ -42,7 +42,7 @@ use crate::sys::fs::lock::{FileLock, Mode};
 use crate::sys::interrupt::Flow;
 
 use super::prune::roots;
-use super::refs;
+use super::{layers, refs};
 use intent::{ForgetIntent, IntentKind};
 use pace::go_on;
 use proof::{Trace, prove};
@@ -104,9 +104,12 @@ impl ForgetPlan {
             ForgetWish::Paths(paths) => Victims::Paths(paths),
             ForgetWish::Secret(pattern) => Victims::Secret(pattern),
         };
-        let mut rewriter = Rewriter::new(store, victims, memory, Pace::patient().control);
+        let rewriter = Rewriter::new(store, victims, memory, Pace::patient().control);
+        let mut rewriter = rewriter.with_local(layers::opened(home)?);
         let roots = roots_of(home, &rewriter.store, of.as_ref())?;
         rewriter.rewrite(roots, &mut |_, _, _| Ok(()))?;
+        let roots = layers::roots_of(home, rewriter.local.as_ref(), of.as_ref())?;
+        rewriter.rewrite_local(roots, &mut |_, _, _| Ok(()))?;
         let mut checkpoints = rewriter.changed.clone();
         checkpoints.sort_by_cached_key(|one| one.record.as_ref().map(|it| (it.workspace.clone(), it.ordinal)));
         let mut plan = ForgetPlan { of, rewriter, checkpoints, present: Vec::new(), repositories: Vec::new() };
@@ -200,9 +203,15 @@ impl ForgetPlan {
     /// Proves that the content is gone, as far as no other path or workspace has it.
     fn proven(&self, home: &Home) -> Result<ForgetProof> {
         let store = opened(home)?;
+        let local = layers::opened(home)?;
+        let private = layers::roots_of(home, local.as_ref(), None)?;
         let marks = |roots: Vec<ObjectId>| {
-            let roots = roots.into_iter().map(|commit| MarkedRoot { commit, owner: 0 }).collect();
-            Marks::of(&store, roots, &|| Flow::Continue)
+            let of = |roots: &[ObjectId]| roots.iter().map(|commit| MarkedRoot { commit: *commit, owner: 0 }).collect();
+            let mut marks = Marks::of(&store, of(&roots), &|| Flow::Continue)?;
+            if let Some(local) = &local {
+                marks.add(local, of(&private), &|| Flow::Continue)?;
+            }
+            Ok::<Marks, Error>(marks)
         };
         match (self.rewriter.pattern(), &self.of) {
             (Some(pattern), None) => prove(home, &Trace::Secret { pattern, spared: None }),
@@ -250,9 +259,10 @@ pub fn complete(home: &Home, pace: Pace<'_>) -> Result<()> {
         }
     };
     let policy = crate::settings::load(None, home.path(), &[])?.policy;
-    let mut rewriter = Rewriter::new(opened(home)?, victims, policy.limits.memory, pace.control);
+    let rewriter = Rewriter::new(opened(home)?, victims, policy.limits.memory, pace.control);
+    let mut rewriter = rewriter.with_local(layers::opened(home)?);
     // Only what is there may take another's place.
-    intent.map.retain(|(_, new)| rewriter.store.has(new).is_ok_and(|has| has));
+    intent.map.retain(|(_, new)| rewriter.has(new));
     let same = intent.map.iter().map(|(_, new)| (*new, *new));
     rewriter.restart(intent.map.iter().copied().chain(same).collect::<Vec<_>>());
     rewriter.note_numbers();
@@ -273,14 +283,21 @@ fn move_all(
     let _maintenance = lock(home, "consolidate.lock", pace)?;
     let roots = roots_of(home, &rewriter.store, of)?;
     store_new(home, rewriter, roots)?;
+    let private = layers::roots_of(home, rewriter.local.as_ref(), of)?;
+    store_new_layers(home, rewriter, private)?;
     keep(home, rewriter, intent)?;
     for workspace in scope(home, of)? {
         go_on(pace.control)?;
         let lock = WorkspaceLock::acquire(&workspace.dir, "forgetting", pace.workspace)?;
         rewriter.store.complete(&workspace.dir.join("log"))?;
+        if let Some(local) = &rewriter.local {
+            local.complete(&workspace.dir.join(local.log_name()))?;
+        }
         let roots = roots_of(home, &rewriter.store, Some(&workspace))?;
         let before = rewriter.changed.len();
         store_new(home, rewriter, roots)?;
+        let private = layers::roots_of(home, rewriter.local.as_ref(), Some(&workspace))?;
+        store_new_layers(home, rewriter, private)?;
         if rewriter.changed.len() > before {
             keep(home, rewriter, intent)?;
         }
@@ -289,6 +306,7 @@ fn move_all(
     if of.is_none() {
         // Refs of histories whose workspace is not known any more.
         move_refs(&rewriter.store, &rewriter.commits, "refs/")?;
+        rewriter.local.as_ref().map_or(Ok(()), |local| move_refs(local, &rewriter.commits, "refs/"))?;
     }
     let edit = RecordEdit { map: rewriter.replaced().into_iter().collect(), pattern: rewriter.pattern() };
     edit.home(home)
@@ -300,6 +318,18 @@ fn store_new(home: &Home, rewriter: &mut Rewriter<'_>, roots: Vec<ObjectId>) -> 
     let _shared = store.lock_shared("forgetting", LOCK_WAIT)?;
     let batch: Batch<'_> = store.batch()?;
     rewriter.rewrite(roots, &mut |kind, id, content| match batch.contains(&id)? {
+        true => Ok(()),
+        false => batch.write(kind, id, content),
+    })?;
+    batch.finish().map(drop)
+}
+
+/// Stores what takes the place of private layers.
+fn store_new_layers(home: &Home, rewriter: &mut Rewriter<'_>, roots: Vec<ObjectId>) -> Result<()> {
+    let Some(store) = layers::opened(home)?.filter(|_| !roots.is_empty()) else { return Ok(()) };
+    let _shared = store.lock_shared("forgetting", LOCK_WAIT)?;
+    let batch: Batch<'_> = store.batch()?;
+    rewriter.rewrite_local(roots, &mut |kind, id, content| match batch.contains(&id)? {
         true => Ok(()),
         false => batch.write(kind, id, content),
     })?;
@@ -341,13 +371,17 @@ fn move_workspace(workspace: &Workspace, rewriter: &Rewriter<'_>, lock: &Workspa
     for prefix in prefixes(workspace) {
         move_refs(store, &rewriter.commits, &prefix)?;
     }
+    if let Some(local) = &rewriter.local {
+        flush(local, &workspace.dir)?;
+        move_refs(local, &rewriter.commits, &prefixes(workspace)[1])?;
+    }
     drop(shared);
     RecordEdit { map, pattern: rewriter.pattern() }.workspace(&workspace.dir, lock)
 }
 
 /// Makes the content of a workspace's log durable elsewhere, and empties the log.
 fn flush(store: &Store, dir: &Path) -> Result<()> {
-    let path = dir.join("log");
+    let path = dir.join(store.log_name());
     if path.metadata().is_ok_and(|facts| facts.len() > 0) { store.flush(&mut Log::open(&path)?) } else { Ok(()) }
 }
 
@@ -400,11 +434,14 @@ fn purge(home: &Home, pace: Pace<'_>) -> Result<Upkept> {
         }
         let owners: Vec<String> = Workspace::known(home)?.into_iter().map(|workspace| workspace.id).collect();
         let mut marks = Marks::of(&store, roots(home, &store, &owners)?, pace.control)?;
-        let upkept = store.purge(&mut marks, pace.control)?;
-        done.deleted += upkept.deleted;
-        done.freed += upkept.freed;
-        done.written += upkept.written;
-        done.left = upkept.left;
+        let mut upkept = store.purge(&mut marks, pace.control)?;
+        drop(store);
+        if let Some(mut local) = layers::opened(home)?.filter(|_| upkept.left.is_none()) {
+            let mut marks = Marks::of(&local, layers::roots(home, &local, &owners)?, pace.control)?;
+            layers::add(&mut upkept, local.purge(&mut marks, pace.control)?);
+        }
+        done.left = None;
+        layers::add(&mut done, upkept);
         if done.left.is_none() || Instant::now() > until {
             return Ok(done);
         }

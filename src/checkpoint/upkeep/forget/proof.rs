@@ -135,13 +135,18 @@ pub(super) fn prove(home: &Home, trace: &Trace<'_>) -> Result<ForgetProof> {
     let mut proof = ForgetProof::default();
     let mut left: BTreeSet<String> = BTreeSet::new();
     let store = Store::open(home.path())?;
-    let unread = store.copies(&mut |path, id, kind, content| {
-        proof.objects += 1;
-        if trace.is_in_object(id, kind, content, &mut proof.bytes)? {
-            left.insert(format!("the {} {id} in {}", kind.as_str(), path.display()));
-        }
-        Ok(())
-    })?;
+    let local = if Store::has_local(home.path()) { Some(Store::open_local(home.path())?) } else { None };
+    let stores: Vec<&Store> = [Some(&store), local.as_ref()].into_iter().flatten().collect();
+    let mut unread = Vec::new();
+    for store in &stores {
+        unread.extend(store.copies(&mut |path, id, kind, content| {
+            proof.objects += 1;
+            if trace.is_in_object(id, kind, content, &mut proof.bytes)? {
+                left.insert(format!("the {} {id} in {}", kind.as_str(), path.display()));
+            }
+            Ok(())
+        })?);
+    }
     left.extend(unread.into_iter().map(|what| format!("not readable: {what}")));
     let mut pending = vec![home.path().to_owned()];
     while let Some(dir) = pending.pop() {
@@ -154,7 +159,7 @@ pub(super) fn prove(home: &Home, trace: &Trace<'_>) -> Result<ForgetProof> {
             let Ok(facts) = path.symlink_metadata() else { continue }; // it went meanwhile
             if facts.is_dir() {
                 // Objects were read already.
-                let is_objects = path == store.git_dir().join("objects");
+                let is_objects = stores.iter().any(|store| path == store.git_dir().join("objects"));
                 pending.extend(Some(path).filter(|path| !is_objects && !trace.spares(path)));
             } else if facts.is_file() && !trace.spares(&path) && is_in_file(trace, &path, &mut proof)? {
                 left.insert(path.display().to_string());

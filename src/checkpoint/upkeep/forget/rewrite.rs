@@ -73,6 +73,10 @@ struct NewTree {
 /// Writes checkpoints anew, and remembers each tree and content that it has looked at.
 pub(super) struct Rewriter<'c> {
     pub store: Store,
+    /// The store of private files, if there is one.
+    pub local: Option<Store>,
+    /// True while the checkpoints of that one are at work.
+    is_local: bool,
     control: Interrupt<'c>,
     pub victims: Victims,
     memory: u64,
@@ -98,6 +102,8 @@ impl<'c> Rewriter<'c> {
     pub(super) fn new(store: Store, victims: Victims, memory: u64, control: Interrupt<'c>) -> Rewriter<'c> {
         Rewriter {
             store,
+            local: None,
+            is_local: false,
             control,
             victims,
             memory,
@@ -113,6 +119,32 @@ impl<'c> Rewriter<'c> {
         }
     }
 
+    /// Has the store of private files rewritten too.
+    pub(super) fn with_local(self, local: Option<Store>) -> Rewriter<'c> {
+        Rewriter { local, ..self }
+    }
+
+    /// Returns the store that is at work.
+    fn at_work(&self) -> &Store {
+        self.local.as_ref().filter(|_| self.is_local).unwrap_or(&self.store)
+    }
+
+    /// Returns true if one of the stores has an object.
+    pub(super) fn has(&self, id: &ObjectId) -> bool {
+        [Some(&self.store), self.local.as_ref()].into_iter().flatten().any(|store| store.has(id).is_ok_and(|has| has))
+    }
+
+    /// As [`Rewriter::rewrite`], of private layers.
+    ///
+    /// # Errors
+    /// As [`Rewriter::rewrite`].
+    pub(super) fn rewrite_local(&mut self, roots: Vec<ObjectId>, emit: &mut EmitObject<'_>) -> Result<()> {
+        self.is_local = true;
+        let done = self.rewrite(roots, emit);
+        self.is_local = false;
+        done
+    }
+
     /// Begins again, with the commits of `map` done, and with what is known of contents.
     pub(super) fn restart(&mut self, map: impl IntoIterator<Item = (ObjectId, ObjectId)>) {
         (self.commits, self.trees) = (map.into_iter().collect(), HashMap::new());
@@ -123,7 +155,8 @@ impl<'c> Rewriter<'c> {
     pub(super) fn note_numbers(&mut self) {
         for (_, new) in self.replaced() {
             // One that is not piton's has no number.
-            let read = self.store.read_commit(&new).ok();
+            let mut of = [Some(&self.store), self.local.as_ref()].into_iter().flatten();
+            let read = of.find_map(|store| store.read_commit(&new).ok());
             if let Some(record) = read.and_then(|commit| Record::parse(&commit.message)) {
                 self.numbers.insert(new, (record.workspace, record.number));
             }
@@ -157,7 +190,7 @@ impl<'c> Rewriter<'c> {
             if self.commits.contains_key(&id) {
                 continue;
             }
-            let commit = match self.store.read_commit(&id) {
+            let commit = match self.at_work().read_commit(&id) {
                 Ok(commit) => commit,
                 Err(error) if error.code() == Code::Internal => return Err(error),
                 Err(error) => {
@@ -244,7 +277,7 @@ impl<'c> Rewriter<'c> {
             if current.0 != Mode::Dir {
                 return Ok(false);
             }
-            let entries = self.store.read_tree_within(&current.1, tree_bound(self.memory))?;
+            let entries = self.at_work().read_tree_within(&current.1, tree_bound(self.memory))?;
             match entries.into_iter().find(|entry| entry.name == stored) {
                 Some(entry) => current = (entry.mode, entry.id),
                 None => return Ok(false),
@@ -263,7 +296,7 @@ impl<'c> Rewriter<'c> {
             return Err(crate::model::weight::too_deep(&id));
         }
         let mut is_touched = false;
-        for entry in self.store.read_tree_within(&id, tree_bound(self.memory))? {
+        for entry in self.at_work().read_tree_within(&id, tree_bound(self.memory))? {
             let is_records = place == TreePlace::Records || (place == TreePlace::Root && entry.name == RESERVED_ROOT);
             is_touched = self.pattern().is_some_and(|pattern| is_named(pattern, &entry.name, place))
                 || match (entry.mode, is_records) {
@@ -283,7 +316,7 @@ impl<'c> Rewriter<'c> {
     /// Returns true if one of piton's own records in a tree holds the secret.
     fn is_record_of_victims(&self, id: &ObjectId) -> Result<bool> {
         match self.pattern() {
-            Some(pattern) => Ok(pattern.is_in_record(&self.store.read_blob_within(id, self.memory)?)),
+            Some(pattern) => Ok(pattern.is_in_record(&self.at_work().read_blob_within(id, self.memory)?)),
             None => Ok(false),
         }
     }
@@ -298,7 +331,7 @@ impl<'c> Rewriter<'c> {
             Victims::Contents(ids) => ids.contains(&id),
             Victims::Secret(pattern) => {
                 let mut search = SecretSearch::new(pattern);
-                match self.store.copy_blob(&id, &mut search) {
+                match self.at_work().copy_blob(&id, &mut search) {
                     Ok(_) => search.finish(),
                     Err(error) if error.code() == Code::StoreDamaged => {
                         self.faults.insert(error.fact());
@@ -315,8 +348,8 @@ impl<'c> Rewriter<'c> {
     /// Writes a tree anew that holds what is to go.
     fn new_tree(&mut self, root: ObjectId, emit: &mut EmitObject<'_>) -> Result<NewTree> {
         let memory = self.memory;
-        let read_tree = |id: &ObjectId| self.store.read_tree_within(id, tree_bound(memory));
-        let read_blob = |id: &ObjectId| self.store.read_blob_within(id, memory);
+        let read_tree = |id: &ObjectId| self.at_work().read_tree_within(id, tree_bound(memory));
+        let read_blob = |id: &ObjectId| self.at_work().read_blob_within(id, memory);
         let (mut manifest, mut coverage) = build::load(&root, &|_| true, memory, &read_tree, &read_blob)?;
         let (mut going, mut patterns) = (Vec::new(), BTreeSet::new());
         let entries: Vec<(RelPath, EntryKind, ObjectId)> =
@@ -342,7 +375,7 @@ impl<'c> Rewriter<'c> {
             manifest.remove(&path);
             if kind != EntryKind::Dir {
                 // The size of content that cannot be read is not known.
-                let size = self.store.blob_size(&id).unwrap_or_default();
+                let size = self.at_work().blob_size(&id).unwrap_or_default();
                 self.gone.insert(id, size);
                 (new.files, new.bytes) = (new.files + 1, new.bytes + size);
             }

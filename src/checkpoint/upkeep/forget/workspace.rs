@@ -17,6 +17,7 @@ use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::checkpoint::records::marks::{AtWork, at_work, guard_mark};
 use crate::checkpoint::records::state::WorkspaceState;
 use crate::checkpoint::records::workspace::Workspace;
+use crate::checkpoint::upkeep::layers;
 use crate::error::{Code, Error, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::policy::Policy;
@@ -137,6 +138,15 @@ fn take_away(home: &Home, workspace: &Workspace, pace: Pace<'_>) -> Result<bool>
         store.delete_refs(&refs.collect::<Vec<_>>())?;
         // git leaves the directories of refs too: only empty ones are left, whose names say nothing.
         remove(&store.git_dir().join(prefix.trim_end_matches('/')))?;
+    }
+    if let Some(local) = layers::opened(home)? {
+        local.complete(&dir.join(local.log_name()))?;
+        flush(&local, dir)?;
+        let prefix = &prefixes(workspace)[1];
+        let refs = local.refs(prefix)?.into_iter();
+        let refs = refs.filter_map(|entry| Some((entry.name.to_string(), entry.target.ok()?)));
+        local.delete_refs(&refs.collect::<Vec<_>>())?;
+        remove(&local.git_dir().join(prefix.trim_end_matches('/')))?;
     }
     let is_open = at_work(&guard_mark(dir)) == AtWork::Now;
     // A cache, by the ids of workspaces.

@@ -166,15 +166,23 @@ impl ObjectSink for Failing {
 fn a_failing_sink_fails_the_capture_and_a_collision_does_not() {
     let mut bench = Bench::with(&["a", "b", "c"]);
     for code in [Code::DiskFull, Code::Permission] {
-        let failed = capture(&bench.request(), &Failing(code), &|| Flow::Continue);
+        let failed =
+            capture(&bench.request(), both(&Failing(code), &|| Ok(&crate::model::sink::HashOnly)), &|| Flow::Continue);
         assert_eq!(failed.unwrap_err().code(), code);
     }
     ["a", "b", "c"].iter().for_each(|name| std::fs::remove_file(bench.at(name)).unwrap());
     bench.limits.file_bytes = u64::MAX;
     let large = std::fs::File::create(bench.at("large")).unwrap();
     large.set_len(17 << 20).unwrap();
-    let failed = capture(&bench.request(), &Failing(Code::DiskFull), &|| Flow::Continue);
+    let failed =
+        capture(&bench.request(), both(&Failing(Code::DiskFull), &|| Ok(&crate::model::sink::HashOnly)), &|| {
+            Flow::Continue
+        });
     assert_eq!(failed.unwrap_err().code(), Code::DiskFull);
-    let capture = capture(&bench.request(), &Failing(Code::Conflict), &|| Flow::Continue).unwrap();
+    let capture =
+        capture(&bench.request(), both(&Failing(Code::Conflict), &|| Ok(&crate::model::sink::HashOnly)), &|| {
+            Flow::Continue
+        })
+        .unwrap();
     assert_eq!(gaps(&capture), "large:collision");
 }

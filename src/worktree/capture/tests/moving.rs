@@ -21,7 +21,9 @@ fn capture_with(bench: &Bench, nth: u32, act: impl Fn()) -> Capture {
         }
         Flow::Continue
     };
-    let capture = capture(&bench.request(), &MemorySink::default(), &control).unwrap();
+    let capture =
+        capture(&bench.request(), both(&MemorySink::default(), &|| Ok(&crate::model::sink::HashOnly)), &control)
+            .unwrap();
     assert!(calls.get() >= nth);
     capture
 }
@@ -150,7 +152,8 @@ fn control_can_stop_a_capture() {
             calls.set(calls.get() + 1);
             if calls.get() == nth { Flow::Stop } else { Flow::Continue }
         };
-        let stopped = capture(&bench.request(), &MemorySink::default(), &control);
+        let stopped =
+            capture(&bench.request(), both(&MemorySink::default(), &|| Ok(&crate::model::sink::HashOnly)), &control);
         assert_eq!(stopped.unwrap_err().code(), Code::ShuttingDown);
     }
 }

@@ -155,10 +155,13 @@ fn secrets_are_listed_unless_tracked_targeted_or_wanted() {
     bench.unlimited = true;
     assert_eq!(gaps(&bench.advance()), "conf/server.pem:secret");
     bench.targets.clear();
-    bench.secrets = Secrets::Always;
+    bench.secrets = Secrets::Local;
+    bench.limits.ignored = Ignored { file_bytes: 1000, total_bytes: 10_000, files: 10 };
     let capture = bench.advance();
-    assert_eq!(files(&capture), ".env .env.example conf/server.pem main.rs tracked.key");
-    assert!(capture.coverage.secrets && known(&capture).contains(".env"));
+    assert_eq!(files(&capture), ".env.example main.rs tracked.key");
+    let private: Vec<String> = capture.private.manifest.iter().map(|(path, _)| path.display()).collect();
+    assert_eq!(private, [".env", "conf/server.pem"]);
+    assert!(known(&capture).contains(".env"));
     bench.secrets = Secrets::OnTarget;
     assert_eq!(gaps(&bench.advance()), ".env:secret conf/server.pem:secret");
 }

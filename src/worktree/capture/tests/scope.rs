@@ -99,7 +99,8 @@ fn the_store_is_never_captured() {
     }
     for root in ["deep/home", "deep/home/store.git"] {
         let request = Request { root: &bench.at(root), ..bench.request() };
-        let refused = capture(&request, &MemorySink::default(), &|| Flow::Continue);
+        let refused =
+            capture(&request, both(&MemorySink::default(), &|| Ok(&crate::model::sink::HashOnly)), &|| Flow::Continue);
         assert_eq!(refused.unwrap_err().code(), Code::WorkspaceRefused);
     }
 }
@@ -109,7 +110,8 @@ fn a_missing_root_is_said() {
     let bench = Bench::with(&["file"]);
     for root in ["missing", "file"] {
         let request = Request { root: &bench.at(root), ..bench.request() };
-        let gone = capture(&request, &MemorySink::default(), &|| Flow::Continue);
+        let gone =
+            capture(&request, both(&MemorySink::default(), &|| Ok(&crate::model::sink::HashOnly)), &|| Flow::Continue);
         assert_eq!(gone.unwrap_err().code(), Code::WorkspaceGone, "{root}");
     }
 }

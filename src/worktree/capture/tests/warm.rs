@@ -120,6 +120,15 @@ fn compare(bench: &Bench, warm: &mut Warm, step: &str) {
         |known: &KnownPaths| known.entries().iter().map(|(path, known)| (path.clone(), known.id)).collect::<Vec<_>>();
     assert_eq!(paths(&warm.known()), paths(&whole.known), "{step}");
     assert_eq!(warm.totals(), whole.manifest.totals(), "{step}");
+    if bench.limits.ignored != Ignored::NONE {
+        let private = warm.private();
+        assert_eq!(private.manifest, whole.private.manifest, "{step}");
+        assert_eq!(private.coverage, whole.private.coverage, "{step}");
+        let built = whole.private.build(&mut |_, _, _| Ok(())).unwrap();
+        assert_eq!(warm.build_private(&mut |_, _, _| Ok(())).unwrap(), built, "{step}");
+        let room = |warm: &Warm| warm.spare();
+        assert_eq!(room(warm), Spare::among(&bench.limits.ignored, &whole.known), "{step}");
+    }
     assert_eq!(warm.build(&mut |_, _, _| Ok(())).unwrap(), tree_of(&whole), "{step}");
     assert_eq!(warm.built(), Some(tree_of(&whole)), "{step}");
 }
@@ -127,6 +136,10 @@ fn compare(bench: &Bench, warm: &mut Warm, step: &str) {
 fn soak(seed: u64, steps: u64, git: bool) -> (u64, u64) {
     let mut bench = Bench::with(&["a/b/f", "a/f", "c/f", "ig/deep/f", "f"]);
     bench.limits.file_bytes = 2000;
+    if !seed.is_multiple_of(4) {
+        bench.limits.ignored = Ignored { file_bytes: 1500, total_bytes: 1 << 30, files: 10_000 };
+        bench.secrets = Secrets::Local;
+    }
     let git = git && bench.git(&["init", "-q"]);
     let mut dice = Dice(seed);
     let mut warm = start(&mut bench);
@@ -148,7 +161,7 @@ fn soak(seed: u64, steps: u64, git: bool) -> (u64, u64) {
         }
         let dirty = dirty(&before, &disk(bench.temp.path()));
         bench.known = Arc::new(warm.known());
-        let told = warm.renew(&bench.request(), &dirty, &MemorySink::default(), &|| Flow::Continue).unwrap();
+        let told = warm.renew(&bench.request(), &dirty, Sinks::nowhere(), &|| Flow::Continue).unwrap();
         match told {
             Renewed::Done { .. } => renewed += 1,
             Renewed::Rescan(_) => {
@@ -207,7 +220,7 @@ fn a_second_name_has_the_first_looked_at_too() {
     fs::hard_link(bench.at("a/f"), bench.at("b/name")).unwrap();
     bench.write("b/name", "through the second name");
     let dirty = Dirty::new([(path("b/name"), Reach::Entry)]);
-    let told = warm.renew(&bench.request(), &dirty, &MemorySink::default(), &|| Flow::Continue).unwrap();
+    let told = warm.renew(&bench.request(), &dirty, Sinks::nowhere(), &|| Flow::Continue).unwrap();
     assert!(matches!(told, Renewed::Done { stats: Stats { hashed: 2, .. }, .. }), "{told:?}");
     compare(&bench, &mut warm, "after the write");
     let both: BTreeSet<RelPath> = [path("a/f"), path("b/name")].into();
@@ -240,10 +253,10 @@ fn rules_that_change_while_their_files_are_looked_at_are_followed_the_next_time(
             Flow::Continue
         };
         let dirty = || Dirty::new([(rel.clone(), Reach::Entry)]);
-        warm.renew(&bench.request(), &dirty(), &MemorySink::default(), &meanwhile).unwrap();
+        warm.renew(&bench.request(), &dirty(), Sinks::nowhere(), &meanwhile).unwrap();
         assert!(!pending.get(), "{name}");
         bench.known = Arc::new(warm.known());
-        let told = warm.renew(&bench.request(), &dirty(), &MemorySink::default(), &|| Flow::Continue).unwrap();
+        let told = warm.renew(&bench.request(), &dirty(), Sinks::nowhere(), &|| Flow::Continue).unwrap();
         assert!(matches!(told, Renewed::Done { .. }), "{name}: {told:?}");
         compare(&bench, &mut warm, name);
     }
@@ -285,7 +298,7 @@ fn what_is_named_is_found_although_nothing_is_told() {
             let dirty = warm.inspect(&bench.request(), &targets, &|| Flow::Continue).unwrap();
             moved += dirty.len();
             bench.known = Arc::new(warm.known());
-            let told = warm.renew(&bench.request(), &dirty, &MemorySink::default(), &|| Flow::Continue).unwrap();
+            let told = warm.renew(&bench.request(), &dirty, Sinks::nowhere(), &|| Flow::Continue).unwrap();
             let when = format!("seed {seed}, step {step}, {names:?}: {dirty:?}");
             if let Renewed::Rescan(_) = told {
                 warm = start(&mut bench);
@@ -321,7 +334,7 @@ fn what_rules_leave_out_below_a_name_is_noticed_although_nothing_is_told() {
         assert!(warm.holds(bench.temp.path(), &target), "{name}");
         bench.write(name, "left out");
         let dirty = warm.inspect(&bench.request(), std::slice::from_ref(&target), &|| Flow::Continue).unwrap();
-        match warm.renew(&bench.request(), &dirty, &MemorySink::default(), &|| Flow::Continue).unwrap() {
+        match warm.renew(&bench.request(), &dirty, Sinks::nowhere(), &|| Flow::Continue).unwrap() {
             Renewed::Done { .. } => assert!(!warm.holds(bench.temp.path(), &target), "{name}: {dirty:?}"),
             Renewed::Rescan(_) => assert!(named.is_empty(), "{name}: {dirty:?}"),
         }
@@ -372,7 +385,7 @@ fn a_store_that_moves_no_time_is_found_where_it_is_named_reported_or_looked_for(
             }
         };
         assert_eq!(dirty, Dirty::new([(path("a/f"), Reach::Entry)]), "{way}");
-        let told = warm.renew(&request, &dirty, &MemorySink::default(), &go_on).unwrap();
+        let told = warm.renew(&request, &dirty, Sinks::nowhere(), &go_on).unwrap();
         assert!(matches!(told, Renewed::Done { stats: Stats { hashed: 1, .. }, .. }), "{way}: {told:?}");
         let text = fs::read(bench.at("a/f")).unwrap();
         assert_eq!(warm.known_of(&path("a/f")).unwrap().id, ObjectId::of(ObjectKind::Blob, &text).unwrap(), "{way}");

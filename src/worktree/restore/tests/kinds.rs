@@ -124,14 +124,28 @@ fn captured(world: &World) -> Capture {
         targets: &[],
         unlimited_targets: false,
         extent: Extent::Tree,
-        limits: Limits { file_bytes: CAP, files: 1000, line_bytes: 1 << 20, memory: 192_000_000, git_copy: 0 },
+        limits: Limits {
+            file_bytes: CAP,
+            files: 1000,
+            line_bytes: 1 << 20,
+            memory: 192_000_000,
+            git_copy: 0,
+            ignored: crate::model::policy::Ignored::NONE,
+        },
         secrets: Secrets::OnTarget,
         exclude: &[],
         never: &[],
         defaults: None,
+        wanted_targets: false,
+        spare: crate::worktree::Spare::default(),
         early: None,
     };
-    capture(&request, &world.blobs, &|| Flow::Continue).unwrap()
+    capture(
+        &request,
+        crate::worktree::Sinks { shared: &world.blobs, local: &|| Ok(&crate::model::sink::HashOnly) },
+        &|| Flow::Continue,
+    )
+    .unwrap()
 }
 
 /// Through tree objects and back, as a restore reads it.
@@ -163,6 +177,7 @@ fn restore(world: &World, present: &Capture, (target, coverage): &(Manifest, Cov
         keep_new: false,
         covered: &|_, _| Ok(()),
         target_skipped: &skipped,
+        stays: &|_| false,
         agreed: &|_, _, _| Agreement::Given,
     });
     let outcome = world.apply(&plan, &present.manifest).unwrap();

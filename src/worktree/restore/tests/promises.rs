@@ -100,6 +100,7 @@ proptest! {
             keep_new,
             covered: &covered,
             target_skipped: &|at| below(at, &target_skipped),
+            stays: &|_| false,
             agreed: &|_, _, _| Agreement::Given,
         };
         // The plan that was agreed to a few edits ago, or right now.

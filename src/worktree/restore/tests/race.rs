@@ -158,7 +158,7 @@ fn a_trusted_stamp_saves_reading_and_a_moved_one_does_not() {
     let root = crate::sys::fs::dir::Dir::open_root(&world.root).unwrap();
     let stamp = crate::model::stamp::Stamp::from(&root.stat(b"a").unwrap().unwrap());
     let id = present.get(&path("a")).unwrap().id;
-    let known = |_: &RelPath| Some(crate::model::stamp::KnownFile { stamp, id, proven: true });
+    let known = |_: &RelPath| Some(crate::model::stamp::KnownFile { stamp, id, proven: true, private: false });
     world.file("a", "mne", 0o644);
     let saved = Saved { present: &present, known: &known };
     let outcome = apply(&world.root, &plan, &saved, &world.blobs, &|| Flow::Continue).unwrap();

@@ -1,0 +1,246 @@
+//! Upkeep of the private layers: those that no checkpoint names or that are too old or too large go, and their store deletes what
+//! nothing reaches.
+//!
+//! A layer lives until [`DAYS`] after the last checkpoint that names it. Layers of checkpoints that a person has pinned or
+//! labelled, and of those that an undo or an open run needs, live as long as these. Where a workspace has more than
+//! `ignored.total_mb`, the oldest go first. The newest one always stays.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::locked::Locked;
+use crate::checkpoint::records::home::Home;
+use crate::checkpoint::records::workspace::Workspace;
+use crate::checkpoint::timeline::Timeline;
+use crate::error::{Code, IoContext, Result};
+use crate::model::checkpoint::Layer;
+use crate::model::id::ObjectId;
+use crate::model::policy::Policy;
+use crate::store::{MarkedRoot, Marks, Store, Upkept, log};
+use crate::sys::clock::{now_ms, rfc3339};
+use crate::sys::interrupt::Interrupt;
+
+/// The days for which a layer is kept after the last checkpoint that names it.
+const DAYS: i64 = 7;
+
+/// The milliseconds of a day.
+const DAY: i64 = 86_400_000;
+
+/// The owner of layers whose workspace is not known.
+const NOBODY: u32 = u32::MAX - 1;
+
+/// The ref of a layer.
+struct LayerRef {
+    sequence: u64,
+    name: String,
+    target: ObjectId,
+}
+
+impl Catalog {
+    /// Returns the layers of this workspace, the oldest first.
+    fn layer_refs(&self) -> Result<Vec<LayerRef>> {
+        let Some(store) = self.local_if_any()? else { return Ok(Vec::new()) };
+        let prefix = self.layer_prefix();
+        let mut found: Vec<LayerRef> = store
+            .refs(&prefix)?
+            .into_iter()
+            .filter_map(|entry| {
+                let (name, target) = (entry.name.to_string(), entry.target.ok()?);
+                Some(LayerRef { sequence: name.strip_prefix(&prefix)?.parse().ok()?, name, target })
+            })
+            .collect();
+        found.sort_by_key(|layer| layer.sequence);
+        Ok(found)
+    }
+
+    /// Returns the layers, by their sequence, each with true if it stays as long as the checkpoints that name it, and with the time
+    /// of the last one.
+    fn named_layers(&self) -> Result<BTreeMap<u64, (bool, String)>> {
+        let all = self.all()?;
+        let reasons = self.kept(true)?.reasons(&all.checkpoints);
+        let mut named: BTreeMap<u64, (bool, String)> = BTreeMap::new();
+        for (one, reason) in all.checkpoints.iter().zip(reasons) {
+            let Some(Layer::Sequence(sequence)) = one.record.layer else { continue };
+            let (stays, last) = named.entry(sequence).or_default();
+            *stays |= reason.is_some() || one.record.is_labelled();
+            if one.record.time > *last {
+                last.clone_from(&one.record.time);
+            }
+        }
+        Ok(named)
+    }
+}
+
+impl Locked<'_> {
+    /// Drops the layers that no checkpoint names, and those that are too old.
+    ///
+    /// # Errors
+    /// Returns the errors of reading refs and of writing.
+    pub(crate) fn drop_old_layers(&self) -> Result<()> {
+        let layers = self.catalog.layer_refs()?;
+        if layers.is_empty() {
+            return Ok(());
+        }
+        let known = self.catalog.all()?;
+        if !known.broken.is_empty() {
+            // A checkpoint that cannot be read may name any of them.
+            return Ok(());
+        }
+        let named = self.catalog.named_layers()?;
+        let since = rfc3339(now_ms() - DAYS * DAY);
+        let ages = self.catalog.policy.retention.enabled;
+        let goes = |layer: &&LayerRef| match named.get(&layer.sequence) {
+            None => true,
+            Some((stays, last)) => ages && !stays && *last < since,
+        };
+        let going: Vec<_> = layers.iter().filter(goes).map(|layer| (layer.name.clone(), layer.target)).collect();
+        if !going.is_empty() {
+            tracing::info!(layers = going.len(), "dropped private layers");
+        }
+        self.catalog.drop_layers(&going)
+    }
+
+    /// Drops the oldest layers until the rest takes at most `most` bytes, by what each takes.
+    fn drop_large_layers(&self, bytes: &HashMap<ObjectId, u64>, most: u64) -> Result<()> {
+        let (layers, named) = (self.catalog.layer_refs()?, self.catalog.named_layers()?);
+        let size = |layer: &LayerRef| bytes.get(&layer.target).copied().unwrap_or(0);
+        let (mut total, mut going) = (layers.iter().map(size).sum::<u64>(), Vec::new());
+        let Some((_, older)) = layers.split_last() else { return Ok(()) };
+        for layer in older {
+            let stays = named.get(&layer.sequence).is_some_and(|(stays, _)| *stays);
+            if total > most && !stays {
+                total -= size(layer);
+                going.push((layer.name.clone(), layer.target));
+            }
+        }
+        self.catalog.drop_layers(&going)
+    }
+}
+
+/// Opens the store of private files, if there is one; its logs are applied with those of the other one.
+///
+/// # Errors
+/// As [`Store::open_local`].
+pub(super) fn opened(home: &Home) -> Result<Option<Store>> {
+    if Store::has_local(home.path()) { Store::open_local(home.path()).map(Some) } else { Ok(None) }
+}
+
+/// Returns the layers that must stay, the newest first, with the places of their workspaces among `owners`.
+///
+/// # Errors
+/// When refs or logs cannot be read.
+pub(super) fn roots(home: &Home, store: &Store, owners: &[String]) -> Result<Vec<MarkedRoot>> {
+    let numbers: HashMap<&str, u32> = owners.iter().map(String::as_str).zip(0..).collect();
+    let sequence = |name: &str| name.rsplit('/').next().and_then(|last| last.parse::<u64>().ok()).unwrap_or(0);
+    let mut refs = store.refs("refs/")?;
+    refs.sort_by_key(|entry| std::cmp::Reverse(sequence(&entry.name)));
+    let owner = |name: &str| name.split('/').nth(2).and_then(|id| numbers.get(id)).copied().unwrap_or(NOBODY);
+    let of_ref = refs.into_iter().filter_map(|entry| {
+        let owner = owner(&entry.name);
+        Some(MarkedRoot { commit: entry.target.ok()?, owner })
+    });
+    let mut roots: Vec<MarkedRoot> = of_ref.collect();
+    for (owner, id) in (0..).zip(owners) {
+        let logged = logged(store, &home.workspaces().join(id))?.into_iter();
+        roots.extend(logged.filter(|id| store.has(id).is_ok_and(|has| has)).map(|commit| MarkedRoot { commit, owner }));
+    }
+    Ok(roots)
+}
+
+/// Returns the commits of layers that refs and logs name, of one workspace or of all.
+///
+/// # Errors
+/// When refs or logs cannot be read.
+pub(super) fn roots_of(home: &Home, store: Option<&Store>, of: Option<&Workspace>) -> Result<Vec<ObjectId>> {
+    let Some(store) = store else { return Ok(Vec::new()) };
+    let prefix = of.map_or_else(|| "refs/".to_owned(), |of| format!("refs/piton/{}/", of.id));
+    let mut roots: Vec<ObjectId> = store.refs(&prefix)?.into_iter().filter_map(|entry| entry.target.ok()).collect();
+    let workspaces = of.map_or_else(|| Workspace::known(home), |of| Ok(vec![of.clone()]))?;
+    for workspace in workspaces {
+        roots.extend(logged(store, &workspace.dir)?.into_iter().filter(|id| store.has(id).is_ok_and(|has| has)));
+    }
+    Ok(roots)
+}
+
+/// Returns the commits that a workspace's log of private layers names.
+fn logged(store: &Store, dir: &std::path::Path) -> Result<Vec<ObjectId>> {
+    let path = dir.join(store.log_name());
+    let bytes = match std::fs::read(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        read => read.at("reading", &path)?,
+    };
+    Ok(log::decode(&bytes).0.into_iter().flat_map(|record| record.old.into_iter().chain([record.new])).collect())
+}
+
+/// Deletes the layers of workspaces that have no records any more: nobody could name them.
+fn drop_of_nobody(home: &Home, store: &Store) -> Result<()> {
+    let is_gone = |name: &str| {
+        let id = name.split('/').nth(2).unwrap_or_default();
+        home.workspaces().join(id).symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    };
+    let refs = store.refs("refs/piton/")?.into_iter().filter(|entry| is_gone(&entry.name));
+    let refs: Vec<_> = refs.filter_map(|entry| Some((entry.name.to_string(), entry.target.ok()?))).collect();
+    if refs.is_empty() { Ok(()) } else { store.delete_refs(&refs).map(drop) }
+}
+
+/// Adds what was done with the store of private files.
+pub(super) fn add(done: &mut Upkept, more: Upkept) {
+    done.deleted += more.deleted;
+    done.freed += more.freed;
+    done.written += more.written;
+    done.extra = done.extra.max(more.extra);
+    done.left = done.left.take().or(more.left);
+    done.is_interrupted |= more.is_interrupted;
+}
+
+/// Has layers that are too large dropped, and the store of private files delete what nothing reaches. `policies` are the workspaces
+/// whose settings are known. Where another process is at work in one, that is left for another time.
+///
+/// # Errors
+/// As [`Store::keep_up`].
+pub(super) fn keep_up(
+    home: &Home,
+    workspaces: &[Workspace],
+    policies: &[(&Workspace, &Policy)],
+    control: Interrupt<'_>,
+) -> Result<Upkept> {
+    if !Store::has_local(home.path()) {
+        return Ok(Upkept::default());
+    }
+    let owners: Vec<String> = workspaces.iter().map(|workspace| workspace.id.clone()).collect();
+    let mut store = Store::open_local(home.path())?;
+    drop_of_nobody(home, &store)?;
+    let found = roots(home, &store, &owners)?;
+    let marks = Marks::of(&store, found.clone(), control)?;
+    let charges = store.charges(&marks)?.of;
+    let bytes: HashMap<ObjectId, u64> = found.iter().map(|root| root.commit).zip(charges.iter().copied()).collect();
+    let mut taken: HashMap<u32, u64> = HashMap::new();
+    for (root, bytes) in found.iter().zip(&charges) {
+        *taken.entry(root.owner).or_default() += bytes;
+    }
+    let mut is_dropped = false;
+    for (workspace, policy) in policies {
+        let owner = owners.iter().position(|id| *id == workspace.id).and_then(|at| u32::try_from(at).ok());
+        let Some(taken) = owner.and_then(|owner| taken.get(&owner)).copied() else { continue };
+        let most = policy.limits.ignored.total_bytes;
+        let mut timeline = Timeline::open(home, (*workspace).clone(), (*policy).clone())?;
+        match timeline.drop_layers(&bytes, (taken, most)) {
+            Err(error) if error.code() == Code::StoreLocked => {}
+            dropped => {
+                dropped?;
+                is_dropped = true;
+            }
+        }
+    }
+    let mut marks = if is_dropped { Marks::of(&store, roots(home, &store, &owners)?, control)? } else { marks };
+    store.keep_up(&mut marks, control)
+}
+
+impl Timeline {
+    fn drop_layers(&mut self, bytes: &HashMap<ObjectId, u64>, (taken, most): (u64, u64)) -> Result<()> {
+        let locked = self.lock_within("dropping private layers", Duration::ZERO)?;
+        locked.drop_old_layers()?;
+        if taken > most { locked.drop_large_layers(bytes, most) } else { Ok(()) }
+    }
+}
