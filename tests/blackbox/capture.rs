@@ -20,7 +20,8 @@ fn skipped(lab: &Lab, n: u64) -> Vec<(String, String)> {
 /// Paths that checkpoint `n` holds.
 fn held(lab: &Lab, n: u64) -> Vec<String> {
     let shown = lab.piton(&["show", &n.to_string(), "--json"]).json();
-    shown["paths"]["items"].as_array().unwrap().iter().map(|item| item["path"].as_str().unwrap().to_owned()).collect()
+    let shared = shown["paths"]["items"].as_array().unwrap().iter().filter(|item| item["why"] != "private");
+    shared.map(|item| item["path"].as_str().unwrap().to_owned()).collect()
 }
 
 fn holds(lab: &Lab, n: u64, path: &str) -> bool {
@@ -163,13 +164,13 @@ fn a_path_once_captured_stays_captured() {
     lab.write("data/one", "1");
     lab.take("before the rule");
     lab.write(".gitignore", "data/\n");
-    lab.write("data/new", "never captured");
+    lab.write("data/new", "private");
     lab.write("data/one", "2");
     let n = lab.take("after the rule");
     assert!(holds(&lab, n, "data/one") && !holds(&lab, n, "data/new"));
     lab.write("data/one", "3");
     lab.restore(n, &[]);
-    assert_eq!((lab.read("data/one").as_str(), lab.read("data/new").as_str()), ("2", "never captured"));
+    assert_eq!((lab.read("data/one").as_str(), lab.read("data/new").as_str()), ("2", "private"));
 }
 
 #[test]
@@ -185,7 +186,8 @@ fn large_special_and_unwanted_files_are_listed() {
     let taken = lab.piton(&["checkpoint", "one", "--json", "--set", "limits.file_mb=1"]).json();
     assert_eq!(taken["checkpoint"]["flags"], json!(["partial"]));
     let names: Vec<String> = skipped(&lab, 1).into_iter().map(|(path, _)| path).collect();
-    for name in ["big", ".env", "key.pem", "fifo", "socket"] {
+    assert!(!names.iter().any(|name| name == ".env" || name == "key.pem"), "they are private: {names:?}");
+    for name in ["big", "fifo", "socket"] {
         assert!(names.iter().any(|listed| listed == name), "{name} is not listed: {names:?}");
     }
     assert_eq!(held(&lab, 1), [".env.example", "ok"]);
@@ -264,7 +266,7 @@ fn an_action_aimed_at_a_secret_or_ignored_file_captures_it() {
     let mut sidecar = Sidecar::start(&lab, &[]);
     let reply = sidecar.ask(json!({"type": "shell.before", "command": "rm -rf .env cache"}));
     let n = reply["checkpoint"]["n"].as_u64().unwrap();
-    assert_eq!(reply["checkpoint"]["flags"], json!(["targeted", "secrets"]), "{reply}");
+    assert_eq!(reply["checkpoint"]["flags"], json!([]), "{reply}");
     assert_eq!(sidecar.finish(), 0);
     let before = tree(&lab.work);
     lab.sh("rm -rf .env cache");

@@ -42,8 +42,8 @@ fn codon(sidecar: &mut Sidecar, how: &str, codon: &str, patterns: &[&str]) -> u6
 /// The files of a checkpoint.
 fn files(lab: &Lab, n: u64) -> Vec<String> {
     let shown = lab.piton(&["show", &n.to_string(), "--json"]).json();
-    let paths = shown["paths"]["items"].as_array().unwrap();
-    let paths: Vec<String> = paths.iter().map(|item| item["path"].as_str().unwrap().to_owned()).collect();
+    let paths = shown["paths"]["items"].as_array().unwrap().iter().filter(|item| item["why"] != "private");
+    let paths: Vec<String> = paths.map(|item| item["path"].as_str().unwrap().to_owned()).collect();
     let is_dir = |path: &String| paths.iter().any(|other| other.starts_with(&format!("{path}/")));
     paths.iter().filter(|path| !is_dir(path)).cloned().collect()
 }

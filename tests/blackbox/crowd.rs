@@ -232,7 +232,7 @@ fn a_store_of_a_newer_piton_is_left_alone() {
     let config = lab.store().join("config");
     let text = std::fs::read_to_string(&config).unwrap();
     // Without the sum that proves this version's own.
-    let newer = text.replace("format = 2", "format = 3");
+    let newer = text.replace("format = 3", "format = 4");
     std::fs::write(&config, &newer[..newer.find("# piton: sum").unwrap()]).unwrap();
     let before = tree(&lab.store());
     for args in [&["list", "--json"][..], &["checkpoint", "--json"], &["restore", "1", "--yes", "--json"]] {

@@ -356,7 +356,7 @@ fn what_is_derived_is_written_anew() {
     // Each flip of the one digit that says the format.
     let path = scene.lab.store().join("config");
     let text = std::fs::read_to_string(&path).unwrap();
-    let at = text.find("format = 2\n[fsck]").unwrap() + "format = ".len();
+    let at = text.find("format = 3\n[fsck]").unwrap() + "format = ".len();
     for bit in 0..8 {
         let mut bytes = text.clone().into_bytes();
         bytes[at] ^= 1 << bit;

@@ -280,7 +280,7 @@ fn the_store_and_the_records() {
     clinic.lab.take("first");
     let config = clinic.get("piton/store.git/config");
     // Without the sum that proves this version's own.
-    let newer = config.replace("format = 2", "format = 99");
+    let newer = config.replace("format = 3", "format = 99");
     clinic.put("piton/store.git/config", &newer[..newer.find("# piton: sum").unwrap()]);
     let (code, rows) = clinic.ask();
     let newer = rows.iter().find(|row| row["about"] == "store").unwrap();

@@ -34,6 +34,7 @@ mod named;
 mod naming;
 mod pages;
 mod peers;
+mod private;
 mod reach;
 mod readers;
 mod recall;

@@ -155,10 +155,14 @@ fn find_tells_absent_from_not_captured() {
     };
     let list = |items: &[(&str, u64)]| items.iter().map(|(word, n)| ((*word).to_owned(), *n)).collect::<Vec<_>>();
     assert_eq!(presences("late.txt"), list(&[("held", 2), ("absent", 1)]), "a partial checkpoint says nothing of it");
-    assert_eq!(presences(".env"), list(&[("not-captured", 1)]));
-    assert_eq!(presences("x.log"), list(&[("not-captured", 2), ("absent", 1)]));
+    assert_eq!(presences(".env"), list(&[("held", 1)]));
+    assert_eq!(presences("x.log"), list(&[("held", 2), ("absent", 1)]));
+    lab.set("secrets: on-target\n");
+    lab.write("key.pem", "k");
+    lab.take("without secrets");
+    assert_eq!(presences("key.pem")[0].0, "not-captured");
     assert_eq!(presences("nowhere"), list(&[]));
-    let why = lab.piton(&["find", ".env"]);
+    let why = lab.piton(&["find", "key.pem"]);
     assert_eq!((why.code, why.stdout.contains("secret")), (3, true), "{why:?}");
     let why = lab.piton(&["find", "late.txt"]);
     assert!(why.code == 0 && why.stdout.contains("absent  in checkpoint 1"), "{why:?}");

@@ -372,6 +372,7 @@ fn rollback() -> Value {
         run: o(),
         paths: Some(words()),
         keep_new: true,
+        local: true,
         expect: o(),
         plan: o(),
         auto_restart: true,

@@ -151,8 +151,9 @@ fn what_a_line_says_will_go_is_captured_although_rules_leave_it_out() {
         assert_eq!((lab.read(".env"), lab.read("cache/deep/x")), ("KEY=1\n".into(), "x\n".into()), "{command}");
     }
     // A command that only replaces tracked files, or spares ignored ones, does not cost the weight of all ignored
-    // files.
+    // files beyond the budget of private ones.
     let lab = Lab::new();
+    std::fs::write(lab.user_file(), "ignored: {files: 0}\n").unwrap();
     lab.write(".gitignore", "cache/\n");
     lab.write("cache/x", "x\n");
     let mut sidecar = Sidecar::start(&lab, &[]);

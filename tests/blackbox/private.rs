@@ -1,0 +1,278 @@
+//! Private files: those that ignore rules leave out, and secrets. Checkpoints hold them where no git command reaches them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::dice::Dice;
+use crate::support::{Lab, Sidecar, git, number_of, tree};
+
+/// Makes a workspace with ignored files and secrets.
+fn lab() -> Lab {
+    let lab = Lab::new();
+    lab.write(".gitignore", "data/\n*.key\nlocal.cfg\nnode_modules/\n");
+    lab.write("package.json", "{}\n");
+    for (path, content) in [
+        ("a.txt", "a"),
+        ("data/one", "1"),
+        ("data/deep/two", "2"),
+        (".env", "TOKEN=first"),
+        ("priv.key", "k"),
+        ("local.cfg", "c"),
+        ("node_modules/m/index.js", "made"),
+    ] {
+        lab.write(path, content);
+    }
+    lab.sh("mkdir -p data/empty; chmod 600 .env; chmod 700 data");
+    lab
+}
+
+fn local(lab: &Lab) -> PathBuf {
+    lab.home.join("piton/local.git")
+}
+
+/// Returns all objects of a repository, inflated, as git reads them.
+fn objects(dir: &Path) -> Vec<u8> {
+    let list = "git cat-file --batch-all-objects --batch --unordered";
+    let output = Command::new("sh").arg("-c").arg(list).env("GIT_DIR", dir).output().unwrap();
+    output.stdout
+}
+
+fn has(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|part| part == text.as_bytes())
+}
+
+#[test]
+fn one_restore_brings_back_what_no_rule_admits_and_deletes_none() {
+    let lab = lab();
+    let before = tree(&lab.work);
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    sidecar.ask(json!({"type": "turn.start", "turn": "t"}));
+    // A script that names nothing, then what is named.
+    let first = sidecar.ask(json!({"type": "shell.before", "command": "./wipe.sh"}));
+    for command in ["rm a.txt", "rm -rf data/", "rm .env priv.key local.cfg"] {
+        let reply = sidecar.ask(json!({"type": "shell.before", "command": command}));
+        assert!(reply["not_held"].is_null(), "{reply}");
+        lab.sh(command);
+    }
+    lab.write("late.key", "made later");
+    assert_eq!(sidecar.finish(), 0);
+    lab.restore(number_of(&first), &[]);
+    assert_eq!(lab.read("late.key"), "made later", "nothing private is deleted unless it is named");
+    std::fs::remove_file(lab.work.join("late.key")).unwrap();
+    assert_eq!(tree(&lab.work), before);
+}
+
+#[test]
+fn private_files_that_are_there_change_only_by_name() {
+    let lab = lab();
+    let n = lab.take("first");
+    let change = || {
+        lab.write(".env", "TOKEN=second");
+        lab.write("data/one", "changed");
+        lab.write("data/later", "later");
+        lab.write("a.txt", "changed");
+    };
+    change();
+    let preview = lab.piton(&["restore", &n.to_string(), "--preview"]).stdout;
+    assert!(preview.contains("local"), "{preview}");
+    lab.restore(n, &[]);
+    let now = || ["a.txt", ".env", "data/one", "data/later"].map(|path| lab.read(path));
+    assert_eq!(now(), ["a", "TOKEN=second", "changed", "later"]);
+    lab.restore(n, &["data"]);
+    assert_eq!((lab.read("data/one").as_str(), lab.work.join("data/later").exists()), ("1", false));
+    assert_eq!(lab.read(".env"), "TOKEN=second");
+    assert_eq!(lab.piton(&["undo", "--yes"]).code, 0);
+    assert_eq!(now(), ["a", "TOKEN=second", "changed", "later"], "undo goes over what the restore did");
+    change();
+    assert_eq!(lab.piton(&["restore", &n.to_string(), "--local", "--yes"]).code, 0);
+    assert_eq!(
+        (lab.read("a.txt").as_str(), lab.read(".env").as_str(), lab.read("data/one").as_str()),
+        ("a", "TOKEN=first", "1")
+    );
+    assert!(!lab.work.join("data/later").exists() && lab.work.join("node_modules/m/index.js").exists());
+}
+
+#[test]
+fn no_git_command_reaches_a_secret() {
+    let lab = lab();
+    let secrets: Vec<String> = (0..40).map(|n| format!("hunter-{n}-secret")).collect();
+    for (n, secret) in secrets.iter().enumerate() {
+        let path = match n % 4 {
+            0 => format!("d{n}/.env"),
+            1 => format!("k{n}.key"),
+            2 => format!("data/s{n}"),
+            _ => format!("d{n}/.env.local"),
+        };
+        lab.write(&path, secret.as_str());
+    }
+    let n = lab.take("all");
+    lab.sh("rm -rf data k*.key d*/.env");
+    lab.restore(n, &[]);
+    assert_eq!(lab.piton(&["checkpoint", "by name", "--", "data", "k1.key", "d0/.env"]).code, 0);
+    let (shared, private) = (objects(&lab.store()), objects(&local(&lab)));
+    for secret in &secrets {
+        assert!(!has(&shared, secret), "{secret} is where git shows it");
+        assert!(has(&private, secret), "{secret} is not held");
+    }
+    if lab.store_git(&["fsck", "--full"]).is_none() {
+        return;
+    }
+    let bare = lab.root().join("remote.git");
+    git(&lab, &["init", "-q", "--bare", bare.to_str().unwrap()]);
+    lab.store_git(&["push", "-q", "--mirror", bare.to_str().unwrap()]);
+    let bundle = lab.root().join("all.bundle");
+    lab.store_git(&["bundle", "create", "-q", bundle.to_str().unwrap(), "--all"]);
+    let sent = objects(&bare);
+    let bundled = std::fs::read(bundle).unwrap();
+    assert!(!sent.is_empty() && secrets.iter().all(|secret| !has(&sent, secret) && !has(&bundled, secret)));
+}
+
+#[test]
+fn an_unchanged_layer_is_stored_once_and_a_changed_one_is_another_version() {
+    let lab = lab();
+    let layers = || {
+        let refs = Command::new("git").arg("--git-dir").arg(local(&lab)).arg("for-each-ref").output();
+        String::from_utf8(refs.unwrap().stdout).unwrap().lines().count()
+    };
+    lab.take("one");
+    lab.write("a.txt", "b");
+    lab.take("two");
+    assert_eq!(layers(), 1);
+    lab.write(".env", "TOKEN=second");
+    lab.take("three");
+    assert_eq!(layers(), 2);
+    let found = lab.piton(&["find", ".env", "--json"]).json();
+    let held: Vec<_> = found["versions"].as_array().unwrap().iter().map(|one| one["checkpoints"].clone()).collect();
+    assert_eq!(held, [json!([3]), json!([1, 2])]);
+    let diff = lab.piton(&["diff", "2", "3"]).stdout;
+    assert!(diff.contains("TOKEN=second"), "{diff}");
+    let shown = lab.piton(&["show", "3"]).stdout;
+    assert!(shown.contains("0600  .env  (private)") && !shown.contains("index.js"), "{shown}");
+}
+
+#[test]
+fn what_is_beyond_the_budget_is_said_before_it_goes() {
+    let lab = lab();
+    lab.write("data/big", vec![7; 30_000_000]);
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    let reply = sidecar.ask(json!({"type": "shell.before", "command": "./wipe.sh"}));
+    assert_eq!(reply["not_held"][0]["path"], "data/big", "{reply}");
+    // Named files have a budget of their own.
+    let named = sidecar.ask(json!({"type": "shell.before", "command": "rm data/big"}));
+    assert!(named["not_held"].is_null(), "{named}");
+    assert_eq!(sidecar.finish(), 0);
+    lab.sh("rm data/big");
+    lab.restore(number_of(&named), &[]);
+    assert_eq!(lab.work.join("data/big").metadata().unwrap().len(), 30_000_000);
+    for (setting, held) in [("ignored.files=0", false), ("ignored.files=3", true), ("secrets=on-target", false)] {
+        let lab = self::lab();
+        assert_eq!(lab.piton(&["checkpoint", "x", "--set", setting]).code, 0);
+        let shown = lab.piton(&["show", "1"]).stdout;
+        assert_eq!(shown.contains(" .env  (private)"), held, "{setting}: {shown}");
+    }
+}
+
+#[test]
+fn forget_takes_private_content_out_and_proves_it() {
+    let lab = lab();
+    lab.take("one");
+    lab.write(".env", "TOKEN=second");
+    lab.take("two");
+    std::fs::remove_file(lab.work.join(".env")).unwrap();
+    let forgotten = lab.piton(&["forget", ".env", "--yes"]);
+    assert_eq!(forgotten.code, 0, "{forgotten:?}");
+    let left = objects(&local(&lab));
+    assert!(!has(&left, "TOKEN=") && has(&left, "data"), "{forgotten:?}");
+    lab.sh("rm -rf data a.txt");
+    lab.restore(1, &[]);
+    assert_eq!((lab.read("data/one").as_str(), lab.work.join(".env").exists()), ("1", false));
+}
+
+#[test]
+fn a_layer_that_is_gone_counts_as_not_looked_at() {
+    let lab = lab();
+    let n = lab.take("one");
+    std::fs::remove_dir_all(local(&lab)).unwrap();
+    lab.sh("rm -rf data .env a.txt; mkdir data; echo new > data/new");
+    lab.restore(n, &[]);
+    assert_eq!((lab.read("a.txt").as_str(), lab.read("data/new").as_str()), ("a", "new\n"));
+    // Not even by name: its absence proves nothing.
+    assert_eq!(lab.piton(&["restore", &n.to_string(), "data", "--yes"]).code, 3);
+    assert_eq!(lab.read("data/new"), "new\n");
+    let shown = lab.piton(&["show", &n.to_string()]).stdout;
+    assert!(shown.contains("are gone"), "{shown}");
+    assert_eq!(lab.take("two"), n + 2);
+    let shown = lab.piton(&["show", &(n + 2).to_string()]).stdout;
+    assert!(shown.contains("data/new  (private)"), "{shown}");
+}
+
+#[test]
+fn layers_go_with_the_checkpoints_that_name_them() {
+    let lab = lab();
+    for n in 0..12 {
+        lab.write(".env", format!("TOKEN={n}-of-twelve"));
+        lab.write("a.txt", format!("{n}"));
+        assert_eq!(lab.piton(&["checkpoint"]).code, 0);
+    }
+    assert_eq!(lab.piton(&["checkpoint", "--set", "retention.per_workspace=3"]).code, 0);
+    let prune = lab.piton(&["prune", "--yes", "--set", "retention.per_workspace=3"]);
+    assert!(matches!(prune.code, 0 | 3), "3: no checkpoint went: {prune:?}");
+    let left = objects(&local(&lab));
+    let held: BTreeSet<u32> = (0..12).filter(|n| has(&left, &format!("TOKEN={n}-of-twelve"))).collect();
+    assert!(held.contains(&11) && held.len() <= 4, "{held:?}: {prune:?}");
+    // In a small room the oldest go first, and the newest stays.
+    let (mut dice, large) = (Dice(7), 1_500_000);
+    for n in 0..4 {
+        let noise: Vec<u8> = (0..large).map(|_| dice.roll(256) as u8).collect();
+        lab.write("data/one", noise);
+        assert_eq!(lab.piton(&["checkpoint"]).code, 0, "{n}");
+    }
+    let size = || {
+        let counted = Command::new("git").arg("--git-dir").arg(local(&lab)).args(["count-objects", "-v"]).output();
+        let text = String::from_utf8(counted.unwrap().stdout).unwrap();
+        let of = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok()).unwrap();
+        (of("size:") + of("size-pack:")) * 1024
+    };
+    assert!(size() > 4 * large, "{}", size());
+    assert!(matches!(lab.piton(&["prune", "--yes", "--set", "ignored.total_mb=4"]).code, 0 | 3));
+    assert!(size() < 3 * large, "{}", size());
+    let newest = std::fs::read(lab.work.join("data/one")).unwrap();
+    lab.sh("rm -rf data");
+    let n = lab.piton(&["list", "--json"]).json()["checkpoints"][0]["n"].clone();
+    lab.restore(n.as_u64().unwrap(), &[]);
+    assert_eq!(std::fs::read(lab.work.join("data/one")).unwrap(), newest);
+}
+
+#[test]
+fn a_workspace_that_is_removed_leaves_no_private_content() {
+    let lab = lab();
+    lab.take("one");
+    assert!(has(&objects(&local(&lab)), "TOKEN=first"));
+    let cleared = lab.piton(&["store", "clear", "--yes"]);
+    assert_eq!(cleared.code, 0, "{cleared:?}");
+    assert!(!has(&objects(&local(&lab)), "TOKEN=first"), "{cleared:?}");
+    assert_eq!(lab.take("again"), 1);
+}
+
+#[test]
+fn the_watcher_sees_private_files_too() {
+    let lab = lab();
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    sidecar.ask(json!({"type": "hello"}));
+    for round in 0..6 {
+        sidecar.ask(json!({"type": "turn.start", "turn": format!("t{round}")}));
+        lab.write("data/deep/two", format!("{round}"));
+        lab.write(&format!("data/new{round}/f"), format!("n{round}"));
+        lab.write(".env", format!("TOKEN={round}"));
+        let before = tree(&lab.work);
+        let reply = sidecar.ask(json!({"type": "shell.before", "command": "make clean"}));
+        assert_eq!(reply["ok"], true, "{reply}");
+        lab.sh("rm -rf data .env");
+        lab.restore(number_of(&reply), &[]);
+        assert_eq!(tree(&lab.work), before, "round {round}: {reply}");
+    }
+    assert_eq!(sidecar.finish(), 0);
+}
