@@ -192,7 +192,9 @@ impl Attempt {
             }
             Warmth::Live(tree, pending) => (&mut tree.warm, pending),
         };
-        if take.selection.extent(catalog.workspace.scope) != Extent::Tree {
+        // Files that the memory holds as private belong to the shared part, where patterns name them.
+        let is_widened = take.selection.wanted && !take.selection.targets.is_empty();
+        if is_widened || take.selection.extent(catalog.workspace.scope) != Extent::Tree {
             return Ok(None);
         }
         let (dirty, plain) = (pending.due(), PlainRequest::new(catalog));
