@@ -181,7 +181,7 @@ impl Catalog {
     /// Returns true if a checkpoint names a private layer that is gone.
     ///
     /// # Errors
-    /// As [`Catalog::layer_root`].
+    /// When the store of private files cannot be read.
     pub fn is_layer_expired(&self, checkpoint: &Checkpoint) -> Result<bool> {
         let names = matches!(checkpoint.record.layer, Some(Layer::Sequence(_))) && !self.is_foreign(checkpoint);
         Ok(names && self.layer_root(checkpoint)?.is_none())
