@@ -3,12 +3,14 @@
 //!
 //! A layer lives until [`DAYS`] after the last checkpoint that names it. Layers of checkpoints that a person has pinned or
 //! labelled, and of those that an undo or an open run needs, live as long as these. Where a workspace has more than
-//! `ignored.total_mb`, the oldest go first. The newest one always stays.
+//! `ignored.total_mb`, the oldest go first. The same goes for all workspaces together, where the checkpoints and their layers take more
+//! than `retention.total_mb`; an eighth of that is for layers in any case. The newest one always stays.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::catalog::retention::budgets;
 use crate::checkpoint::locked::Locked;
 use crate::checkpoint::records::home::Home;
 use crate::checkpoint::records::workspace::Workspace;
@@ -194,15 +196,56 @@ pub(super) fn add(done: &mut Upkept, more: Upkept) {
     done.is_interrupted |= more.is_interrupted;
 }
 
+/// The weight of all layers.
+struct Weighed {
+    marks: Marks,
+    /// Bytes of each layer that no newer one has, by its commit.
+    bytes: HashMap<ObjectId, u64>,
+    /// Bytes of each workspace, in the order of the owners.
+    taken: Vec<u64>,
+}
+
+fn weigh(home: &Home, store: &Store, owners: &[String], control: Interrupt<'_>) -> Result<Weighed> {
+    let found = roots(home, store, owners)?;
+    let marks = Marks::of(store, found.clone(), control)?;
+    let charges = store.charges(&marks)?.of;
+    let bytes = found.iter().map(|root| root.commit).zip(charges.iter().copied()).collect();
+    let mut taken = vec![0; owners.len()];
+    for (root, bytes) in found.iter().zip(&charges) {
+        if let Some(taken) = taken.get_mut(root.owner as usize) {
+            *taken += bytes;
+        }
+    }
+    Ok(Weighed { marks, bytes, taken })
+}
+
+/// Returns the bytes that the layers of each workspace take, in their order.
+///
+/// # Errors
+/// When refs, logs or layers cannot be read.
+pub(super) fn taken(home: &Home, workspaces: &[Workspace], control: Interrupt<'_>) -> Result<Vec<u64>> {
+    let owners: Vec<String> = workspaces.iter().map(|workspace| workspace.id.clone()).collect();
+    match opened(home)? {
+        Some(store) => Ok(weigh(home, &store, &owners, control)?.taken),
+        None => Ok(vec![0; owners.len()]),
+    }
+}
+
+/// Returns the part of the bytes of all checkpoints that layers may take in any case.
+pub(super) fn sure_room(total: u64) -> u64 {
+    total / 8
+}
+
 /// Has layers that are too large dropped, and the store of private files delete what nothing reaches. `policies` are the workspaces
-/// whose settings are known. Where another process is at work in one, that is left for another time.
+/// whose settings are known. All layers together get at most `room` bytes, a fair share for each workspace. Where another process is
+/// at work in one, that is left for another time.
 ///
 /// # Errors
 /// As [`Store::keep_up`].
 pub(super) fn keep_up(
     home: &Home,
     workspaces: &[Workspace],
-    policies: &[(&Workspace, &Policy)],
+    (policies, room): (&[(&Workspace, &Policy)], u64),
     control: Interrupt<'_>,
 ) -> Result<Upkept> {
     if !Store::has_local(home.path()) {
@@ -211,21 +254,14 @@ pub(super) fn keep_up(
     let owners: Vec<String> = workspaces.iter().map(|workspace| workspace.id.clone()).collect();
     let mut store = Store::open_local(home.path())?;
     drop_of_nobody(home, &store)?;
-    let found = roots(home, &store, &owners)?;
-    let marks = Marks::of(&store, found.clone(), control)?;
-    let charges = store.charges(&marks)?.of;
-    let bytes: HashMap<ObjectId, u64> = found.iter().map(|root| root.commit).zip(charges.iter().copied()).collect();
-    let mut taken: HashMap<u32, u64> = HashMap::new();
-    for (root, bytes) in found.iter().zip(&charges) {
-        *taken.entry(root.owner).or_default() += bytes;
-    }
+    let Weighed { marks, bytes, taken } = weigh(home, &store, &owners, control)?;
+    let shares = budgets(&taken, &vec![0; taken.len()], room);
     let mut is_dropped = false;
     for (workspace, policy) in policies {
-        let owner = owners.iter().position(|id| *id == workspace.id).and_then(|at| u32::try_from(at).ok());
-        let Some(taken) = owner.and_then(|owner| taken.get(&owner)).copied() else { continue };
-        let most = policy.limits.ignored.total_bytes;
+        let Some(owner) = owners.iter().position(|id| *id == workspace.id) else { continue };
+        let most = policy.limits.ignored.total_bytes.min(shares[owner]);
         let mut timeline = Timeline::open(home, (*workspace).clone(), (*policy).clone())?;
-        match timeline.drop_layers(&bytes, (taken, most)) {
+        match timeline.drop_layers(&bytes, (taken[owner], most)) {
             Err(error) if error.code() == Code::StoreLocked => {}
             dropped => {
                 dropped?;

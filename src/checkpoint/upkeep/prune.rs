@@ -94,6 +94,8 @@ pub struct PrunePlan {
     pub lines: Vec<PruneLine>,
     /// Bytes that all checkpoints take now.
     pub stored: u64,
+    /// Bytes that all may take.
+    total: u64,
     /// Bytes by which those that stay are over the cap.
     pub over: u64,
     /// The number of workspaces of which nothing more can go, if those that stay are over the cap.
@@ -130,7 +132,15 @@ impl PrunePlan {
         let mut store = Store::open(home.path())?;
         store.recover(&home.workspaces(), &boot_id())?;
         let (workspaces, lines, faults) = (Vec::new(), Vec::new(), Vec::new());
-        let mut plan = PrunePlan { workspaces, lines, stored: 0, over: 0, at_floor: 0, faults };
+        let mut plan = PrunePlan {
+            workspaces,
+            lines,
+            stored: 0,
+            total: wish.total_bytes.unwrap_or(total),
+            over: 0,
+            at_floor: 0,
+            faults,
+        };
         let known = Workspace::known(home)?;
         let orphans = orphans::proven(&known);
         for workspace in known.iter().cloned() {
@@ -152,7 +162,8 @@ impl PrunePlan {
             let of = PrunedWorkspace { workspace, policy, limits, is_sized, goes_whole, all, kept, has_unkept_commits };
             plan.add(of, looked);
         }
-        plan.weigh(&store, wish.total_bytes.unwrap_or(total), looks, control)?;
+        let private = layers::taken(home, &known, control)?.iter().sum();
+        plan.weigh(&store, private, looks, control)?;
         Ok(plan)
     }
 
@@ -176,9 +187,11 @@ impl PrunePlan {
         self.workspaces.push(of);
     }
 
-    /// Chooses what goes by counts and ages, and then by size.
-    fn weigh(&mut self, store: &Store, total: u64, looks: &mut Looks, control: Interrupt<'_>) -> Result<()> {
+    /// Chooses what goes by counts and ages, and then by size. `private` has the bytes of all private layers.
+    fn weigh(&mut self, store: &Store, private: u64, looks: &mut Looks, control: Interrupt<'_>) -> Result<()> {
         let now = now_ms();
+        // Layers that take more are dropped for themselves.
+        let total = self.total.saturating_sub(private.min(layers::sure_room(self.total)));
         let mut going: Vec<HashMap<ObjectId, DropReason>> = Vec::new();
         let mut staying: Vec<Vec<Ranked>> = Vec::new();
         for of in &self.workspaces {
@@ -212,7 +225,7 @@ impl PrunePlan {
         let Charges { of: charges, shared } = store.charges(&marks)?;
         let mut bytes: HashMap<ObjectId, u64> =
             roots[others..].iter().map(|root| root.commit).zip(charges[others..].iter().copied()).collect();
-        self.stored = charges.iter().sum::<u64>() + shared;
+        self.stored = charges.iter().sum::<u64>() + shared + private;
         let mut rest = &charges[..stay];
         let mut parts: Vec<&[u64]> = Vec::new();
         for ranked in &staying {
@@ -359,22 +372,30 @@ pub fn keep_up(home: &Home, dropped: Option<(&PrunePlan, &DroppedIds)>, control:
     };
     let known: Vec<&str> = owners.iter().map(String::as_str).collect();
     let policies: Vec<_> = policies.into_iter().filter(|(of, _)| known.contains(&of.id.as_str())).collect();
-    layers::add(&mut upkept, layers::keep_up(home, &workspaces, &policies, control)?);
-    if let Some((plan, gone)) = dropped {
-        let (Charges { of: charges, shared }, shares) = store.charges_and_shares(&marks)?;
-        let share = |(owner, id): (u32, &String)| (id.clone(), (0, shares.get(&owner).copied().unwrap_or(0)));
-        let mut of: HashMap<String, (u64, u64)> = (0..).zip(&owners).map(share).collect();
-        for (root, bytes) in roots.iter().zip(&charges) {
-            if let Some(id) = owners.get(root.owner as usize) {
-                of.entry(id.clone()).or_default().0 += bytes;
-            }
+    let Some((plan, gone)) = dropped else {
+        layers::add(&mut upkept, layers::keep_up(home, &workspaces, (&policies, u64::MAX), control)?);
+        return Ok(upkept);
+    };
+    let (Charges { of: charges, shared }, shares) = store.charges_and_shares(&marks)?;
+    let stored = charges.iter().sum::<u64>() + shared;
+    let room = layers::sure_room(plan.total).max(plan.total.saturating_sub(stored));
+    layers::add(&mut upkept, layers::keep_up(home, &workspaces, (&policies, room), control)?);
+    let share = |(owner, id): (u32, &String)| (id.clone(), (0, shares.get(&owner).copied().unwrap_or(0)));
+    let mut of: HashMap<String, (u64, u64)> = (0..).zip(&owners).map(share).collect();
+    for (root, bytes) in roots.iter().zip(&charges) {
+        if let Some(id) = owners.get(root.owner as usize) {
+            of.entry(id.clone()).or_default().0 += bytes;
         }
-        let charged = Charged { of, stored: charges.iter().sum::<u64>() + shared, shared };
-        let usage = plan.usage(gone, &charged);
-        usage.write(home)?;
-        copies::shrink(&store, &workspaces, &usage, control)?;
-        keep_commits(home, plan);
     }
+    let private = layers::taken(home, &workspaces, control)?;
+    for (id, bytes) in owners.iter().zip(&private) {
+        of.entry(id.clone()).or_default().0 += bytes;
+    }
+    let charged = Charged { of, stored: stored + private.iter().sum::<u64>(), shared };
+    let usage = plan.usage(gone, &charged);
+    usage.write(home)?;
+    copies::shrink(&store, &workspaces, &usage, control)?;
+    keep_commits(home, plan);
     Ok(upkept)
 }
 
