@@ -458,6 +458,9 @@ pub fn message(data: &[u8]) {
             1 => Some(Layer::None),
             sequence => Some(Layer::Sequence(u64::from(sequence))),
         },
+        looked: (bits(1) & 64 == 64).then_some(i64::from(bits(6)) - 9),
+        follows: (bits(1) & 2 == 2).then_some(u64::from(bits(5))),
+        whole: (bits(1) & 128 == 128).then_some(u64::from(bits(7))),
     };
     settles(&record);
 }

@@ -150,6 +150,12 @@ pub struct Record {
     pub pinned: bool,
     /// Its private layer; `None` if private files were not looked for.
     pub layer: Option<Layer>,
+    /// The moment that the capture shows: what changed earlier is in it. By the clock of file times, nanoseconds since 1970.
+    pub looked: Option<i64>,
+    /// Before a later action of a turn: the place in the sequence of the checkpoint that protected the turn until then.
+    pub follows: Option<u64>,
+    /// Of a narrowed one: the place in the sequence of the base capture that holds the whole workspace of the same moment.
+    pub whole: Option<u64>,
 }
 
 /// The private layer of a checkpoint.
@@ -203,6 +209,9 @@ impl Record {
             flags: Vec::new(),
             pinned: false,
             layer: None,
+            looked: None,
+            follows: None,
+            whole: None,
         }
     }
 
@@ -260,6 +269,14 @@ impl Record {
         if let Some(layer) = self.layer {
             add("Local", layer.to_string());
         }
+        if let Some(looked) = self.looked {
+            add("Looked", looked.to_string());
+        }
+        for (key, sequence) in [("Follows", self.follows), ("Whole", self.whole)] {
+            if let Some(sequence) = sequence {
+                add(key, sequence.to_string());
+            }
+        }
         if self.holds_secrets() {
             add("Secrets", "yes".to_owned());
         }
@@ -296,7 +313,7 @@ impl Record {
             }
         }
         let [kind, _, workspace, run, turn, codon_id, codon, reason, time, duration, ..] = fields;
-        let [.., effects, files, bytes, skipped, flags, pinned, named, layer] = fields;
+        let [.., effects, files, bytes, skipped, flags, pinned, named, layer, looked, whole, follows] = fields;
         let sequence = fields[1].and_then(|value| value.parse::<u64>().ok())?;
         let text = |field: Option<&str>| field.map(str::to_owned);
         let number = |field: Option<&str>| field.and_then(|value| value.parse::<u64>().ok());
@@ -324,12 +341,15 @@ impl Record {
             flags: flags.unwrap_or("").split_whitespace().map(str::to_owned).collect(),
             pinned: pinned == Some("yes"),
             layer: layer.and_then(Layer::parse),
+            looked: looked.and_then(|value| value.parse().ok()),
+            follows: number(follows),
+            whole: number(whole),
         })
     }
 }
 
 /// The number of fields for which a message is read.
-const FIELDS: usize = 18;
+const FIELDS: usize = 21;
 
 /// Returns the place of a field in what [`Record::parse`] takes apart. Thousands of messages are read at once: no list
 /// is searched.
@@ -353,6 +373,9 @@ fn field(name: &str) -> Option<usize> {
         "Pinned" => 15,
         "Number" => 16,
         "Local" => 17,
+        "Looked" => 18,
+        "Whole" => 19,
+        "Follows" => 20,
         _ => return None,
     })
 }
@@ -397,6 +420,9 @@ mod tests {
             flags: vec!["partial".into(), "secrets".into()],
             pinned: false,
             layer: Some(Layer::Sequence(9)),
+            looked: Some(1_767_225_600_000_000_001),
+            follows: Some(10),
+            whole: Some(11),
         }
     }
 

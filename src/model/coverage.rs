@@ -264,6 +264,9 @@ pub struct Coverage {
     pub skipped: BTreeMap<RelPath, SkipReason>,
     /// Paths captured only because an action was about to destroy them: their absence elsewhere says nothing.
     pub targeted: Vec<RelPath>,
+    /// Of a step: when files captured only because of a target changed last, by their ctimes (nanoseconds since 1970). A checkpoint
+    /// before it that did not look at one may have had it too.
+    pub changed: BTreeMap<RelPath, i64>,
     /// Files that never held still while they were read; their content is the last one read.
     pub unstable: Vec<RelPath>,
     /// The usual permission bits, from which only deviations are recorded.
@@ -303,6 +306,7 @@ impl Default for Coverage {
             read_only: Vec::new(),
             skipped: BTreeMap::new(),
             targeted: Vec::new(),
+            changed: BTreeMap::new(),
             unstable: Vec::new(),
             defaults: Defaults::STANDARD,
             private: false,

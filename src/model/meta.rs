@@ -136,6 +136,7 @@ fn info_lines(coverage: &Coverage) -> Vec<String> {
     lines.extend(coverage.tracked.iter().map(|text| format!("tracked {}", quote(text.as_bytes()))));
     lines.extend(coverage.read_only.iter().map(|text| format!("read-only {}", quote(text.as_bytes()))));
     lines.extend(coverage.targeted.iter().map(|path| format!("targeted {}", quote(path.as_bytes()))));
+    lines.extend(coverage.changed.iter().map(|(path, time)| format!("changed {time} {}", quote(path.as_bytes()))));
     lines.extend(coverage.unstable.iter().map(|path| format!("unstable {}", quote(path.as_bytes()))));
     if coverage.defaults != standard.defaults {
         let Defaults { file, executable, dir } = coverage.defaults;
@@ -265,6 +266,10 @@ fn decode_info(bytes: &[u8], coverage: &mut Coverage) -> Result<()> {
             ["tracked", pattern] => coverage.tracked.push(quoted_text(pattern)?),
             ["read-only", pattern] => coverage.read_only.push(quoted_text(pattern)?),
             ["targeted", path] => coverage.targeted.push(quoted_path(path)?),
+            ["changed", time, path] => {
+                let time = time.parse().map_err(|_| damaged("has a bad time"))?;
+                coverage.changed.insert(quoted_path(path)?, time);
+            }
             ["unstable", path] => coverage.unstable.push(quoted_path(path)?),
             ["defaults", file, executable, dir] => {
                 coverage.defaults = Defaults { file: octal(file)?, executable: octal(executable)?, dir: octal(dir)? };

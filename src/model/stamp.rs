@@ -42,6 +42,13 @@ pub fn times_prove(mtime: i64, ctime: i64, read_at: i64) -> bool {
     newest.saturating_add(if coarse { COARSE_STEP } else { FINE_STEP }) < read_at
 }
 
+/// Tells whether a file changed last before a moment, by its ctime. Both are of the clock of file times, in nanoseconds since 1970.
+/// A clock of whole seconds may be behind.
+pub fn is_before(ctime: i64, moment: i64) -> bool {
+    let step = if ctime % 1_000_000_000 == 0 { COARSE_STEP } else { 0 };
+    ctime.saturating_add(step) < moment
+}
+
 /// The facts of a captured file after the last capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownFile {

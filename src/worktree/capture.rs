@@ -104,8 +104,8 @@ pub(super) struct Gathered {
     pub(super) skipped: BTreeMap<RelPath, SkipReason>,
     /// Files that never held still while they were read.
     pub(super) unstable: Vec<RelPath>,
-    /// Paths that only a target brought in.
-    targeted: Vec<RelPath>,
+    /// Paths that only a target brought in, with their ctimes.
+    targeted: Vec<(RelPath, i64)>,
     /// Paths that only patterns of tracked files brought in.
     wanted: Vec<RelPath>,
     pub(super) stats: Stats,
@@ -239,7 +239,7 @@ impl Gathered {
             self.wanted.push(file.path.clone());
         } else if file.class == Class::Targeted {
             self.stats.targeted += 1;
-            self.targeted.push(file.path.clone());
+            self.targeted.push((file.path.clone(), mark.stamp.ctime));
         } else {
             let proven = mark.held == HeldStill::Proven;
             self.known.push((file.path.clone(), KnownFile { stamp: mark.stamp, id, proven, private: is_private }));
@@ -296,6 +296,7 @@ impl Gathered {
             read_only: Vec::new(),
             skipped: self.skipped,
             targeted: self.wanted,
+            changed: BTreeMap::new(),
             private: request.spare.looks,
             unstable: self.unstable,
             defaults: request.defaults.unwrap_or_else(|| usual(&manifest)),
@@ -321,7 +322,9 @@ impl Gathered {
         let mut targeted = std::mem::take(&mut self.targeted);
         targeted.sort_unstable();
         let skipped = std::mem::take(&mut found.beyond);
-        let coverage = Coverage { extent: request.extent.clone(), skipped, targeted, ..Coverage::default() };
+        let changed = if request.dates { targeted.iter().cloned().collect() } else { BTreeMap::new() };
+        let targeted = targeted.into_iter().map(|(path, _)| path).collect();
+        let coverage = Coverage { extent: request.extent.clone(), skipped, targeted, changed, ..Coverage::default() };
         PrivatePart { manifest, coverage }
     }
 

@@ -47,6 +47,8 @@ pub struct Request<'a> {
     pub unlimited_targets: bool,
     /// True if targets belong to the part that git shows: patterns of tracked files name them.
     pub wanted_targets: bool,
+    /// True if it is recorded when files changed that only a target brings in ([`Coverage::changed`]).
+    pub dates: bool,
     /// The part that is looked at. Ignore rules of the directories above [`Extent::Paths`] hold and are recorded.
     pub extent: Extent,
     /// Bounds on sizes, counts and memory.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Lab, Sidecar, WAIT, code, id_of};
+use crate::support::{Lab, Sidecar, WAIT, code, id_of, tree};
 
 /// A sidecar in run `r-1`.
 fn running(lab: &Lab) -> Sidecar {
@@ -570,4 +570,42 @@ fn runs_keep_their_lineage() {
     let list = lab.piton(&["runs", "--json"]).json();
     let fork = list["runs"].as_array().unwrap().iter().find(|row| row["run"] == "fork-1").unwrap().clone();
     assert_eq!((&fork["branches"][0]["from"]["run"], &fork["goal"]), (&json!(parent), &Value::Null), "{fork}");
+}
+
+#[test]
+fn a_narrowed_checkpoint_knows_what_was_there_beside_its_files() {
+    for with_watcher in [true, false] {
+        let lab = Lab::new();
+        lab.write(".gitignore", "cache/\n");
+        for (path, content) in [("src/a", "1"), ("notes/precious.md", "p"), ("notes/draft", "d"), ("cache/c", "c")] {
+            lab.write(path, content);
+        }
+        lab.sh("mkdir -p empty/deep");
+        let before = tree(&lab.work);
+        let mut sidecar =
+            Sidecar::start(&lab, &["--set", if with_watcher { "watcher=recommended" } else { "watcher=none" }]);
+        ok(sidecar.ask(json!({"type": "run.start", "run": "r-1"})));
+        let first = codon(&mut sidecar, "complete", "one", &["src"]);
+        lab.write("src/a", "2");
+        lab.write("src/b", "2");
+        lab.write("later", "a person's");
+        lab.sh("rm -r notes/precious.md empty");
+        lab.write("notes/draft", "changed");
+        let second = codon(&mut sidecar, "complete", "two", &["notes", "src"]);
+        assert_eq!(
+            (files(&lab, first), files(&lab, second)),
+            (vec!["src/a".into()], vec!["notes/draft".into(), "src/a".into(), "src/b".into()])
+        );
+        ok(sidecar.ask(json!({"type": "rollback.toCheckpoint", "sha": id_of(&lab, first)})));
+        assert_eq!(sidecar.finish(), 0);
+        assert_eq!((lab.read("notes/draft").as_str(), lab.read("later").as_str()), ("changed", "a person's"));
+        std::fs::remove_file(lab.work.join("later")).unwrap();
+        lab.write("notes/draft", "d");
+        assert_eq!(tree(&lab.work), before, "with a watcher: {with_watcher}");
+        // Base captures beside narrowed checkpoints stay as long as these, and go with them.
+        assert_eq!(lab.piton(&["prune", "--retention-days", "0", "--yes"]).code, 0);
+        lab.sh("rm notes/draft");
+        assert_eq!(lab.piton(&["restore", &first.to_string(), "notes/draft", "--yes"]).code, 0);
+        assert_eq!(lab.read("notes/draft"), "d");
+    }
 }

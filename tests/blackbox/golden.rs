@@ -40,6 +40,7 @@ impl Names {
             places: vec![place(&lab.work, "/W"), place(&lab.home, "/H"), place(&lab.root(), "/L")],
             ids: BTreeSet::new(),
             patterns: vec![
+                pattern(r"Looked: \d+", "Looked: TIME"),
                 pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?", "TIME"),
                 pattern(r"\d{8}[T-]?\d{6}-[0-9a-z]+", "MADE"),
                 pattern(r"\b\d\d:\d\d(:\d\d)?\b", "TIME"),

@@ -176,6 +176,73 @@ fn what_is_beyond_the_budget_is_said_before_it_goes() {
 }
 
 #[test]
+fn a_step_serves_the_moment_of_its_turn_as_long_as_nothing_had_changed() {
+    let lab = lab();
+    lab.set("ignored: {file_mb: 1}\n");
+    for name in ["big", "moved", "last"] {
+        lab.write(&format!("data/{name}"), vec![7; 2_000_000]);
+    }
+    let before = tree(&lab.work);
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    sidecar.ask(json!({"type": "turn.start", "turn": "t"}));
+    let mut act = |command: &str| {
+        let reply = sidecar.ask(json!({"type": "shell.before", "command": command}));
+        assert!(reply["not_held"].is_null(), "{command}: {reply}");
+        lab.sh(command);
+        reply["checkpoint"]["n"].clone()
+    };
+    assert_eq!(act("rm a.txt"), 1);
+    assert_eq!(act("rm data/big"), "1.1");
+    lab.write("data/moved", vec![8; 2_000_000]);
+    lab.write("data/new", vec![9; 2_000_000]);
+    assert_eq!(act("rm data/moved data/new"), "1.2");
+    assert_eq!(act("rm data/last"), "1.3");
+    assert_eq!(sidecar.finish(), 0);
+    let preview = lab.piton(&["restore", "1", "--preview"]).stdout;
+    for said in
+        ["`data/big` from 1.1", "`data/last` from 1.3", "did not look at `data/moved`, which 1.2 holds as it was later"]
+    {
+        assert!(preview.contains(said), "{said}: {preview}");
+    }
+    let found = lab.piton(&["find", "data/big"]).stdout;
+    assert!(found.contains("2.0 MB"), "{found}");
+    lab.restore(1, &[]);
+    assert!(!lab.work.join("data/new").exists(), "it was not there");
+    assert!(!lab.work.join("data/moved").exists(), "nobody knows how it was");
+    assert_eq!(lab.piton(&["restore", "1.2", "data/moved", "--yes"]).code, 0);
+    lab.write("data/moved", vec![7; 2_000_000]);
+    assert_eq!(tree(&lab.work), before);
+    // The diff between the two ends of a turn names none of them: both moments hold them.
+    let diff = lab.piton(&["diff", "1", "1.1", "--stat"]).stdout;
+    assert!(diff.contains("a.txt") && !diff.contains("data/big"), "{diff}");
+    assert_eq!(lab.piton(&["delete", "1.1", "--yes"]).code, 0);
+    std::fs::remove_file(lab.work.join("data/big")).unwrap();
+    assert_eq!(lab.piton(&["restore", "1", "--yes"]).code, 3, "its step is gone");
+    assert!(!lab.work.join("data/big").exists());
+}
+
+#[test]
+fn a_turn_that_begins_with_an_old_checkpoint_is_in_its_moment() {
+    let lab = lab();
+    lab.set("ignored: {file_mb: 1}\n");
+    lab.write("data/big", vec![7; 2_000_000]);
+    let before = tree(&lab.work);
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    sidecar.ask(json!({"type": "turn.start", "turn": "t1"}));
+    let first = sidecar.ask(json!({"type": "shell.before", "command": "rm -f nothing"}));
+    sidecar.ask(json!({"type": "turn.start", "turn": "t2"}));
+    let again = sidecar.ask(json!({"type": "shell.before", "command": "rm a.txt"}));
+    assert_eq!((number_of(&first), number_of(&again)), ("1".to_owned(), "1".to_owned()), "{again}");
+    lab.sh("rm a.txt");
+    let step = sidecar.ask(json!({"type": "shell.before", "command": "rm data/big"}));
+    assert_eq!(step["checkpoint"]["n"], 2, "another turn has a number of its own: {step}");
+    lab.sh("rm data/big");
+    assert_eq!(sidecar.finish(), 0);
+    lab.restore(1, &[]);
+    assert_eq!(tree(&lab.work), before);
+}
+
+#[test]
 fn forget_takes_private_content_out_and_proves_it() {
     let lab = lab();
     lab.take("one");
@@ -244,6 +311,26 @@ fn layers_go_with_the_checkpoints_that_name_them() {
     let n = lab.piton(&["list", "--json"]).json()["checkpoints"][0]["n"].clone();
     lab.restore(n.as_u64().unwrap(), &[]);
     assert_eq!(std::fs::read(lab.work.join("data/one")).unwrap(), newest);
+}
+
+#[test]
+fn layers_count_in_the_bytes_of_all_workspaces() {
+    let lab = lab();
+    let mut dice = Dice(17);
+    for n in 0..12 {
+        let content: Vec<u8> = (0..400_000).map(|_| dice.roll(256) as u8).collect();
+        lab.write("data/one", content);
+        assert_eq!(lab.piton(&["checkpoint"]).code, 0, "{n}");
+    }
+    let status = || lab.piton(&["store", "status", "--json"]).json();
+    assert!(matches!(lab.piton(&["prune", "--yes"]).code, 0 | 3), "there is room");
+    let all = status();
+    assert!(all["stored"].as_u64().unwrap() > 4_800_000 && all["workspaces"][0]["own"] == all["stored"], "{all}");
+    lab.piton(&["prune", "--max-size-mb", "2", "--yes"]);
+    let left = status();
+    assert!(left["stored"].as_u64().unwrap() < 2_000_000, "{left}");
+    assert!(lab.piton(&["show", "1"]).stdout.contains("are gone"));
+    assert!(lab.piton(&["show", "12"]).stdout.contains("data/one  (private)"));
 }
 
 #[test]

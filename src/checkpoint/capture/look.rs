@@ -147,7 +147,7 @@ impl Capturer {
         };
         let is_near = |path: &RelPath| targets.iter().any(|to| path.starts_with(&to.path) || to.path.starts_with(path));
         let (shared, _) = catalog.load(&held.tree, &is_near)?;
-        let there = joined(shared, &catalog.private_part(&held)?.manifest);
+        let there = joined(shared, &catalog.own_part(&held)?.manifest);
         // Permissions too: a key that was made private must not come back readable by all.
         let is_named = |path: &RelPath| targets.iter().any(|target| path.starts_with(&target.path));
         let mut named = present.manifest.iter().filter(|(path, _)| is_named(path));

@@ -55,6 +55,18 @@ pub(crate) struct Observation {
     pub scan: Option<Scan>,
     /// The repositories that were kept, because the action is about to destroy them.
     pub repositories: Vec<Staged>,
+    /// The whole workspace, where patterns narrow what is recorded.
+    pub whole: Option<WholePart>,
+}
+
+/// The shared part of the whole workspace, beside a narrowed checkpoint.
+pub(crate) struct WholePart {
+    /// The root tree.
+    pub root: ObjectId,
+    /// Captured files and links, and the bytes of their content.
+    pub totals: (u64, u64),
+    /// The rules that the capture kept to.
+    pub coverage: Arc<Coverage>,
 }
 
 /// Returns the time of looking at names and of reading content.
@@ -217,6 +229,7 @@ impl Observation {
             cost: cost_of(&capture.stats),
             scan: Some(Scan { capture, shape }),
             repositories: Vec::new(),
+            whole: None,
         }
     }
 
@@ -229,23 +242,24 @@ impl Observation {
         control: &dyn Fn() -> Flow,
     ) -> Result<Observation> {
         let never = [catalog.home.path().to_owned()];
-        let request = request(catalog, &take.selection, before, &never);
+        // A step may hold what the turn's checkpoint did not look at.
+        let dates = take.draft.standing.is_some();
+        let request = Request { dates, ..request(catalog, &take.selection, before, &never) };
         let mut capture = match destination {
             Destination::Batch(batch, local) => {
                 capture(&request, Sinks { shared: batch, local: &|| local.sink() }, control)?
             }
             Destination::Nowhere => capture(&request, Sinks::nowhere(), control)?,
         };
-        if let Some(narrow) = catalog.narrowing(&take.draft)? {
-            narrow.apply(&mut capture.manifest, &mut capture.coverage);
-        }
-        let is_own = |path: &RelPath| path.parent().is_none_or(|parent| parent.is_root());
-        let goes = |path: &RelPath| match take.selection.takes {
-            Takes::Repositories => true,
-            Takes::Nested => !is_own(path),
-            Takes::Nothing => false,
+        let everything = match catalog.narrowing(&take.draft)? {
+            Some(narrow) => {
+                let everything = (capture.manifest.clone(), capture.coverage.clone());
+                let is_narrowed = narrow.apply(&mut capture.manifest, &mut capture.coverage);
+                Some(everything).filter(|_| is_narrowed && request.extent == Extent::Tree)
+            }
+            None => None,
         };
-        capture.coverage.skipped.retain(|path, why| !matches!(why, SkipReason::Repository(_)) || goes(path));
+        leave_out_staying(&mut capture, take.selection.takes);
         let repositories = match destination {
             Destination::Batch(..) => keep_repositories(catalog, &mut capture, control)?,
             Destination::Nowhere => Vec::new(),
@@ -279,7 +293,7 @@ impl Observation {
             }
         }
         let building = Instant::now();
-        let root = build(&capture.manifest, &capture.coverage, &mut |kind, id, bytes| {
+        let mut emit_shared = |kind: ObjectKind, id: ObjectId, bytes: &[u8]| {
             let there = match destination {
                 Destination::Batch(batch, _) => emit(batch, kind, id, bytes)?,
                 Destination::Nowhere => catalog.store.has(&id)?,
@@ -288,12 +302,28 @@ impl Observation {
                 fresh.insert(id, bytes.to_vec());
             }
             Ok(())
-        })?;
+        };
+        let root = build(&capture.manifest, &capture.coverage, &mut emit_shared)?;
+        let whole = |(manifest, coverage): (Manifest, Coverage)| {
+            let root = build(&manifest, &coverage, &mut emit_shared)?;
+            Ok::<_, Error>(WholePart { root, totals: manifest.totals(), coverage: Arc::new(coverage) })
+        };
+        let whole = everything.map(whole).transpose()?;
         let mut observed = Observation::of(capture, shape, (root, private_root), fresh);
         observed.cost.trees_us = building.elapsed().as_micros() as u64;
-        observed.repositories = repositories;
-        Ok(observed)
+        Ok(Observation { whole, repositories, ..observed })
     }
+}
+
+/// Leaves repositories out of the coverage that the action leaves alone, although the directories around them are emptied.
+fn leave_out_staying(capture: &mut Capture, takes: Takes) {
+    let is_own = |path: &RelPath| path.parent().is_none_or(|parent| parent.is_root());
+    let goes = |path: &RelPath| match takes {
+        Takes::Repositories => true,
+        Takes::Nested => !is_own(path),
+        Takes::Nothing => false,
+    };
+    capture.coverage.skipped.retain(|path, why| !matches!(why, SkipReason::Repository(_)) || goes(path));
 }
 
 /// Returns the coverage of both parts.
@@ -383,6 +413,7 @@ pub(super) fn request<'r>(
         targets: &selection.targets,
         unlimited_targets: selection.unlimited,
         wanted_targets: selection.wanted,
+        dates: false,
         spare,
         extent,
         limits: policy.limits,

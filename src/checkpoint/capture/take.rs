@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::observe::{Destination, LocalBatch, Observation, PriorKnowledge};
+use super::observe::{Destination, LocalBatch, Observation, PriorKnowledge, WholePart};
 use super::request::{Draft, Take, Taken};
 use super::warm::Attempt;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
@@ -25,7 +25,7 @@ use crate::model::number::Number;
 use crate::model::policy::Durability;
 use crate::model::redact::redact;
 use crate::store::{Batch, Landing, NewCommit};
-use crate::sys::clock::{now_ms, rfc3339};
+use crate::sys::clock::{file_clock, now_ms, rfc3339};
 use crate::sys::interrupt::Flow;
 
 /// The number of checkpoints in which a layer is looked for that may be named again.
@@ -35,6 +35,9 @@ impl Locked<'_> {
     /// Takes a checkpoint, and returns it with the observation.
     pub(crate) fn take(&mut self, take: &Take, control: &dyn Fn() -> Flow) -> Result<(Taken, Observation)> {
         let started = Instant::now();
+        // A sync from before may serve, but none from before the request.
+        let ahead = take.asked.unwrap_or(started).elapsed().as_nanos();
+        let looked = file_clock().saturating_sub(i64::try_from(ahead).unwrap_or(i64::MAX));
         let widened = self.catalog.widened(take)?;
         let take = widened.as_ref().unwrap_or(take);
         self.catalog.require_workspace()?;
@@ -74,10 +77,10 @@ impl Locked<'_> {
             return Ok((taken, observed));
         }
         let batch = batch.map_or_else(|| catalog.store.batch(), Ok)?;
-        let checkpoint = self.commit(&take.draft, &mut observed, &known, (batch, local))?;
+        let (beside, checkpoint) = self.commit(&take.draft, &mut observed, &known, (batch, local, looked))?;
         settle(&catalog.workspace.dir, &observed.repositories, checkpoint.record.ordinal(), &self.lock)?;
         match is_gone {
-            false => catalog.add(known, &checkpoint),
+            false => catalog.add(known, &beside.iter().chain([&checkpoint]).collect::<Vec<_>>()),
             // It is gone with its pack, and others may be too: all commits are read again.
             true => catalog.forget_commits(),
         }
@@ -115,17 +118,24 @@ impl Locked<'_> {
         draft: &Draft,
         observed: &mut Observation,
         known: &AllCheckpoints,
-        (batch, local): (Batch<'_>, LocalBatch<'_>),
-    ) -> Result<Checkpoint> {
+        (batch, local, looked): (Batch<'_>, LocalBatch<'_>, i64),
+    ) -> Result<(Option<Checkpoint>, Checkpoint)> {
         let catalog = &*self.catalog;
         let (branch, tip) = catalog.run_tip(&draft.run)?;
         let ordinal = catalog.next_ordinal(known);
         let (kind, number) = numbered(catalog, draft, known);
         // The private part first: a checkpoint must not name a layer that is not there.
-        let record = Record { kind, number, ..record(catalog, draft, observed, ordinal) };
+        let standing = draft.standing.and_then(|id| known.checkpoints.iter().rev().find(|one| one.id == id));
+        let (looked, follows) = (Some(looked), standing.map(|standing| standing.record.ordinal()));
+        let record = Record { kind, number, looked, follows, ..record(catalog, draft, observed, ordinal) };
         let layer = self.land_layer(observed, known, local, &record)?;
-        let record = Record { layer, ..record };
         let parents: Vec<ObjectId> = tip.into_iter().collect();
+        // The same goes for the whole workspace beside a narrowed one.
+        let (batch, record, beside) = match &observed.whole {
+            Some(whole) => self.land_whole(whole, known, (batch, &parents), Record { layer, ..record })?,
+            None => (batch, Record { layer, ..record }, None),
+        };
+        let ordinal = record.ordinal;
         let commit =
             NewCommit { tree: observed.root, parents: &parents, message: &record.message(), time_ms: now_ms() };
         let writing = Instant::now();
@@ -141,7 +151,51 @@ impl Locked<'_> {
         if draft.kind.is_typed() {
             self.note_attached(&draft.run);
         }
-        Ok(Checkpoint { id, tree: observed.root, parents, record: record.into(), name: name.into() })
+        Ok((beside, Checkpoint { id, tree: observed.root, parents, record: record.into(), name: name.into() }))
+    }
+
+    /// Makes the whole workspace durable beside a narrowed checkpoint, as a base capture. Returns the batch for the checkpoint itself,
+    /// and its record, which names the base capture. An equal one that is there already is named again.
+    fn land_whole<'s>(
+        &'s self,
+        whole: &WholePart,
+        known: &AllCheckpoints,
+        (batch, parents): (Batch<'s>, &[ObjectId]),
+        record: Record,
+    ) -> Result<(Batch<'s>, Record, Option<Checkpoint>)> {
+        let catalog = &*self.catalog;
+        let leaves =
+            known.checkpoints.iter().rev().filter(|one| one.record.is_whole() && !one.record.kind().is_typed());
+        for one in leaves.take(NEAR).filter(|one| one.tree == whole.root) {
+            if one.record.layer == record.layer {
+                return Ok((batch, Record { whole: Some(one.record.ordinal()), ..record }, None));
+            }
+        }
+        let ordinal = record.ordinal;
+        let (files, bytes) = whole.totals;
+        let leaf = Record {
+            kind: CheckpointKind::Turn,
+            number: Number::NONE,
+            codon_id: None,
+            codon_name: None,
+            duration_ms: None,
+            reason: format!("the whole workspace beside `{}`", record.kind.as_str()),
+            files,
+            bytes,
+            skipped: whole.coverage.skipped.len() as u64,
+            flags: record.flags.iter().filter(|flag| *flag != "tracked").cloned().collect(),
+            follows: None,
+            ..record.clone()
+        };
+        let commit = NewCommit { tree: whole.root, parents, message: &leaf.message(), time_ms: now_ms() };
+        let id = batch.put_commit(&commit)?;
+        let name = format!("{}{}/{ordinal}", catalog.leaf_prefix(), leaf.kind.as_str());
+        self.land(batch, &name, None, id)?;
+        catalog.give(ordinal, Number::NONE);
+        let record = Record { ordinal: ordinal.saturating_add(1), whole: Some(ordinal), ..record };
+        let leaf =
+            Checkpoint { id, tree: whole.root, parents: parents.to_vec(), record: leaf.into(), name: name.into() };
+        Ok((catalog.store.batch()?, record, Some(leaf)))
     }
 
     /// Makes the private part of a checkpoint durable, and returns the layer that its record names. A layer that is there already
@@ -343,6 +397,9 @@ fn record(catalog: &Catalog, draft: &Draft, observed: &Observation, ordinal: u64
         flags: flags(draft.kind, observed),
         pinned: draft.pinned,
         layer: None,
+        looked: None,
+        follows: None,
+        whole: None,
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::capturer::Capturer;
 use super::look::inspect;
-use super::observe::{LocalBatch, Observation, PlainRequest, PriorKnowledge, cost_of, told};
+use super::observe::{LocalBatch, Observation, PlainRequest, PriorKnowledge, WholePart, cost_of, told};
 use super::request::Take;
 use super::warmth::{PendingLook, Tree, Warmth};
 use crate::checkpoint::catalog::open::Catalog;
@@ -255,18 +255,22 @@ fn build_tree(
         Ok(())
     };
     let exists = |path: &RelPath| path.under(&catalog.workspace.path).symlink_metadata().is_ok();
+    let mut whole = None;
     let (root, totals, coverage) = match catalog.narrowing(&take.draft)?.filter(|narrow| !narrow.spares(&exists)) {
         Some(narrow) => {
             // The tree itself is not narrowed.
             let (mut manifest, mut coverage) = (tree.manifest(), Coverage::clone(tree.coverage()));
-            narrow.apply(&mut manifest, &mut coverage);
+            if narrow.apply(&mut manifest, &mut coverage) {
+                let (totals, coverage) = (tree.totals(), Arc::clone(tree.coverage()));
+                whole = Some(WholePart { root: tree.build(&mut emit)?, totals, coverage });
+            }
             (build(&manifest, &coverage, &mut emit)?, manifest.totals(), Arc::new(coverage))
         }
         None => (tree.build(&mut emit)?, tree.totals(), Arc::clone(tree.coverage())),
     };
     let cost = Cost { trees_us: building.elapsed().as_micros() as u64, ..cost_of(&stats) };
     let coverage = told(&coverage, &tree.private());
-    Ok(Observation { coverage, totals, stats, fresh, ..observation(tree, (root, private), cost) })
+    Ok(Observation { coverage, totals, stats, fresh, whole, ..observation(tree, (root, private), cost) })
 }
 
 /// Returns a tree's content, without the additions of a capture.
@@ -284,5 +288,6 @@ fn observation(tree: &Warm, (root, private_root): (ObjectId, Option<ObjectId>), 
         cost,
         scan: None,
         repositories: Vec::new(),
+        whole: None,
     }
 }

@@ -100,11 +100,13 @@ impl Catalog {
         *self.commits.borrow_mut() = CommitCache::default();
     }
 
-    /// Adds a just recorded checkpoint to those known before it.
-    pub(crate) fn add(&self, mut all: Arc<AllCheckpoints>, newest: &Checkpoint) {
-        let Checkpoint { id, tree, parents, record, .. } = newest.clone();
-        self.commits.borrow_mut().put(id, CommitFacts { tree, parents, record });
-        Arc::make_mut(&mut all).checkpoints.push(newest.clone());
+    /// Adds just recorded checkpoints, oldest first, to those known before them.
+    pub(crate) fn add(&self, mut all: Arc<AllCheckpoints>, newest: &[&Checkpoint]) {
+        for newest in newest {
+            let Checkpoint { id, tree, parents, record, .. } = Checkpoint::clone(newest);
+            self.commits.borrow_mut().put(id, CommitFacts { tree, parents, record });
+            Arc::make_mut(&mut all).checkpoints.push(Checkpoint::clone(newest));
+        }
         *self.all.borrow_mut() = Some(all);
     }
 

@@ -186,7 +186,7 @@ fn content(path: &Path) -> Result<Vec<u8>> {
 /// Returns the first line. It names the kinds in the order by which records name them: a file of other kinds is no file.
 fn header(epoch: &str) -> Vec<u8> {
     let kinds = CheckpointKind::ALL.map(CheckpointKind::as_str).join(",");
-    format!("piton commits 4 {kinds} {}\n", epoch.trim()).into_bytes()
+    format!("piton commits 5 {kinds} {}\n", epoch.trim()).into_bytes()
 }
 
 /// Returns the epoch in the first line, and where the frames begin; `None` for a file that another version wrote.

@@ -56,7 +56,7 @@ impl Catalog {
         fresh: &HashMap<ObjectId, Vec<u8>>,
         private: &PrivatePart,
     ) -> Result<u64> {
-        let (old, new) = (&self.private_part(base)?.manifest, &private.manifest);
+        let (old, new) = (&self.own_part(base)?.manifest, &private.manifest);
         let is_file = |entry: &ManifestEntry| entry.kind != EntryKind::Dir;
         let differs = old
             .differences(new)

@@ -86,7 +86,7 @@ impl Catalog {
         if checkpoint.record.skipped == 0 {
             return Ok(Vec::new());
         }
-        let mut gaps = of_targets(&self.coverage_of(checkpoint)?, targets);
+        let mut gaps = of_targets(&self.own_coverage(checkpoint)?, targets);
         gaps.retain(|gap| self.is_there(&gap.path));
         Ok(gaps)
     }
@@ -99,7 +99,7 @@ impl Catalog {
         if checkpoint.record.skipped == 0 {
             return Ok(Vec::new());
         }
-        let mut gaps = beyond(&self.coverage_of(checkpoint)?);
+        let mut gaps = beyond(&self.own_coverage(checkpoint)?);
         gaps.retain(|gap| self.is_there(&gap.path));
         Ok(gaps)
     }
@@ -190,7 +190,7 @@ impl Catalog {
         if gaps.peek().is_none() {
             return Ok(true);
         }
-        let recorded = self.coverage_of(held)?;
+        let recorded = self.own_coverage(held)?;
         Ok(gaps.all(|(path, why)| recorded.skipped.get(path).is_some_and(|known| known.as_str() == why.as_str())))
     }
 

@@ -6,7 +6,7 @@
 //!
 //! A named layer that is gone is *expired*. Its paths count as not looked at, and are never taken for absent.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::checkpoint::Checkpoint;
@@ -18,6 +18,8 @@ use crate::model::coverage::{Coverage, Extent};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::manifest::Manifest;
 use crate::model::name;
+use crate::model::number::Number;
+use crate::model::path::RelPath;
 use crate::model::tree::{self, Mode, TreeEntry};
 use crate::store::{Log, Slice, Store};
 use crate::sys::interrupt::Interrupt;
@@ -41,6 +43,32 @@ pub(super) struct LayerCache {
     merged: HashMap<ObjectId, Vec<u8>>,
     /// Bytes of those.
     bytes: usize,
+    /// The moments of checkpoints, which hold as long as the listing does.
+    pub(super) moments: Moments,
+}
+
+/// The private part of a moment, and where it comes from.
+#[derive(Debug, Default)]
+pub struct CheckpointMoment {
+    /// The private files: those of the checkpoint's own layer, and those of other captures.
+    pub part: Arc<PrivatePart>,
+    /// The root of the tree of those; `None` where there are none.
+    pub(super) root: Option<ObjectId>,
+    /// The steps that further files come from.
+    pub from: BTreeMap<RelPath, Number>,
+    /// Files that the checkpoint did not look at, and that a step holds only as they were later.
+    pub later: BTreeMap<RelPath, Number>,
+}
+
+/// The moments that were put together, as long as the listing of checkpoints holds.
+#[derive(Default)]
+pub(super) struct Moments {
+    /// The number of checkpoints and the newest of them, when these were put together.
+    pub(super) of: (usize, Option<ObjectId>),
+    /// The checkpoints before later actions, by the places in the sequence of those that they follow: their places in the listing.
+    pub(super) followers: Option<HashMap<u64, Vec<usize>>>,
+    /// By the id of the checkpoint.
+    pub(super) known: HashMap<ObjectId, Arc<CheckpointMoment>>,
 }
 
 impl Catalog {
@@ -187,11 +215,11 @@ impl Catalog {
         Ok(names && self.layer_root(checkpoint)?.is_none())
     }
 
-    /// Returns the private part of a checkpoint; an empty one where there is none.
+    /// Returns the private part of a checkpoint's own capture; an empty one where there is none.
     ///
     /// # Errors
     /// `store-damaged`.
-    pub fn private_part(&self, checkpoint: &Checkpoint) -> Result<Arc<PrivatePart>> {
+    pub(crate) fn own_part(&self, checkpoint: &Checkpoint) -> Result<Arc<PrivatePart>> {
         match self.layer_root(checkpoint)? {
             Some(root) => self.layer_of(&root),
             None => Ok(Arc::default()),
@@ -264,15 +292,32 @@ impl Catalog {
         self.layers.borrow().merged.get(id).cloned()
     }
 
-    /// Returns the tree of the whole moment of a checkpoint: both parts as one. It lacks the records of the private part, which
-    /// [`Catalog::contents`] has.
+    /// Returns the tree of a narrowed checkpoint together with what it leaves out, which a base capture of the same moment holds.
     ///
     /// # Errors
     /// `store-damaged`.
-    pub fn whole(&self, checkpoint: &Checkpoint) -> Result<ObjectId> {
-        match self.layer_root(checkpoint)? {
-            Some(private) => self.whole_of(checkpoint.tree, private),
-            None => Ok(checkpoint.tree),
+    pub(crate) fn with_rest(&self, narrowed: &Checkpoint, beside: &Checkpoint) -> Result<ObjectId> {
+        self.merge(Some(self.whole(beside)?), narrowed.tree, true, &HashMap::new())
+    }
+
+    /// Keeps a part that is in no store, and returns the root of its tree.
+    pub(super) fn keep_part(&self, part: PrivatePart) -> Result<Option<ObjectId>> {
+        let root = part.build(&mut |kind, id, bytes| {
+            if kind == ObjectKind::Tree {
+                self.keep_tree(id, bytes);
+            }
+            Ok(())
+        })?;
+        if let Some(root) = root {
+            self.layers.borrow_mut().parts.insert(root, Arc::new(part));
+        }
+        Ok(root)
+    }
+
+    fn keep_tree(&self, id: ObjectId, bytes: &[u8]) {
+        let mut layers = self.layers.borrow_mut();
+        if layers.merged.insert(id, bytes.to_vec()).is_none() {
+            layers.bytes += bytes.len();
         }
     }
 
@@ -332,32 +377,36 @@ impl Catalog {
             entries.insert(entry.name.clone(), entry);
         }
         emit_tree(entries.into_values().collect(), &mut |_: ObjectKind, id, bytes| {
-            let mut layers = self.layers.borrow_mut();
-            if layers.merged.insert(id, bytes.to_vec()).is_none() {
-                layers.bytes += bytes.len();
-            }
+            self.keep_tree(id, bytes);
             Ok(())
         })
     }
 
-    /// Loads the manifest and coverage of a checkpoint: of the whole moment.
+    /// Loads the manifest and coverage of a checkpoint, with a private part.
     ///
     /// # Errors
     /// `store-damaged`.
-    pub fn contents(&self, checkpoint: &Checkpoint) -> Result<(Manifest, Coverage)> {
+    pub(super) fn contents_with(&self, checkpoint: &Checkpoint, private: &PrivatePart) -> Result<(Manifest, Coverage)> {
         let (manifest, coverage) = self.load(&checkpoint.tree, &|_| true)?;
-        let private = self.private_part(checkpoint)?;
         let looked = self.looked_for_private(checkpoint)?;
-        Ok((joined(manifest, &private.manifest), covered(coverage, &private, looked)))
+        Ok((joined(manifest, &private.manifest), covered(coverage, private, looked)))
     }
 
-    /// Loads the coverage of the whole moment of a checkpoint.
+    /// Loads the coverage of a checkpoint's own capture, of both parts.
     ///
     /// # Errors
     /// `store-damaged`.
-    pub(crate) fn coverage_of(&self, checkpoint: &Checkpoint) -> Result<Coverage> {
+    pub(crate) fn own_coverage(&self, checkpoint: &Checkpoint) -> Result<Coverage> {
+        self.coverage_with(checkpoint, &*self.own_part(checkpoint)?)
+    }
+
+    /// Loads the coverage of a checkpoint, with a private part.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub(super) fn coverage_with(&self, checkpoint: &Checkpoint, private: &PrivatePart) -> Result<Coverage> {
         let coverage = self.coverage(&checkpoint.tree)?;
-        Ok(covered(coverage, &*self.private_part(checkpoint)?, self.looked_for_private(checkpoint)?))
+        Ok(covered(coverage, private, self.looked_for_private(checkpoint)?))
     }
 
     /// Returns true if a checkpoint looked for private files, so that one that it does not hold was not there.

@@ -101,6 +101,9 @@ impl KeptRecords {
             1 => Some(Layer::None),
             sequence => Some(Layer::Sequence(sequence - 2)),
         };
+        record.looked = i64::try_from(reader.number()?).ok().filter(|looked| *looked > 0);
+        record.follows = Some(reader.number()?).filter(|follows| *follows > 0);
+        record.whole = Some(reader.number()?).filter(|whole| *whole > 0);
         for _ in 0..reader.number()? {
             record.effects.push(parse_class(reader.str()?).ok_or(BAD)?);
         }
@@ -199,6 +202,9 @@ impl LazyRecord {
                 Some(Layer::Sequence(sequence)) => sequence.saturating_add(2),
             },
         );
+        put(content, record.looked.and_then(|looked| u64::try_from(looked).ok()).unwrap_or(0));
+        put(content, record.follows.unwrap_or(0));
+        put(content, record.whole.unwrap_or(0));
         put(content, record.effects.len() as u64);
         record.effects.iter().for_each(|class| put_bytes(content, class.as_str().as_bytes()));
         put(content, record.flags.len() as u64);
@@ -248,6 +254,8 @@ mod tests {
             record.flags = vec![["targeted", "paths", "tracked"][n % 3].to_owned()];
             record.effects = vec![crate::model::effect::Class::FileDelete];
             record.duration_ms = (n % 2 == 0).then_some(7);
+            (record.looked, record.whole) = ((n % 3 == 0).then_some(77), (n % 3 == 1).then_some(5));
+            record.follows = (n % 2 == 1).then_some(6);
             let mut content = b"before".to_vec();
             LazyRecord::from(record.clone()).encode(&mut content);
             let to = content.len();

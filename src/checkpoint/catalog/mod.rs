@@ -16,6 +16,7 @@ pub mod held;
 pub mod layers;
 pub mod lazy_record;
 pub mod listing;
+pub mod moment;
 pub(crate) mod numbers;
 pub mod open;
 pub(crate) mod ref_name;

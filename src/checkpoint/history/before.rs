@@ -75,7 +75,7 @@ impl Catalog {
         fresh: &HashMap<ObjectId, Vec<u8>>,
     ) -> Result<Vec<Target>> {
         let is_file = |change: &Change| change.old.is_some_and(|(mode, _)| mode != Mode::Dir);
-        let changes = self.changes(root, self.whole(&target.checkpoint)?, fresh)?.into_iter();
+        let changes = self.changes(root, target.root, fresh)?.into_iter();
         let touched = changes.filter(|change| is_file(change) && restore.selects(&change.path));
         let touched = touched.map(|change| Target { path: change.path, recursive: false });
         let asked = restore.paths.iter().map(|path| Target { path: path.clone(), recursive: true });

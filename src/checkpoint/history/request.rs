@@ -114,6 +114,8 @@ pub struct Restored {
 pub(super) struct Loaded {
     /// The checkpoint to go to.
     pub(super) checkpoint: Checkpoint,
+    /// The tree of the whole moment.
+    pub(super) root: ObjectId,
     /// All its paths.
     pub(super) manifest: Manifest,
     /// Its private files.

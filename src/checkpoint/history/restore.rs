@@ -51,12 +51,11 @@ impl Capturer {
             &Agreed::Anything,
         )?;
         let planned: BTreeSet<&RelPath> = plan.touched().collect();
-        let mut changes = catalog.changes(present.root, catalog.whole(&loaded.checkpoint)?, &present.fresh)?;
+        let mut changes = catalog.changes(present.root, loaded.root, &present.fresh)?;
         changes.retain(|change| planned.contains(&change.path));
         let stat = catalog.stat(&changes, LiveSide::Old).map_err(incomplete)?;
         let externals = catalog.externals_after(&loaded.checkpoint)?;
-        let mut warnings = catalog.target_warnings(&loaded.coverage);
-        warnings.extend(catalog.repository_warnings(&loaded.checkpoint)?);
+        let warnings = catalog.warnings_of(restore, &loaded)?;
         let digest = restore.digest(&plan)?;
         Ok(Preview { target: loaded.checkpoint, plan: plan.into(), digest, stat, externals, warnings })
     }
@@ -91,8 +90,7 @@ impl Locked<'_> {
     ) -> Result<Restored> {
         let loaded = self.catalog.load_target(restore.target)?;
         let externals = self.catalog.externals_after(&loaded.checkpoint)?;
-        let mut warnings = self.catalog.target_warnings(&loaded.coverage);
-        warnings.extend(self.catalog.repository_warnings(&loaded.checkpoint)?);
+        let warnings = self.catalog.warnings_of(restore, &loaded)?;
         let take = self.catalog.safety_take(restore, &loaded);
         let (safety, observed) = self.take_before(restore, &loaded, &take, control).map_err(pre_restore_failed)?;
         let catalog = &*self.catalog;

@@ -1,5 +1,7 @@
 //! The target of a restore, and the plan to get there. Nothing is written.
 
+use std::sync::Arc;
+
 use super::agreed::Agreed;
 use super::journal::External;
 use super::request::{Loaded, Restore};
@@ -42,7 +44,39 @@ impl Catalog {
         })?;
         let (manifest, coverage) = self.contents(&checkpoint).map_err(incomplete)?;
         let private = self.private_part(&checkpoint).map_err(incomplete)?;
-        Ok(Loaded { checkpoint, manifest, private, coverage })
+        let root = self.whole(&checkpoint).map_err(incomplete)?;
+        let mut loaded = Loaded { checkpoint, root, manifest, private, coverage };
+        if let Some(beside) = self.whole_beside(&loaded.checkpoint)?
+            && let Err(error) = self.add_rest(&mut loaded, &beside)
+        {
+            // The checkpoint itself is of use all the same.
+            tracing::warn!(%error, "the base capture beside a narrowed checkpoint cannot be read");
+        }
+        Ok(loaded)
+    }
+
+    /// Adds what a narrowed checkpoint leaves out, which a base capture of the same moment holds. It is private to the checkpoint:
+    /// missing files come back, and those that are there change only by name.
+    fn add_rest(&self, loaded: &mut Loaded, beside: &Checkpoint) -> Result<()> {
+        let (whole, _) = self.contents(beside)?;
+        loaded.root = self.with_rest(&loaded.checkpoint, beside)?;
+        let mut private = PrivatePart::clone(&loaded.private);
+        for (path, entry) in whole.iter().filter(|(path, _)| !loaded.manifest.contains(path)) {
+            private.manifest.insert(path.clone(), *entry);
+        }
+        for (path, entry) in private.manifest.iter() {
+            loaded.manifest.insert(path.clone(), *entry);
+        }
+        loaded.private = Arc::new(private);
+        Ok(())
+    }
+
+    /// Returns the warnings for a person before a restore to a checkpoint, and after it.
+    pub(super) fn warnings_of(&self, restore: &Restore, loaded: &Loaded) -> Result<Vec<String>> {
+        let mut warnings = self.target_warnings(&loaded.coverage);
+        warnings.extend(self.moment_notes(&loaded.checkpoint, &|path| restore.selects(path))?);
+        warnings.extend(self.repository_warnings(&loaded.checkpoint)?);
+        Ok(warnings)
     }
 
     /// Returns the request for the `pre-restore` checkpoint. It captures every path that the target holds, whatever

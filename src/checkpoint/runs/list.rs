@@ -9,6 +9,7 @@ use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::records::marks::AtWork;
 use crate::error::{IoContext, Result};
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::id::ObjectId;
 use crate::sys::fs::aside::is_aside;
 
@@ -38,7 +39,7 @@ pub struct ListedRun {
     pub running: Option<Running>,
     /// In the order in which they ended.
     pub branches: Vec<Branch>,
-    /// The number of its checkpoints in all.
+    /// The number of its checkpoints in all, without base captures.
     pub checkpoints: u64,
     /// Its newest checkpoint of a codon; `None` if no codon has recorded anything.
     pub last: Option<Checkpoint>,
@@ -83,11 +84,11 @@ impl Catalog {
                 rows.insert(&record.run, self.row(&record.run, codons)?);
             }
             let Some(row) = rows.get_mut(record.run.as_str()) else { continue };
-            if row.checkpoints == 0 {
+            if row.first == 0 {
                 row.first = record.ordinal;
                 row.since = row.state.started.clone().unwrap_or_else(|| record.time.clone());
             }
-            row.checkpoints += 1;
+            row.checkpoints += u64::from(record.kind != CheckpointKind::Turn);
             if codon_of(record).is_some() {
                 row.last = Some(checkpoint.clone());
             }

@@ -67,12 +67,13 @@ impl Narrowing {
         self.tracked.is_all_but_inputs() && !literal_roots(&self.read_only).iter().any(there)
     }
 
-    /// Leaves out files that are not recorded, and directories without recorded ones, and notes that in the coverage.
-    pub(crate) fn apply(&self, manifest: &mut Manifest, coverage: &mut Coverage) {
+    /// Leaves out files that are not recorded, and directories without recorded ones, and notes that in the coverage. Returns false
+    /// where nothing is left out.
+    pub(crate) fn apply(&self, manifest: &mut Manifest, coverage: &mut Coverage) -> bool {
         let recorded = |path: &RelPath| self.tracked.matches(path) || self.kept.contains(path);
         let left_out = |path: &RelPath, entry: &ManifestEntry| entry.kind != EntryKind::Dir && !recorded(path);
         if self.patterns.is_empty() && !manifest.iter().any(|(path, entry)| left_out(path, entry)) {
-            return;
+            return false;
         }
         let files = manifest.iter().filter(|(path, entry)| entry.kind != EntryKind::Dir && recorded(path));
         let mut narrowed: Manifest = files.map(|(path, entry)| (path.clone(), *entry)).collect();
@@ -83,6 +84,7 @@ impl Narrowing {
         }
         *manifest = narrowed;
         (coverage.tracked, coverage.read_only) = (self.patterns.clone(), self.read_only.clone());
+        true
     }
 }
 

@@ -123,6 +123,7 @@ impl Lab {
             never: &[],
             defaults: None,
             wanted_targets: false,
+            dates: false,
             spare: crate::worktree::Spare::default(),
             early: None,
         };

@@ -106,6 +106,7 @@ impl Bench {
             never: &self.never,
             defaults: self.defaults,
             wanted_targets: false,
+            dates: false,
             spare: match self.extent {
                 Extent::Tree => Spare::among(&self.limits.ignored, &self.known),
                 Extent::Paths(_) => Spare::default(),

@@ -49,7 +49,9 @@ impl fmt::Display for KeepReason {
             KeepReason::NotEmpty(Some(path)) => write!(f, "not empty: `{}` stays", path.display()),
             KeepReason::InsideBlocked(dir) => write!(f, "`{}` stays a directory", dir.display()),
             KeepReason::NotAgreed => f.write_str("it came after the restore was planned"),
-            KeepReason::Local => f.write_str("local: an ignored or secret file changes only by name, or with --local"),
+            KeepReason::Local => {
+                f.write_str("local: an ignored, secret or untracked file changes only by name, or with --local")
+            }
         }
     }
 }

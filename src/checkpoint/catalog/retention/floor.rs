@@ -133,12 +133,32 @@ impl<'a> Judged<'a> {
         !record.kind.is_typed() && !record.is_labelled() && !self.stays[at]
     }
 
+    /// Keeps the checkpoints that narrowed ones name which stay.
+    pub(super) fn keep_named(&mut self) {
+        for (whole, namers) in named(self.all) {
+            if namers.iter().any(|namer| !self.going.contains_key(namer)) {
+                self.going.remove(&whole);
+            }
+        }
+    }
+
     /// Notes that a checkpoint goes, if it may.
     pub(super) fn drop_leaf(&mut self, at: usize, reason: DropReason) {
         if self.may_go(at) {
             self.going.entry(at).or_insert(reason);
         }
     }
+}
+
+/// Returns the checkpoints that narrowed ones name for the whole workspace: their places, each with those of the narrowed ones.
+pub(super) fn named(all: &[Checkpoint]) -> BTreeMap<usize, Vec<usize>> {
+    let mut named: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (at, one) in all.iter().enumerate().filter(|(_, one)| one.record.kind().is_typed()) {
+        let whole =
+            one.record.whole.and_then(|whole| all.binary_search_by_key(&whole, |one| one.record.ordinal()).ok());
+        whole.into_iter().for_each(|whole| named.entry(whole).or_default().push(at));
+    }
+    named
 }
 
 /// Returns the family of each checkpoint, as a number. Runs are of one family if a checkpoint of one follows a checkpoint

@@ -36,6 +36,7 @@ pub fn plan(all: &[Checkpoint], kept: &Kept, limits: &Retention, now: Option<i64
     if let Some(now) = now {
         age::outdate(&mut judged, limits, now);
     }
+    judged.keep_named();
     judged.going.into_iter().map(|(at, reason)| (all[at].id, reason)).collect()
 }
 
@@ -48,9 +49,13 @@ pub fn still(all: &[Checkpoint], kept: &Kept, going: &[(ObjectId, DropReason)]) 
         (Some(DropReason::Deleted), why) => why.is_none_or(|why| why == StayReason::Newest),
         (planned, why) => planned.is_some() && why.is_none(),
     };
-    let bound: HashSet<usize> = (0..all.len()).filter(|at| !goes(*at)).map(|at| families[at]).collect();
+    let named = floor::named(all);
+    // The base capture beside a narrowed checkpoint stays as long as that one, and binds nothing.
+    let binds = |at: &usize| !goes(*at) && !named.contains_key(at);
+    let bound: HashSet<usize> = (0..all.len()).filter(binds).map(|at| families[at]).collect();
     let may = |at: &usize| goes(*at) && !(all[*at].record.kind.is_typed() && bound.contains(&families[*at]));
-    let may: HashSet<ObjectId> = (0..all.len()).filter(may).map(|at| all[at].id).collect();
+    let is_free = |at: &usize| named.get(at).is_none_or(|namers| namers.iter().all(may));
+    let may: HashSet<ObjectId> = (0..all.len()).filter(|at| may(at) && is_free(at)).map(|at| all[at].id).collect();
     going.iter().filter(|(id, _)| may.contains(id)).copied().collect()
 }
 

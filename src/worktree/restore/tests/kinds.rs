@@ -137,6 +137,7 @@ fn captured(world: &World) -> Capture {
         never: &[],
         defaults: None,
         wanted_targets: false,
+        dates: false,
         spare: crate::worktree::Spare::default(),
         early: None,
     };

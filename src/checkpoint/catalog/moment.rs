@@ -1,0 +1,232 @@
+//! The moment of a checkpoint: what its own capture holds, and what it did not look at and another capture holds of the same moment.
+//!
+//! A checkpoint before an action leaves out what is too large or generated. The checkpoint before a later action of the turn holds such
+//! a file if that action names it. If the file had not changed since before the first one looked (by its ctime), that version is the
+//! first one's too. Otherwise nobody knows, and the path is listed. A narrowed checkpoint leaves out what its patterns do not cover,
+//! which a base capture of the same moment holds.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::checkpoint::Checkpoint;
+use super::layers::{CheckpointMoment, Moments};
+use super::open::Catalog;
+use crate::error::Result;
+use crate::filter::{CaptureJudge, CoverageView, Denial, Verdict};
+use crate::model::coverage::Coverage;
+use crate::model::id::ObjectId;
+use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
+use crate::model::number::Number;
+use crate::model::path::RelPath;
+use crate::model::stamp::is_before;
+use crate::worktree::PrivatePart;
+
+/// The paths that one sentence names.
+const NAMED: usize = 5;
+
+/// One file that a step holds and its turn's checkpoint does not.
+struct Found {
+    entry: ManifestEntry,
+    changed: i64,
+    step: Number,
+}
+
+impl Catalog {
+    /// Returns the private part of a checkpoint's moment.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub fn private_part(&self, checkpoint: &Checkpoint) -> Result<Arc<PrivatePart>> {
+        Ok(Arc::clone(&self.moment(checkpoint)?.part))
+    }
+
+    /// Returns the tree of a checkpoint's moment. It lacks the records of private files, which [`Catalog::contents`] has.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub fn whole(&self, checkpoint: &Checkpoint) -> Result<ObjectId> {
+        match self.moment(checkpoint)?.root {
+            Some(private) => self.whole_of(checkpoint.tree, private),
+            None => Ok(checkpoint.tree),
+        }
+    }
+
+    /// Loads the manifest and coverage of a checkpoint's moment.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub fn contents(&self, checkpoint: &Checkpoint) -> Result<(Manifest, Coverage)> {
+        self.contents_with(checkpoint, &self.moment(checkpoint)?.part)
+    }
+
+    /// Loads the coverage of a checkpoint's moment.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub(crate) fn coverage_of(&self, checkpoint: &Checkpoint) -> Result<Coverage> {
+        self.coverage_with(checkpoint, &self.moment(checkpoint)?.part)
+    }
+
+    /// Returns the moment of a checkpoint.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub fn moment(&self, checkpoint: &Checkpoint) -> Result<Arc<CheckpointMoment>> {
+        let found = self.found_later(checkpoint)?;
+        if found.is_empty() {
+            let (part, root) = (self.own_part(checkpoint)?, self.layer_root(checkpoint)?);
+            return Ok(Arc::new(CheckpointMoment { part, root, ..CheckpointMoment::default() }));
+        }
+        if let Some(known) = self.layers.borrow().moments.known.get(&checkpoint.id) {
+            return Ok(Arc::clone(known));
+        }
+        let moment = Arc::new(self.moment_with(checkpoint, found)?);
+        self.layers.borrow_mut().moments.known.insert(checkpoint.id, Arc::clone(&moment));
+        Ok(moment)
+    }
+
+    /// Lists the files that checkpoints before later actions hold because of their targets: the earliest version of each.
+    fn found_later(&self, checkpoint: &Checkpoint) -> Result<BTreeMap<RelPath, Found>> {
+        let mut found = BTreeMap::new();
+        for step in self.followers_of(checkpoint)? {
+            let part = self.own_part(&step)?;
+            for (path, changed) in &part.coverage.changed {
+                let Some(entry) = part.manifest.get(path).filter(|_| !found.contains_key(path)) else { continue };
+                let step = step.record.number;
+                found.insert(path.clone(), Found { entry: *entry, changed: *changed, step });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the checkpoints before later actions that follow one, oldest first: of the same turn, and of a turn that began with it.
+    fn followers_of(&self, checkpoint: &Checkpoint) -> Result<Vec<Checkpoint>> {
+        if self.is_foreign(checkpoint) {
+            return Ok(Vec::new());
+        }
+        let all = self.all()?;
+        let all = &all.checkpoints;
+        let mut layers = self.layers.borrow_mut();
+        let moments = &mut layers.moments;
+        let of = (all.len(), all.last().map(|newest| newest.id));
+        if moments.of != of {
+            *moments = Moments { of, ..Moments::default() };
+        }
+        let followers = moments.followers.get_or_insert_with(|| {
+            let mut followers: HashMap<u64, Vec<usize>> = HashMap::new();
+            for (at, one) in all.iter().enumerate().filter(|(_, one)| one.record.kind().is_of_turn()) {
+                one.record.follows.into_iter().for_each(|first| followers.entry(first).or_default().push(at));
+            }
+            followers
+        });
+        let (mut found, mut next) = (BTreeSet::new(), vec![checkpoint.record.ordinal()]);
+        while let Some(sequence) = next.pop() {
+            // Every follower is later than what it follows, whatever a damaged record says.
+            let later =
+                followers.get(&sequence).into_iter().flatten().filter(|at| all[**at].record.ordinal() > sequence);
+            next.extend(later.filter(|at| found.insert(**at)).map(|at| all[*at].record.ordinal()));
+        }
+        Ok(found.into_iter().map(|at| all[at].clone()).collect())
+    }
+
+    /// Puts a moment together from a checkpoint's own part and what steps hold.
+    fn moment_with(&self, checkpoint: &Checkpoint, found: BTreeMap<RelPath, Found>) -> Result<CheckpointMoment> {
+        let own = self.own_part(checkpoint)?;
+        let (manifest, coverage) = self.contents_with(checkpoint, &own)?;
+        let gitignore = |dir: &RelPath| {
+            let entry = manifest.get(&dir.join(b".gitignore")).filter(|entry| entry.kind == EntryKind::File)?;
+            self.read_record(&entry.id).ok()
+        };
+        let exists = |path: &RelPath| manifest.contains(path);
+        let view = CoverageView { gitignore: &gitignore, exists: &exists };
+        let judge = CaptureJudge::new(&coverage, &view);
+        let was_looked_at = |path: &RelPath, entry: &ManifestEntry| match judge.verdict(path, entry) {
+            Verdict::Yes => true,
+            Verdict::No(Denial::Ignored | Denial::Secret) => coverage.private && coverage.skip_of(path).is_none(),
+            Verdict::No(_) => false,
+        };
+        let looked = checkpoint.record.looked;
+        let mut moment = CheckpointMoment { part: Arc::clone(&own), ..CheckpointMoment::default() };
+        let mut part = PrivatePart::clone(&own);
+        for (path, Found { entry, changed, step }) in found {
+            if manifest.contains(&path) || was_looked_at(&path, &entry) {
+                continue;
+            }
+            if !looked.is_some_and(|looked| is_before(changed, looked)) {
+                moment.later.insert(path, step);
+                continue;
+            }
+            part.manifest.insert(path.clone(), entry);
+            part.coverage.skipped.remove(&path);
+            part.coverage.targeted.push(path.clone());
+            moment.from.insert(path, step);
+        }
+        if moment.from.is_empty() {
+            moment.root = self.layer_root(checkpoint)?;
+            return Ok(moment);
+        }
+        part.coverage.targeted.sort_unstable();
+        part.coverage.changed.clear();
+        moment.root = self.keep_part(part.clone())?;
+        moment.part = Arc::new(part);
+        Ok(moment)
+    }
+
+    /// Says which files of a moment come from steps, and which ones a step holds only as they were later.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub(crate) fn moment_notes(
+        &self,
+        checkpoint: &Checkpoint,
+        selects: &dyn Fn(&RelPath) -> bool,
+    ) -> Result<Vec<String>> {
+        let moment = self.moment(checkpoint)?;
+        let number = checkpoint.record.number;
+        let mut notes = Vec::new();
+        for (step, paths) in by_step(&moment.from, selects) {
+            notes.push(format!(
+                "{} from {step}: checkpoint {number} did not look there, and nothing had changed until then",
+                named(&paths)
+            ));
+        }
+        for (step, paths) in by_step(&moment.later, selects) {
+            notes.push(format!(
+                "checkpoint {number} did not look at {}, which {step} holds as it was later: `piton restore {step} {}` brings that back",
+                named(&paths),
+                paths.first().map(|path| path.display()).unwrap_or_default()
+            ));
+        }
+        Ok(notes)
+    }
+
+    /// Returns the base capture that holds the whole workspace at the moment of a narrowed checkpoint, where it is still there.
+    ///
+    /// # Errors
+    /// When the store cannot be listed.
+    pub(crate) fn whole_beside(&self, checkpoint: &Checkpoint) -> Result<Option<Checkpoint>> {
+        let Some(sequence) = checkpoint.record.whole.filter(|_| !self.is_foreign(checkpoint)) else { return Ok(None) };
+        let all = self.all()?;
+        Ok(all.checkpoints.iter().find(|one| one.record.ordinal() == sequence && one.record.is_whole()).cloned())
+    }
+}
+
+/// Returns the selected paths by their steps.
+fn by_step<'p>(
+    paths: &'p BTreeMap<RelPath, Number>,
+    selects: &dyn Fn(&RelPath) -> bool,
+) -> BTreeMap<Number, Vec<&'p RelPath>> {
+    let mut steps: BTreeMap<Number, Vec<&RelPath>> = BTreeMap::new();
+    for (path, step) in paths.iter().filter(|(path, _)| selects(path)) {
+        steps.entry(*step).or_default().push(path);
+    }
+    steps
+}
+
+/// Names some paths.
+fn named(paths: &[&RelPath]) -> String {
+    let first: Vec<String> = paths.iter().take(NAMED).map(|path| format!("`{}`", path.display())).collect();
+    let more = paths.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", first.join(", "))
+}
