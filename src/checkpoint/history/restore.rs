@@ -9,9 +9,10 @@ use std::collections::BTreeSet;
 
 use super::agreed::Agreed;
 use super::blobs::Blobs;
+use super::in_use;
 use super::interrupted::refusal;
 use super::journal::{Line, OperationEnd, OperationStart, quoted, unquoted};
-use super::request::{Preview, Restore, RestoreStage, Restored, Resume};
+use super::request::{Loaded, Preview, Restore, RestoreStage, Restored, Resume};
 use super::target::incomplete;
 use crate::checkpoint::capture::capturer::Capturer;
 use crate::checkpoint::capture::observe::Observation;
@@ -55,8 +56,7 @@ impl Capturer {
         changes.retain(|change| planned.contains(&change.path));
         let stat = catalog.stat(&changes, LiveSide::Old).map_err(incomplete)?;
         let externals = catalog.externals_after(&loaded.checkpoint)?;
-        let mut warnings = catalog.target_warnings(&loaded.coverage);
-        warnings.extend(catalog.repository_warnings(&loaded.checkpoint)?);
+        let warnings = catalog.warnings_of(&loaded, &plan)?;
         let digest = restore.digest(&plan)?;
         Ok(Preview { target: loaded.checkpoint, plan: plan.into(), digest, stat, externals, warnings })
     }
@@ -91,8 +91,6 @@ impl Locked<'_> {
     ) -> Result<Restored> {
         let loaded = self.catalog.load_target(restore.target)?;
         let externals = self.catalog.externals_after(&loaded.checkpoint)?;
-        let mut warnings = self.catalog.target_warnings(&loaded.coverage);
-        warnings.extend(self.catalog.repository_warnings(&loaded.checkpoint)?);
         let take = self.catalog.safety_take(restore, &loaded);
         let (safety, observed) = self.take_before(restore, &loaded, &take, control).map_err(pre_restore_failed)?;
         let catalog = &*self.catalog;
@@ -106,6 +104,8 @@ impl Locked<'_> {
             self.drop_ref(&safety.checkpoint.name, safety.checkpoint.id)?;
             return Err(stale);
         }
+        // Asked before the swap: afterwards the names lead to other files.
+        let warnings = catalog.warnings_of(&loaded, &plan)?;
         tell(RestoreStage::Planned(&plan, &loaded.checkpoint));
         let mut restored = Restored {
             operation: None,
@@ -201,6 +201,16 @@ impl Locked<'_> {
             ordinal: self.catalog.newest_ordinal()?,
         };
         self.append(&[Line::Restored(end)])
+    }
+}
+
+impl Catalog {
+    /// Returns what a person should know before a plan is done.
+    fn warnings_of(&self, target: &Loaded, plan: &Plan) -> Result<Vec<String>> {
+        let mut warnings = in_use::warnings(plan, &self.workspace.path);
+        warnings.extend(self.target_warnings(&target.coverage));
+        warnings.extend(self.repository_warnings(&target.checkpoint)?);
+        Ok(warnings)
     }
 }
 
