@@ -5,7 +5,7 @@
 //!
 //! `PITON_ROUNDS=full` runs 20 seeds of 60 turns of each kind, otherwise one seed of 12. A failure names its seed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -121,7 +121,8 @@ fn run(trouble: Trouble) {
             seed,
             trouble,
             sidecar,
-            moments: BTreeMap::new(),
+            moments: Vec::new(),
+            killed: Vec::new(),
             turn: 0,
             written: 0,
             restores: 0,
@@ -152,8 +153,10 @@ struct Net {
     seed: u64,
     trouble: Trouble,
     sidecar: Sidecar,
-    /// The trees at the moments of checkpoints, by their ids.
-    moments: BTreeMap<String, Tree>,
+    /// The trees at the moments of checkpoints, by their ids, in the order in which the test learned of them.
+    moments: Vec<(String, Tree)>,
+    /// The trees at kills since the last answer with a checkpoint: the next writer may complete a checkpoint of then.
+    killed: Vec<Tree>,
     turn: u64,
     written: u64,
     restores: u64,
@@ -280,13 +283,24 @@ impl Net {
 
     fn any_moment(&mut self) -> Option<String> {
         let many = self.moments.len() as u64;
-        (many > 0).then(|| self.moments.keys().nth(self.dice.roll(many) as usize).unwrap().clone())
+        (many > 0).then(|| self.moments[self.dice.roll(many) as usize].0.clone())
     }
 
     /// Restores each moment once.
     fn every_moment(&mut self) {
-        for id in self.moments.keys().cloned().collect::<Vec<_>>() {
+        for id in self.moments.iter().map(|(id, _)| id.clone()).collect::<Vec<_>>() {
             self.restore(&id);
+        }
+    }
+
+    fn moment(&self, id: &str) -> Option<&Tree> {
+        self.moments.iter().find(|(known, _)| known == id).map(|(_, moment)| moment)
+    }
+
+    /// Learns of a checkpoint, if it is news.
+    fn know(&mut self, id: &str, moment: &Tree) {
+        if self.moment(id).is_none() {
+            self.moments.push((id.to_owned(), moment.clone()));
         }
     }
 
@@ -324,6 +338,7 @@ impl Net {
             self.kill_during(event);
             self.note(format!("killed before `{command}`"));
             self.learn(&before);
+            self.killed.push(before);
             return;
         }
         let reply = self.sidecar.ask(event);
@@ -332,11 +347,19 @@ impl Net {
         let id = checkpoint["id"].as_str().unwrap_or_default().to_owned();
         self.note(format!("{status} {} {}: {command}", checkpoint["n"], id.get(..7).unwrap_or("")));
         match status.as_str() {
-            "taken" => drop(self.moments.insert(id.clone(), before.clone())),
+            "taken" => self.know(&id, &before),
+            // Only a checkpoint that a killed sidecar took is news, and somebody else has completed it.
+            "held" if self.moment(&id).is_none() => match self.killed.as_slice() {
+                [] => self.fail(&format!("held by an unknown checkpoint: {reply}")),
+                [.., last] => self.know(&id, &last.clone()),
+            },
             "held" | "none" => {}
             _ => self.fail(&format!("{reply}")),
         }
         self.carry_out(&command);
+        if status != "none" {
+            self.killed.clear();
+        }
         if !command.contains(">> ") {
             self.is_held(&before, &id, &reply);
         }
@@ -357,7 +380,7 @@ impl Net {
     fn is_held(&self, before: &Tree, id: &str, reply: &Value) {
         let after = self.now();
         let contents: BTreeSet<&[u8]> = after.values().map(|entry| entry.2.as_slice()).collect();
-        let held = self.moments.get(id);
+        let held = self.moment(id);
         for (path, entry) in before.iter().filter(|(_, entry)| entry.0 == 'f') {
             let stays = after.get(path).is_some_and(|now| now.2 == entry.2) || contents.contains(entry.2.as_slice());
             if stays || is_beyond_budget(path, entry.2.len()) {
@@ -394,7 +417,7 @@ impl Net {
         for entry in listed.json()["checkpoints"].as_array().unwrap() {
             let kind = entry["kind"].as_str().unwrap_or_default();
             if let ("auto" | "step", Some(id)) = (kind, entry["id"].as_str()) {
-                self.moments.entry(id.to_owned()).or_insert_with(|| moment.clone());
+                self.know(id, moment);
             }
         }
     }
@@ -420,7 +443,7 @@ impl Net {
         if (ended && way == "--abort") || now == before {
             self.same(&before, &now, "an aborted restore");
         } else {
-            self.came_back(id, &now);
+            self.came_back(id, &now, &Value::Null);
         }
     }
 
@@ -430,12 +453,20 @@ impl Net {
         let local = self.dice.roll(3) > 0;
         let expired = self.is_expired(id);
         self.note(format!("restore {} local: {local} expired: {expired}", &id[..7]));
-        let done = self.lab.restore(id, if local { &["--local"] } else { &[] });
+        let mut args = vec!["restore", id, "--yes", "--json"];
+        args.extend(local.then_some("--local"));
+        let done = self.lab.piton(&args);
+        // 3: there was nothing to do, and the answer is the preview.
+        if !matches!(done.code, 0 | 3 | 4) {
+            self.fail(&format!("{done:?}"));
+        }
+        let done = done.json();
+        self.note(format!("  kept {}", done["done"]["kept"]["items"]));
         self.restores += 1;
         let after = self.now();
         if local && !expired {
-            self.came_back(id, &after);
-            if done["done"]["failed"]["total"] != 0 {
+            self.came_back(id, &after, &done);
+            if done["done"]["failed"]["total"].as_u64().unwrap_or(0) != 0 {
                 self.fail(&format!("something failed: {done}"));
             }
         } else {
@@ -472,9 +503,11 @@ impl Net {
         }
     }
 
-    /// The tree is as it was at a moment, but for paths beyond the budget.
-    fn came_back(&self, id: &str, now: &Tree) {
-        let moment = &self.moments[id];
+    /// The tree is as it was at a moment, but for paths beyond the budget. A file of which the checkpoint does not know that it was
+    /// absent may stay, if the answer names it.
+    fn came_back(&self, id: &str, now: &Tree, done: &Value) {
+        let kept = paths(&done["done"]["kept"]);
+        let moment = self.moment(id).unwrap();
         let beyond = |path: &PathBuf| {
             let bytes = |tree: &Tree| tree.get(path).map_or(0, |entry| entry.2.len());
             is_beyond_budget(path, bytes(moment).max(bytes(now)))
@@ -485,7 +518,8 @@ impl Net {
                 let dir = self.lab.work.join(&path);
                 dir.join(".git").exists() || now.keys().any(|inside| inside.starts_with(&path) && beyond(inside))
             };
-            let stays = !moment.contains_key(&path) && now[&path].0 == 'd' && is_needed();
+            let is_named = done.is_null() || kept.contains(&path);
+            let stays = !moment.contains_key(&path) && (is_named || (now[&path].0 == 'd' && is_needed()));
             if !stays {
                 self.same(
                     &moment
@@ -502,7 +536,7 @@ impl Net {
 
     /// Private files that are there stay, the others come back if they are held; what git shows is as it was.
     fn private_stays(&self, id: &str, before: &Tree, after: &Tree, expired: bool, done: &Value) {
-        let moment = &self.moments[id];
+        let moment = self.moment(id).unwrap();
         let (then, saved) = (self.shared(id), done["preRestore"].as_str().map(|saved| self.shared(saved)));
         let is_file = |tree: &Tree, path: &Path| tree.get(path).is_some_and(|entry| entry.0 != 'd');
         let failed: BTreeSet<&str> = done["done"]["failed"]["items"]
@@ -597,6 +631,12 @@ impl Net {
         self.greet();
         self.sidecar.ask(json!({"type": "turn.start", "turn": format!("t{}", self.turn)}));
     }
+}
+
+/// Returns the paths of a list in an answer.
+fn paths(list: &Value) -> BTreeSet<PathBuf> {
+    let items = list["items"].as_array().into_iter().flatten();
+    items.filter_map(|item| item["path"].as_str()).map(|path| PathBuf::from(path.trim_end_matches('/'))).collect()
 }
 
 /// Lists the paths at which two trees differ.
