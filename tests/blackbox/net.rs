@@ -155,8 +155,8 @@ struct Net {
     sidecar: Sidecar,
     /// The trees at the moments of checkpoints, by their ids, in the order in which the test learned of them.
     moments: Vec<(String, Tree)>,
-    /// The trees at kills since the last answer with a checkpoint: the next writer may complete a checkpoint of then.
-    killed: Vec<Tree>,
+    /// The actions during which the sidecar was killed, and the trees of then: a later writer may complete a checkpoint.
+    killed: Vec<(String, Tree)>,
     turn: u64,
     written: u64,
     restores: u64,
@@ -232,7 +232,7 @@ impl Net {
     }
 
     fn fail(&self, what: &str) -> ! {
-        let from = self.log.len().saturating_sub(40);
+        let from = self.log.len().saturating_sub(16);
         panic!("seed {}: {what}\n  lately:\n    {}", self.seed, self.log[from..].join("\n    "))
     }
 
@@ -337,8 +337,8 @@ impl Net {
         if self.trouble == Trouble::Kills && self.dice.roll(6) == 0 {
             self.kill_during(event);
             self.note(format!("killed before `{command}`"));
-            self.learn(&before);
-            self.killed.push(before);
+            self.killed.push((command, before));
+            self.learn();
             return;
         }
         let reply = self.sidecar.ask(event);
@@ -347,19 +347,14 @@ impl Net {
         let id = checkpoint["id"].as_str().unwrap_or_default().to_owned();
         self.note(format!("{status} {} {}: {command}", checkpoint["n"], id.get(..7).unwrap_or("")));
         match status.as_str() {
-            "taken" => self.know(&id, &before),
+            // Unchanged: a checkpoint of the run has the very tree.
+            "taken" | "unchanged" => self.know(&id, &before),
             // Only a checkpoint that a killed sidecar took is news, and somebody else has completed it.
-            "held" if self.moment(&id).is_none() => match self.killed.as_slice() {
-                [] => self.fail(&format!("held by an unknown checkpoint: {reply}")),
-                [.., last] => self.know(&id, &last.clone()),
-            },
+            "held" if self.moment(&id).is_none() => self.learn(),
             "held" | "none" => {}
             _ => self.fail(&format!("{reply}")),
         }
         self.carry_out(&command);
-        if status != "none" {
-            self.killed.clear();
-        }
         if !command.contains(">> ") {
             self.is_held(&before, &id, &reply);
         }
@@ -411,13 +406,18 @@ impl Net {
         self.sidecar.ask(json!({"type": "turn.start", "turn": format!("t{}", self.turn)}));
     }
 
-    /// Notes the checkpoints that nobody was told of.
-    fn learn(&mut self, moment: &Tree) {
-        let listed = self.lab.piton(&["list", "--steps", "--limit", "100000", "--json"]);
-        for entry in listed.json()["checkpoints"].as_array().unwrap() {
-            let kind = entry["kind"].as_str().unwrap_or_default();
-            if let ("auto" | "step", Some(id)) = (kind, entry["id"].as_str()) {
-                self.know(id, moment);
+    /// Notes the checkpoints that nobody was told of. Their reasons tell which action each was for.
+    fn learn(&mut self) {
+        let listed = self.lab.piton(&["list", "--steps", "--limit", "100000", "--json"]).json();
+        for entry in listed["checkpoints"].as_array().unwrap() {
+            let [kind, id, reason] = ["kind", "id", "reason"].map(|key| entry[key].as_str().unwrap_or_default());
+            if !matches!(kind, "auto" | "step") || self.moment(id).is_some() {
+                continue;
+            }
+            let is_of = |command: &str| reason.ends_with(command.trim_start_matches("write "));
+            match self.killed.iter().rev().find(|(command, _)| is_of(command)) {
+                Some((_, tree)) => self.know(id, &tree.clone()),
+                None => self.fail(&format!("nothing was done before which {id} was taken: {reason}")),
             }
         }
     }
@@ -461,14 +461,10 @@ impl Net {
             self.fail(&format!("{done:?}"));
         }
         let done = done.json();
-        self.note(format!("  kept {}", done["done"]["kept"]["items"]));
         self.restores += 1;
         let after = self.now();
         if local && !expired {
             self.came_back(id, &after, &done);
-            if done["done"]["failed"]["total"].as_u64().unwrap_or(0) != 0 {
-                self.fail(&format!("something failed: {done}"));
-            }
         } else {
             self.private_stays(id, &before, &after, expired, &done);
         }
@@ -506,13 +502,18 @@ impl Net {
     /// The tree is as it was at a moment, but for paths beyond the budget. A file of which the checkpoint does not know that it was
     /// absent may stay, if the answer names it.
     fn came_back(&self, id: &str, now: &Tree, done: &Value) {
-        let kept = paths(&done["done"]["kept"]);
+        let (kept, failed) = left(done);
+        // Only something that stays is in the way of anything.
+        if let Some(failed) = failed.iter().find(|failed| !kept.iter().any(|kept| kept.starts_with(failed))) {
+            self.fail(&format!("{} failed: {done}", failed.display()));
+        }
         let moment = self.moment(id).unwrap();
         let beyond = |path: &PathBuf| {
             let bytes = |tree: &Tree| tree.get(path).map_or(0, |entry| entry.2.len());
             is_beyond_budget(path, bytes(moment).max(bytes(now)))
         };
-        for path in different(moment, now).into_iter().filter(|path| !beyond(path)) {
+        let is_blocked = |path: &Path| failed.iter().any(|failed| path.starts_with(failed));
+        for path in different(moment, now).into_iter().filter(|path| !beyond(path) && !is_blocked(path)) {
             // A directory stays where something is in it that stays.
             let is_needed = || {
                 let dir = self.lab.work.join(&path);
@@ -539,12 +540,7 @@ impl Net {
         let moment = self.moment(id).unwrap();
         let (then, saved) = (self.shared(id), done["preRestore"].as_str().map(|saved| self.shared(saved)));
         let is_file = |tree: &Tree, path: &Path| tree.get(path).is_some_and(|entry| entry.0 != 'd');
-        let failed: BTreeSet<&str> = done["done"]["failed"]["items"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(|item| item["path"].as_str())
-            .collect();
+        let (kept, failed) = left(done);
         for path in moment.keys().chain(before.keys()).collect::<BTreeSet<_>>() {
             let bytes = |tree: &Tree| tree.get(path).map_or(0, |entry| entry.2.len());
             if is_beyond_budget(path, bytes(moment).max(bytes(before)))
@@ -558,7 +554,8 @@ impl Net {
             let was_private = moment.contains_key(path) && !then.contains(path);
             let is_private = before.contains_key(path) && saved.as_ref().is_some_and(|saved| !saved.contains(path));
             let is_private = is_private || (saved.is_none() && was_private);
-            let expected = match (was_private || is_private) && (before.contains_key(path) || expired) {
+            let stays = (was_private || is_private) && (before.contains_key(path) || expired);
+            let expected = match stays || (!moment.contains_key(path) && kept.contains(path)) {
                 true => before.get(path),
                 false => moment.get(path),
             };
@@ -630,6 +627,14 @@ impl Net {
         self.sidecar = Sidecar::start(&self.lab, &[]);
         self.greet();
         self.sidecar.ask(json!({"type": "turn.start", "turn": format!("t{}", self.turn)}));
+    }
+}
+
+/// Returns the paths that an answer kept, and those that failed. The answer is a preview where there was nothing to do.
+fn left(done: &Value) -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
+    match done["plan"].is_null() {
+        true => (paths(&done["done"]["kept"]), paths(&done["done"]["failed"])),
+        false => (paths(&done["plan"]["keep"]), paths(&done["plan"]["conflict"])),
     }
 }
 
