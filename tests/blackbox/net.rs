@@ -451,8 +451,6 @@ impl Net {
     fn restore(&mut self, id: &str) {
         let before = self.now();
         let local = self.dice.roll(3) > 0;
-        let expired = self.is_expired(id);
-        self.note(format!("restore {} local: {local} expired: {expired}", &id[..7]));
         let mut args = vec!["restore", id, "--yes", "--json"];
         args.extend(local.then_some("--local"));
         let done = self.lab.piton(&args);
@@ -461,12 +459,15 @@ impl Net {
             self.fail(&format!("{done:?}"));
         }
         let done = done.json();
+        // Asked only now: the log of a workspace may complete a layer once more.
+        let expired = self.is_expired(id);
+        self.note(format!("restore {} local: {local} expired: {expired}", &id[..7]));
         self.restores += 1;
         let after = self.now();
         if local && !expired {
             self.came_back(id, &after, &done);
         } else {
-            self.private_stays(id, &before, &after, expired, &done);
+            self.private_stays(id, (&before, &after), (local, expired), &done);
         }
         let Some(saved) = done["preRestore"].as_str() else {
             self.same(&before, &after, "a restore that had nothing to do");
@@ -504,7 +505,9 @@ impl Net {
     fn came_back(&self, id: &str, now: &Tree, done: &Value) {
         let (kept, failed) = left(done);
         // Only something that stays is in the way of anything.
-        if let Some(failed) = failed.iter().find(|failed| !kept.iter().any(|kept| kept.starts_with(failed))) {
+        let is_free =
+            |failed: &&PathBuf| !is_beyond_budget(failed, 0) && !kept.iter().any(|kept| kept.starts_with(failed));
+        if let Some(failed) = failed.iter().find(is_free) {
             self.fail(&format!("{} failed: {done}", failed.display()));
         }
         let moment = self.moment(id).unwrap();
@@ -535,8 +538,9 @@ impl Net {
         }
     }
 
-    /// Private files that are there stay, the others come back if they are held; what git shows is as it was.
-    fn private_stays(&self, id: &str, before: &Tree, after: &Tree, expired: bool, done: &Value) {
+    /// Private files that are there stay, the others come back if they are held; what git shows is as it was. The files of a layer
+    /// that is gone stay even where everything may go back.
+    fn private_stays(&self, id: &str, (before, after): (&Tree, &Tree), (local, expired): (bool, bool), done: &Value) {
         let moment = self.moment(id).unwrap();
         let (then, saved) = (self.shared(id), done["preRestore"].as_str().map(|saved| self.shared(saved)));
         let is_file = |tree: &Tree, path: &Path| tree.get(path).is_some_and(|entry| entry.0 != 'd');
@@ -554,7 +558,10 @@ impl Net {
             let was_private = moment.contains_key(path) && !then.contains(path);
             let is_private = before.contains_key(path) && saved.as_ref().is_some_and(|saved| !saved.contains(path));
             let is_private = is_private || (saved.is_none() && was_private);
-            let stays = (was_private || is_private) && (before.contains_key(path) || expired);
+            let stays = match local {
+                true => was_private || (is_private && !moment.contains_key(path)),
+                false => (was_private || is_private) && (before.contains_key(path) || expired),
+            };
             let expected = match stays || (!moment.contains_key(path) && kept.contains(path)) {
                 true => before.get(path),
                 false => moment.get(path),
