@@ -66,6 +66,21 @@ fn one_restore_brings_back_what_no_rule_admits_and_deletes_none() {
 }
 
 #[test]
+fn a_directory_of_private_files_has_its_permissions_wherever_it_is_held() {
+    let lab = lab();
+    let n = lab.take("first");
+    let before = tree(&lab.work);
+    lab.sh("rm -rf data");
+    lab.restore(n, &[]);
+    assert_eq!(tree(&lab.work), before);
+    // The checkpoints of these steps hold the directory among named paths, and its files among the private ones.
+    for verb in ["undo", "redo", "undo", "redo"] {
+        assert_eq!(lab.piton(&[verb, "--yes"]).code, 0);
+        assert_eq!(tree(&lab.work) == before, verb == "redo", "{verb}");
+    }
+}
+
+#[test]
 fn private_files_that_are_there_change_only_by_name() {
     let lab = lab();
     let n = lab.take("first");

@@ -3,7 +3,7 @@
 //! Limits: processes of other users are skipped without the rights to look at them, and so is a file that is only mapped, whose
 //! descriptor was closed.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{DirEntry, read, read_dir, read_link};
 use std::os::unix::ffi::OsStrExt;
@@ -30,7 +30,7 @@ const MOST_DESCRIPTORS: usize = 200_000;
 
 /// Finds the processes that have one of these files open, each process once for each file. Processes of this very program do not
 /// count: they open files to capture them.
-pub fn holders(files: &HashSet<FileIdentity>) -> Vec<FileHolder> {
+pub fn holders(files: &BTreeSet<FileIdentity>) -> Vec<FileHolder> {
     let mut found = Vec::new();
     if files.is_empty() {
         return found;
@@ -39,7 +39,7 @@ pub fn holders(files: &HashSet<FileIdentity>) -> Vec<FileHolder> {
     let mut rest = MOST_DESCRIPTORS;
     for (pid, process) in numbered(Path::new("/proc")) {
         let process = process.path();
-        let mut seen = HashSet::new();
+        let mut seen = BTreeSet::new();
         // The process may have ended, or belong to another user: it is skipped.
         for (_, descriptor) in numbered(&process.join("fd")).take(rest) {
             rest -= 1;
@@ -105,6 +105,6 @@ mod tests {
         let pid = process.id();
         let command = "sh -c exec 3<>held; echo ready; read word".to_owned();
         assert_eq!(found, [FileHolder { file: files[0], pid, command }]);
-        assert_eq!(holders(&HashSet::new()), []);
+        assert_eq!(holders(&BTreeSet::new()), []);
     }
 }
