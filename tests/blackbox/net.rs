@@ -80,7 +80,7 @@ const ACTIONS: &[&str] = &[
     "make -s clean",
 ];
 
-/// What happens beside the turns.
+/// The trouble beside the turns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trouble {
     None,
@@ -160,7 +160,7 @@ struct Net {
     turn: u64,
     written: u64,
     restores: u64,
-    /// What was done, for a failure.
+    /// The actions and restores, for the text of a failure.
     log: Vec<String>,
 }
 
