@@ -20,6 +20,9 @@ const LARGE: usize = 1_000_000;
 /// Settings under which no checkpoint goes.
 const SETTINGS: &str = "retention: {auto_per_run: 100000, per_workspace: 100000}\nignored: {file_mb: 1}\n";
 
+/// The ignore rules, as long as no action changes them.
+const RULES: &str = "data/\n*.key\nlocal.cfg\nnode_modules/\nvendor/\n*.bak\n";
+
 /// Returns true for a path that the first checkpoint of a turn need not hold: it is beyond the budget of private files, generated,
 /// or in an ignored repository. Once a restore brings these back from later steps of the turn, `false` switches the assertion on.
 fn is_beyond_budget(path: &Path, bytes: usize) -> bool {
@@ -186,7 +189,7 @@ impl Net {
             self.fill(path);
         }
         self.lab.write("package.json", "{}\n");
-        self.lab.write(".gitignore", "data/\n*.key\nlocal.cfg\nnode_modules/\nvendor/\n*.bak\n");
+        self.lab.write(".gitignore", RULES);
         self.lab.write("wipe.sh", "rm -rf -- \"$@\" $(cat ../victims)\n");
         self.lab.write("Makefile", "clean:\n\tsh ./wipe.sh\n");
         self.lab.sh("chmod 755 wipe.sh; chmod 600 .env; chmod 700 data; mkdir -p data/empty docs; ln -s m0 src/link");
@@ -249,11 +252,9 @@ impl Net {
             let path = if place.ends_with("new") { format!("{place}{}", self.dice.roll(9)) } else { place.to_owned() };
             self.fill(&path);
         }
-        for (path, text) in [
-            ("wipe.sh", "rm -rf -- \"$@\" $(cat ../victims)\n"),
-            (".gitignore", "data/\n*.key\nlocal.cfg\nnode_modules/\nvendor/\n*.bak\n"),
-            ("README.md", "again\n"),
-        ] {
+        for (path, text) in
+            [("wipe.sh", "rm -rf -- \"$@\" $(cat ../victims)\n"), (".gitignore", RULES), ("README.md", "again\n")]
+        {
             if self.dice.roll(3) == 0 && !self.lab.work.join(path).exists() {
                 self.lab.write(path, text);
             }
@@ -559,7 +560,8 @@ impl Net {
             let is_private = before.contains_key(path) && saved.as_ref().is_some_and(|saved| !saved.contains(path));
             let is_private = is_private || (saved.is_none() && was_private);
             let stays = match local {
-                true => was_private || (is_private && !moment.contains_key(path)),
+                // Where its rules would have shown the path to git, the checkpoint knows that it was absent.
+                true => was_private || (is_private && !moment.contains_key(path) && was_hidden(moment, path)),
                 false => (was_private || is_private) && (before.contains_key(path) || expired),
             };
             let expected = match stays || (!moment.contains_key(path) && kept.contains(path)) {
@@ -635,6 +637,13 @@ impl Net {
         self.greet();
         self.sidecar.ask(json!({"type": "turn.start", "turn": format!("t{}", self.turn)}));
     }
+}
+
+/// Returns true for a path that the rules of a moment leave to the private layer.
+fn was_hidden(moment: &Tree, path: &Path) -> bool {
+    let is_secret =
+        path.file_name().is_some_and(|name| name == ".env") || path.extension().is_some_and(|end| end == "key");
+    is_secret || moment.get(Path::new(".gitignore")).is_some_and(|entry| entry.2 == RULES.as_bytes())
 }
 
 /// Returns the paths that an answer kept, and those that failed. The answer is a preview where there was nothing to do.
