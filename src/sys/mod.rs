@@ -12,4 +12,4 @@ pub mod parallel;
 pub mod pipe;
 pub mod process;
 
-pub use linux::{beneath, descriptor, inotify, lease, listing, mount, nameless, share, writeback};
+pub use linux::{beneath, descriptor, holders, inotify, lease, listing, mount, nameless, share, writeback};

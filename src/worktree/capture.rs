@@ -278,9 +278,12 @@ impl Gathered {
             found.visited.iter().filter(|visited| !visited.place.path.is_root()).partition(|visited| visited.recorded);
         let mut manifest: Manifest = self.entries.into_iter().chain(recorded.into_iter().map(dir)).collect();
         for visited in passed {
-            if manifest.inside(&visited.place.path).next().is_some() {
-                let (path, entry) = dir(visited);
+            let (path, entry) = dir(visited);
+            if manifest.inside(&path).next().is_some() {
                 manifest.insert(path, entry);
+            } else if private.manifest.inside(&path).next().is_some() {
+                // Only a named file of it is held: the directory comes back with its permissions all the same.
+                private.manifest.insert(path, entry);
             }
         }
         private.keep_own(&manifest);

@@ -66,6 +66,48 @@ fn one_restore_brings_back_what_no_rule_admits_and_deletes_none() {
 }
 
 #[test]
+fn a_directory_of_private_files_has_its_permissions_wherever_it_is_held() {
+    let lab = lab();
+    let n = lab.take("first");
+    let before = tree(&lab.work);
+    lab.sh("rm -rf data");
+    lab.restore(n, &[]);
+    assert_eq!(tree(&lab.work), before);
+    // The checkpoints of these steps hold the directory among named paths, and its files among the private ones.
+    for verb in ["undo", "redo", "undo", "redo"] {
+        assert_eq!(lab.piton(&[verb, "--yes"]).code, 0);
+        assert_eq!(tree(&lab.work) == before, verb == "redo", "{verb}");
+    }
+}
+
+#[test]
+fn a_directory_of_which_only_a_named_file_is_held_has_its_permissions() {
+    for is_warm in [false, true] {
+        let lab = lab();
+        lab.sh("chmod 700 node_modules; chmod 750 node_modules/m");
+        let before = tree(&lab.work);
+        let mut sidecar = Sidecar::start(&lab, &[]);
+        sidecar.ask(json!({"type": "hello"}));
+        if is_warm {
+            sidecar.ask(json!({"type": "checkpoint.create", "label": "everything is read"}));
+        }
+        let first = sidecar.ask(json!({"type": "shell.before", "command": "rm node_modules/m/index.js"}));
+        // Nothing is named here, and what was named before is held still.
+        lab.write("a.txt", "b");
+        let second = sidecar.ask(json!({"type": "shell.before", "command": "./wipe.sh"}));
+        assert_eq!(sidecar.finish(), 0);
+        lab.sh("rm -rf node_modules; printf a > a.txt");
+        lab.restore(number_of(&first), &[]);
+        assert_eq!(tree(&lab.work), before, "{first}");
+        lab.sh("rm -rf node_modules");
+        lab.restore(number_of(&second), &[]);
+        let dirs = ["node_modules", "node_modules/m"].map(PathBuf::from);
+        let now = tree(&lab.work);
+        assert!(dirs.iter().all(|dir| now.get(dir).is_none_or(|found| *found == before[dir])), "{second}");
+    }
+}
+
+#[test]
 fn private_files_that_are_there_change_only_by_name() {
     let lab = lab();
     let n = lab.take("first");

@@ -16,7 +16,7 @@ use crate::model::build::{self, emit_tree};
 use crate::model::checkpoint::Layer;
 use crate::model::coverage::{Coverage, Extent};
 use crate::model::id::{ObjectId, ObjectKind};
-use crate::model::manifest::Manifest;
+use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
 use crate::model::name;
 use crate::model::number::Number;
 use crate::model::path::RelPath;
@@ -432,13 +432,18 @@ impl Catalog {
     }
 }
 
-/// Returns the paths of both parts. Where a path is in both, the private one counts.
+/// Returns the paths of both parts. Where a path is in both, the private one counts. Only a directory's permissions are those of the
+/// shared part: a private one has them if no other part has the directory.
 pub(crate) fn joined(shared: Manifest, private: &Manifest) -> Manifest {
     if private.is_empty() {
         return shared;
     }
     let mut all = shared;
     for (path, entry) in private.iter() {
+        let is_dir = |entry: &ManifestEntry| entry.kind == EntryKind::Dir;
+        if is_dir(entry) && all.get(path).is_some_and(is_dir) {
+            continue;
+        }
         all.insert(path.clone(), *entry);
     }
     all

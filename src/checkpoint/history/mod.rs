@@ -4,6 +4,7 @@ pub mod agreed;
 mod before;
 mod blobs;
 pub mod export;
+mod in_use;
 pub mod interrupted;
 pub mod journal;
 pub mod operations;

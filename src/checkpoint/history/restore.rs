@@ -55,7 +55,7 @@ impl Capturer {
         changes.retain(|change| planned.contains(&change.path));
         let stat = catalog.stat(&changes, LiveSide::Old).map_err(incomplete)?;
         let externals = catalog.externals_after(&loaded.checkpoint)?;
-        let warnings = catalog.warnings_of(restore, &loaded)?;
+        let warnings = catalog.warnings_of(restore, &loaded, &plan)?;
         let digest = restore.digest(&plan)?;
         Ok(Preview { target: loaded.checkpoint, plan: plan.into(), digest, stat, externals, warnings })
     }
@@ -90,7 +90,6 @@ impl Locked<'_> {
     ) -> Result<Restored> {
         let loaded = self.catalog.load_target(restore.target)?;
         let externals = self.catalog.externals_after(&loaded.checkpoint)?;
-        let warnings = self.catalog.warnings_of(restore, &loaded)?;
         let take = self.catalog.safety_take(restore, &loaded);
         let (safety, observed) = self.take_before(restore, &loaded, &take, control).map_err(pre_restore_failed)?;
         let catalog = &*self.catalog;
@@ -104,6 +103,8 @@ impl Locked<'_> {
             self.drop_ref(&safety.checkpoint.name, safety.checkpoint.id)?;
             return Err(stale);
         }
+        // Asked before the swap: afterwards the names lead to other files.
+        let warnings = catalog.warnings_of(restore, &loaded, &plan)?;
         tell(RestoreStage::Planned(&plan, &loaded.checkpoint));
         let mut restored = Restored {
             operation: None,

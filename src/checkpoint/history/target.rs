@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::agreed::Agreed;
+use super::in_use;
 use super::journal::External;
 use super::request::{Loaded, Restore};
 use crate::checkpoint::capture::request::{Selection, Take};
@@ -71,9 +72,10 @@ impl Catalog {
         Ok(())
     }
 
-    /// Returns the warnings for a person before a restore to a checkpoint, and after it.
-    pub(super) fn warnings_of(&self, restore: &Restore, loaded: &Loaded) -> Result<Vec<String>> {
-        let mut warnings = self.target_warnings(&loaded.coverage);
+    /// Returns the warnings for a person before a plan is done.
+    pub(super) fn warnings_of(&self, restore: &Restore, loaded: &Loaded, plan: &Plan) -> Result<Vec<String>> {
+        let mut warnings = in_use::warnings(plan, &self.workspace.path);
+        warnings.extend(self.target_warnings(&loaded.coverage));
         warnings.extend(self.moment_notes(&loaded.checkpoint, &|path| restore.selects(path))?);
         warnings.extend(self.repository_warnings(&loaded.checkpoint)?);
         Ok(warnings)

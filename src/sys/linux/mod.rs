@@ -5,6 +5,7 @@ pub mod beneath;
 pub(super) mod clock;
 pub mod descriptor;
 pub(super) mod dir;
+pub mod holders;
 pub mod inotify;
 pub mod lease;
 pub mod listing;

@@ -205,7 +205,11 @@ impl Warm {
             let parent = self.node(&path.parent()?)?;
             Some((path.clone(), parent.leaf(path.name())?.entry()))
         };
-        let dirs = self.private.dirs.iter().filter_map(dir);
+        // A directory above a named file is not looked at for private files, and comes back all the same.
+        let parents = |path: &RelPath| std::iter::successors(path.parent(), RelPath::parent);
+        let above = self.private.paths.iter().flat_map(parents).filter(|path| !path.is_root());
+        let dirs: BTreeSet<RelPath> = above.chain(self.private.dirs.iter().cloned()).collect();
+        let dirs = dirs.iter().filter_map(dir);
         let manifest = dirs.chain(self.private.paths.iter().filter_map(file)).collect();
         let coverage = Coverage { skipped: self.private.beyond.clone(), ..Coverage::default() };
         Arc::new(PrivatePart { manifest, coverage })
