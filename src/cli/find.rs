@@ -40,7 +40,7 @@ pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
         let versions = versions.iter().map(item).collect();
         print::json(&FindDocument { path: PathItem::new(&path, None), versions })?;
     } else if found || is_unsure {
-        let mut text = format!("{}\n\n", print::bold(&format!("Versions of {}, newest first", path.display())));
+        let mut text = format!("{}\n\n", print::bold(&format!("Versions of {}{}, newest first", context.leading(), path.display())));
         for version in &versions {
             let what = match (version.presence, version.size) {
                 (Presence::Absent, _) => "absent".to_owned(),
@@ -63,7 +63,7 @@ pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
         print::data(&text)?;
     } else {
         let those = if is_damaged { "No checkpoint that can be read" } else { "No checkpoint" };
-        let mut text = format!("{those} holds {}", path.display());
+        let mut text = format!("{those} holds {}{}", context.leading(), path.display());
         // The newest one says best why not.
         if let Some(Presence::NotCaptured(why)) = versions.first().map(|version| version.presence) {
             add!(text, ": {why}");

@@ -28,7 +28,7 @@ pub use checkpoints::{
 pub use client::ProtocolClient;
 pub use codec::{Line, LineReader};
 pub use events::{
-    After, AfterReply, BaselineStatus, BeforeReply, Classify, ClassifyReply, EmptyReply, EventReply, Greeting,
+    After, AfterReply, BaselineStatus, BeforeReply, Classify, ClassifyReply, EmptyReply, EventReply, Greeting, OtherBlock,
     GreetingType, Hello, HelloReply, Interrupted, LimitsBlock, ScopeWord, ShellBefore, ToolBefore, Turn, TurnEndReply,
     TurnReply, WatcherWord, WorkspaceBlock,
 };

@@ -32,6 +32,7 @@ mod mapping;
 mod mcp;
 mod named;
 mod naming;
+mod outside;
 mod pages;
 mod peers;
 mod private;

@@ -22,7 +22,7 @@ use piton::protocol::{
     DiffReply, DoctorDocument, DoctorRow, EmptyReply, ErrorBody, ExportDocument, FailedNotice, FetchDocument,
     FindDocument, ForgetDocument, ForgetItem, Greeting, GreetingType, Hello, HelloReply, InstallDocument, InstallItem,
     InstallOutcome, Interrupted, InterruptedNotice, LimitsBlock, List, ListItem, ListQuery, ListReply, LowDiskNotice,
-    MendBlock, MoveDocument, NoStep, NotHeld, OffDocument, OnDocument, OpenReply, OperationKind, OriginBlock,
+    MendBlock, MoveDocument, NoStep, NotHeld, OffDocument, OnDocument, OpenReply, OperationKind, OriginBlock, OtherBlock,
     PastEffect, PathItem, PlanLists, PresenceWord, PreviewReply, ProofBlock, PruneDocument, PruneItem, PushDocument,
     RefFinding, RefsDocument, RefusedRef, ReloadReply, RemoteItem, RemoteListDocument, RestoreReply, Rollback,
     RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice, RowState, RunEnd, RunEndReply, RunFork,
@@ -358,7 +358,7 @@ fn watching() -> WatchingBlock {
 }
 
 fn settled() -> SettledNotice {
-    SettledNotice { pending: s(), checkpoint: block(), dirty: vec![path_item()], not_held: vec![not_held()] }
+    SettledNotice { pending: s(), workspace: o(), checkpoint: block(), dirty: vec![path_item()], not_held: vec![not_held()] }
 }
 
 fn greeting() -> Greeting {
@@ -485,6 +485,7 @@ fn replies() -> Vec<Example> {
         warnings: vec![warning()],
         checkpoint: block(),
         not_held: vec![not_held()],
+        others: vec![OtherBlock { workspace: s(), checkpoint: block() }],
         notices: words(),
     };
     let status = StatusReply {

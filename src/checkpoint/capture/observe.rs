@@ -382,6 +382,7 @@ pub(super) fn request<'r>(
         sticky: &before.sticky,
         targets: &selection.targets,
         unlimited_targets: selection.unlimited,
+        sparing: selection.sparing,
         wanted_targets: selection.wanted,
         spare,
         extent,

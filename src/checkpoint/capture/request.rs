@@ -35,6 +35,8 @@ pub struct Selection {
     pub targets: Vec<Target>,
     /// True if targets have no budget (before a restore).
     pub unlimited: bool,
+    /// True if recursive targets have the small budget of directories that are too broad to be captured as a whole.
+    pub sparing: bool,
     /// True if patterns of tracked files name the targets.
     pub wanted: bool,
     /// The only paths to capture; empty means everything.
@@ -85,7 +87,14 @@ pub struct CodonTag {
 impl Default for Selection {
     /// Returns everything that the rules admit.
     fn default() -> Selection {
-        Selection { targets: Vec::new(), unlimited: false, wanted: false, only: Vec::new(), takes: Takes::Repositories }
+        Selection {
+            targets: Vec::new(),
+            unlimited: false,
+            sparing: false,
+            wanted: false,
+            only: Vec::new(),
+            takes: Takes::Repositories,
+        }
     }
 }
 
