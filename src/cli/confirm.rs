@@ -88,7 +88,8 @@ pub(super) fn finished(context: &Context, restored: &Restored, verb: &str, shown
     if context.json {
         print::json_as_declared(&replies::restored(restored))?;
     } else {
-        let back = format!("{}{}", if verb == "Undone" { "piton redo" } else { Words::TERMINAL.undo() }, option(context));
+        let back =
+            format!("{}{}", if verb == "Undone" { "piton redo" } else { Words::TERMINAL.undo() }, option(context));
         let said = shown.map(|shown| report::preview(&self::shown(context, shown))).unwrap_or_default();
         let mut reply = replies::restored(restored);
         if context.is_outside() {

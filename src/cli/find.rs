@@ -40,7 +40,10 @@ pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
         let versions = versions.iter().map(item).collect();
         print::json(&FindDocument { path: PathItem::new(&path, None), versions })?;
     } else if found || is_unsure {
-        let mut text = format!("{}\n\n", print::bold(&format!("Versions of {}{}, newest first", context.leading(), path.display())));
+        let mut text = format!(
+            "{}\n\n",
+            print::bold(&format!("Versions of {}{}, newest first", context.leading(), path.display()))
+        );
         for version in &versions {
             let what = match (version.presence, version.size) {
                 (Presence::Absent, _) => "absent".to_owned(),

@@ -100,8 +100,9 @@ pub(super) fn refuse_unnamed(context: &Context, number: Number) -> Result<()> {
         return Ok(());
     }
     let text = "files outside of all workspaces go back only by their names";
-    Err(Error::new(Code::BadRequest, text)
-        .hint(format!("`piton show --outside {number}` lists them; name them: `piton restore --outside {number} PATH…`")))
+    Err(Error::new(Code::BadRequest, text).hint(format!(
+        "`piton show --outside {number}` lists them; name them: `piton restore --outside {number} PATH…`"
+    )))
 }
 
 /// Returns true for a repository's own data, which no checkpoint holds as files.

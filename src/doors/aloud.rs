@@ -37,7 +37,10 @@ pub(super) fn of_decision(decision: &Decision) -> Vec<String> {
             let own = of_protection(&action.protection).into_iter().chain(of_gaps(None, &action.not_held));
             let others = action.others.iter().flat_map(|other| {
                 let named = |text| format!("{}: {text}", other.root.display());
-                of_protection(&other.protection).map(named).into_iter().chain(of_gaps(Some(&other.root), &other.not_held))
+                of_protection(&other.protection)
+                    .map(named)
+                    .into_iter()
+                    .chain(of_gaps(Some(&other.root), &other.not_held))
             });
             warnings.chain(reason).chain(own).chain(others).collect()
         }

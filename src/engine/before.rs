@@ -18,6 +18,7 @@ use super::session::{Reply, Session, busy};
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::capture::request::{Selection, Take};
+use crate::checkpoint::catalog::gaps::Gap;
 use crate::checkpoint::records::state::WorkspaceState;
 use crate::checkpoint::records::workspace::Scope;
 use crate::classify::{Context, ToolCall};
@@ -66,6 +67,8 @@ struct Task {
     wait: Option<Duration>,
     /// True if it is for a part of the action outside of its own workspace.
     is_part: bool,
+    /// Paths that are known before to be in no checkpoint.
+    beyond: Vec<Gap>,
     /// The verdict on the action, and where it runs.
     judged: Option<(Verdict, PathBuf)>,
 }
@@ -104,6 +107,7 @@ impl Task {
             reaches_all: reach.is_everything,
             wait: action.wait,
             is_part: *is_part,
+            beyond: Vec::new(),
             judged: Some((verdict.clone(), cwd.clone())),
         }
     }
@@ -202,8 +206,9 @@ impl Session {
 
     /// Has the part of an action in another workspace protected.
     fn decide_part(&mut self, shared: &PartAction<'_>, part: Part, gathering: &Arc<Gathering>) -> Result<()> {
-        let Part { root, mut reach, unknown } = part;
-        if let Some(error) = unknown {
+        let beyond = part.gaps();
+        let Part { root, mut reach, broad: _, refused } = part;
+        if let Some(error) = refused {
             return Err(error);
         }
         let open = self.engine.open(&root)?;
@@ -217,12 +222,13 @@ impl Session {
         let due = self.state().turns.standing(&record.id, &rules.policy, is_off);
         let reply = gathering.part(root);
         if let Some(protection) = at_once(&open, &due, &reach) {
-            reply(self, Ok(Decision::Action(Box::new(ActionDecision { protection, ..ActionDecision::of_part() }))));
+            let decision = ActionDecision { protection, not_held: beyond, ..ActionDecision::of_part() };
+            reply(self, Ok(Decision::Action(Box::new(decision))));
             return Ok(());
         }
         let (run, turn) = self.run_and_turn();
         let reason = shown(&format!("{}{}", self.when(), named(shared.action)));
-        let task = Task::of(&open, (&run, turn, &reason), (reach, due), shared);
+        let task = Task { beyond, ..Task::of(&open, (&run, turn, &reason), (reach, due), shared) };
         self.protect(&open, &rules, Decision::Action(Box::new(ActionDecision::of_part())), task, reply);
         Ok(())
     }
@@ -236,7 +242,12 @@ impl Session {
             reply(self, Ok(Decision::Action(Box::new(ActionDecision { protection, ..*decision }))));
             return self.note_externals(&open, verdict, (run, turn), reason);
         }
-        let task = Task::of(&open, (&run, turn, &reason), (reach, due), &PartAction { action, verdict, cwd, asked, is_part: false });
+        let task = Task::of(
+            &open,
+            (&run, turn, &reason),
+            (reach, due),
+            &PartAction { action, verdict, cwd, asked, is_part: false },
+        );
         self.protect(&open, &rules, Decision::Action(decision), task, reply);
     }
 
@@ -262,7 +273,8 @@ impl Session {
         let reason = "at the start of a turn: nobody waits for this stream";
         let mut take = Take::of(CheckpointKind::Auto, &run, reason);
         take.draft.turn = turn;
-        let task = Task { take, turn: None, reaches_all: false, wait: None, is_part: false, judged: None };
+        let task =
+            Task { take, turn: None, reaches_all: false, wait: None, is_part: false, beyond: Vec::new(), judged: None };
         self.protect(open, &open.in_force(), decision, task, reply);
     }
 
@@ -294,11 +306,13 @@ impl Session {
         };
         // Only looked up for the closure: `add` gives the ticket below, once the job is queued.
         let ticket = self.deadlines.next_ticket();
-        let (take, path) = (task.take.clone(), open.workspace.path.clone());
-        let (later, judged) = (Arc::clone(&self.later), task.judged);
+        let (take, path, scope) = (task.take.clone(), open.workspace.path.clone(), open.workspace.scope);
+        let (later, judged, beyond) = (Arc::clone(&self.later), task.judged, task.beyond);
         let done = move |timeline: &mut Timeline, protected: Result<Protected>| -> Answer {
             let finish = AssertUnwindSafe(|| {
-                let repositories = judged.as_ref().map(|(verdict, cwd)| reach::repositories(&path, cwd, verdict));
+                // In a directory that is too broad, a repository is a workspace of its own.
+                let of_tree = judged.as_ref().filter(|_| scope == Scope::Tree);
+                let repositories = of_tree.map(|(verdict, cwd)| reach::repositories(&path, cwd, verdict));
                 if let Some((verdict, _)) = &judged {
                     let draft = &take.draft;
                     note(timeline, verdict, (&draft.run, draft.turn.as_deref()), &draft.reason);
@@ -306,8 +320,9 @@ impl Session {
                 // Looked up only for a client that was answered `late`: a timely answer has no use for it.
                 let touched = if Instant::now() > deadline { timeline.touched_since(since) } else { Vec::new() };
                 let repositories = repositories.unwrap_or_default();
-                let not_held = protected.as_ref().map(|done| protect::not_held(timeline, done, &take, &repositories));
-                Outcome { not_held: not_held.unwrap_or_default(), protected, touched }
+                let found = protected.as_ref().map(|done| protect::not_held(timeline, done, &take, &repositories));
+                let not_held = found.unwrap_or_default().into_iter().chain(beyond).collect();
+                Outcome { protected, touched, not_held }
             });
             let failed = |_| Outcome { protected: Err(bug()), touched: Vec::new(), not_held: Vec::new() };
             let outcome = catch_unwind(finish).unwrap_or_else(failed);

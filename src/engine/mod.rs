@@ -134,10 +134,12 @@ impl Engine {
         if cwd == own {
             return own.to_owned();
         }
-        let known = || Workspace::known(&self.home).unwrap_or_else(|error| {
-            tracing::warn!(%error, "the known workspaces cannot be listed");
-            Vec::new()
-        });
+        let known = || {
+            Workspace::known(&self.home).unwrap_or_else(|error| {
+                tracing::warn!(%error, "the known workspaces cannot be listed");
+                Vec::new()
+            })
+        };
         match (reach::belongs(own, cwd), session.scope) {
             (true, Scope::Tree) => own.to_owned(),
             // A directory that is too broad to be captured does not stand in for the projects in it.

@@ -4,7 +4,7 @@
 //! session in a directory that is too broad to be captured opens the projects below it that an action names.
 //! *Invariant:* an action without such a path costs no look at the disk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,9 +13,12 @@ use super::decision::{ActionDecision, Decision, OtherPart, Protection};
 use super::reach::{ActionReach, OutsidePath, resolved, target, temp_dirs};
 use super::session::{Reply, Session};
 use crate::checkpoint::Workspace;
+use crate::checkpoint::catalog::gaps::Gap;
 use crate::checkpoint::records::workspace::{Scope, is_system, known_around, project_of, scope_of};
 use crate::error::{Code, Error, Result};
+use crate::model::coverage::{SkipReason, Weight};
 use crate::model::effect::Verdict;
+use crate::model::path::RelPath;
 use crate::model::policy::OnFailure;
 
 /// The root of the workspace of files that are in no other one.
@@ -33,14 +36,31 @@ pub(super) struct Part {
     pub root: PathBuf,
     /// The paths of it that the action may destroy.
     pub reach: ActionReach,
-    /// The error that kept piton from finding the parts.
-    pub unknown: Option<Error>,
+    /// Paths that are too broad for a checkpoint before the action.
+    pub broad: BTreeSet<RelPath>,
+    /// The error that keeps the part from being protected.
+    pub refused: Option<Error>,
 }
 
 impl Part {
+    fn at(root: &Path) -> Part {
+        Part { root: root.to_owned(), reach: ActionReach::default(), broad: BTreeSet::new(), refused: None }
+    }
+
     /// Stands for all parts of an action where they cannot be found.
     pub(super) fn unknown(error: Error) -> Part {
-        Part { root: PathBuf::from(OUTSIDE), reach: ActionReach::default(), unknown: Some(error) }
+        Part { refused: Some(error), ..Part::at(Path::new(OUTSIDE)) }
+    }
+
+    /// Lists the paths that are too broad as paths that no checkpoint holds.
+    pub(super) fn gaps(&self) -> Vec<Gap> {
+        let why = SkipReason::OverBudget(Weight::default());
+        self.broad.iter().map(|path| Gap { path: path.clone(), weight: None, why }).collect()
+    }
+
+    fn add(&mut self, path: &Path, is_wiped: bool) {
+        self.reach.targets.extend(target(&self.root, path, is_wiped));
+        self.reach.is_everything |= self.root == path;
     }
 }
 
@@ -51,38 +71,55 @@ struct Places<'a> {
     known: Vec<Workspace>,
     /// True if projects that nobody has opened yet count too.
     opens: bool,
+    /// The roots of directories that were asked for already: many paths lie in one.
+    asked: HashMap<PathBuf, Option<PathBuf>>,
 }
 
 impl Places<'_> {
-    /// Returns the root of the workspace, beside the own one, to which a path belongs; `None` for the own one.
-    fn of(&self, path: &OutsidePath) -> Option<PathBuf> {
+    /// Returns the root of the workspace to which a path belongs; `None` for the own one.
+    fn of(&mut self, path: &Path) -> Option<PathBuf> {
+        let is_known = |workspace: &Workspace| workspace.path == path && workspace.scope == Scope::Tree;
         // A project that goes as a whole is one of the files around it, unless it has a history of its own.
-        let project = || path.path.parent().filter(|_| self.opens).and_then(|parent| project_of(parent, &self.known));
-        let found = known_around(&path.path, &self.known).or_else(project);
+        let found = match path.parent() {
+            _ if self.known.iter().any(is_known) => known_around(path, &self.known),
+            Some(parent) => self.around(parent),
+            None => None,
+        };
         let root = match found {
             Some(root) => root,
-            None if path.path.starts_with(&self.own.path) => return None,
+            None if path.starts_with(&self.own.path) => return None,
             None => PathBuf::from(OUTSIDE),
         };
         (root != self.own.path).then_some(root)
     }
 
-    /// Returns the root of the project, beside the own workspace, in which an action destroys what it does not name.
-    fn around(&self, dir: &Path) -> Option<PathBuf> {
+    /// Returns the root of the workspace around a directory, if that is a whole one.
+    fn around(&mut self, dir: &Path) -> Option<PathBuf> {
+        if let Some(found) = self.asked.get(dir) {
+            return found.clone();
+        }
         let found = match self.opens {
             true => project_of(dir, &self.known),
             false => known_around(dir, &self.known),
         };
-        found.filter(|root| *root != self.own.path)
+        self.asked.insert(dir.to_owned(), found.clone());
+        found
     }
 }
 
-/// Returns true if nobody misses the path, or no checkpoint holds such a thing.
-fn is_passed_over(outside: &OutsidePath) -> bool {
-    let path = &outside.path;
-    // What is only written into a broad directory destroys little of it, and all of it is too much.
-    let is_broad = || !outside.is_wiped && scope_of(path) == Scope::TargetsOnly;
-    is_system(path) || temp_dirs().iter().any(|temp| path.starts_with(temp)) || is_broad()
+/// Returns true if a path outside of all workspaces is the system's, or of files that nobody misses.
+fn is_passed_over(path: &Path) -> bool {
+    is_system(path) || temp_dirs().iter().any(|temp| path.starts_with(temp))
+}
+
+/// Returns the path that stands for one outside of all workspaces that holds too much for a checkpoint before the action: `/` for
+/// all that is below it, or a directory like the home directory that is not named as one that goes.
+fn too_broad(outside: &OutsidePath) -> Option<RelPath> {
+    let path = outside.path.as_path();
+    let is_top = path.parent().is_none_or(|parent| !outside.is_wiped && parent == Path::new(OUTSIDE));
+    let is_broad = is_top || (!outside.is_wiped && scope_of(path) == Scope::TargetsOnly);
+    let at = if is_top { Path::new("") } else { path.strip_prefix(OUTSIDE).unwrap_or(path) };
+    is_broad.then(|| RelPath::from_path(at).ok()).flatten()
 }
 
 /// Finds the parts of an action in other workspaces, and takes their paths out of its own reach.
@@ -96,54 +133,51 @@ pub(super) fn others(
     reach: &mut ActionReach,
 ) -> Result<Vec<Part>> {
     let is_broad = own.scope == Scope::TargetsOnly;
-    let dirs: Vec<PathBuf> = match verdict.reaches_all {
-        true => verdict.dirs.iter().map(|dir| cwd.join(dir)).collect(),
-        false => Vec::new(),
-    };
-    let is_elsewhere = |dir: &PathBuf| is_broad || !dir.starts_with(&own.path);
-    let dirs: Vec<PathBuf> = dirs.into_iter().filter(is_elsewhere).map(|dir| real(&dir)).collect();
-    let outside = std::mem::take(&mut reach.outside);
-    if outside.is_empty() && dirs.is_empty() && !(is_broad && !reach.targets.is_empty()) {
+    let dirs: &[String] = if verdict.reaches_all { &verdict.dirs } else { &[] };
+    let dirs = dirs.iter().map(|dir| cwd.join(dir)).filter(|dir| is_broad || !dir.starts_with(&own.path));
+    let (dirs, outside) = (dirs.collect::<Vec<_>>(), std::mem::take(&mut reach.outside));
+    if outside.is_empty() && dirs.is_empty() && (!is_broad || reach.targets.is_empty()) {
         return Ok(Vec::new());
     }
-    let places =
-        Places { own, known: Workspace::known(engine.home())?, opens: is_broad || session.scope == Scope::TargetsOnly };
-    let mut parts: BTreeMap<PathBuf, ActionReach> = BTreeMap::new();
+    let opens = is_broad || session.scope == Scope::TargetsOnly;
+    let mut places = Places { own, known: Workspace::known(engine.home())?, opens, asked: HashMap::new() };
+    let mut parts: BTreeMap<PathBuf, Part> = BTreeMap::new();
     for path in outside.into_iter().filter(|outside| outside.path.symlink_metadata().is_ok()) {
-        let Some(root) = places.of(&path) else { continue };
-        if root != Path::new(OUTSIDE) || !is_passed_over(&path) {
-            let part = parts.entry(root.clone()).or_default();
-            part.targets.extend(target(&root, &path.path, path.is_wiped));
-            part.is_everything |= root.starts_with(&path.path);
+        let Some(root) = places.of(&path.path) else { continue };
+        let is_outside = root == Path::new(OUTSIDE);
+        if is_outside && is_passed_over(&path.path) {
+            continue;
+        }
+        let broad = if is_outside { too_broad(&path) } else { None };
+        let part = parts.entry(root.clone()).or_insert_with(|| Part::at(&root));
+        match broad {
+            Some(broad) => _ = part.broad.insert(broad),
+            None => part.add(&path.path, path.is_wiped),
         }
     }
     if is_broad {
-        move_out(&places, reach, &mut parts);
+        // What belongs to a project below a broad directory is the project's.
+        reach.targets.retain(|aimed| {
+            let path = aimed.path.under(&own.path);
+            let Some(root) = places.of(&path) else { return true };
+            parts.entry(root.clone()).or_insert_with(|| Part::at(&root)).add(&path, true);
+            false
+        });
     }
-    for root in dirs.iter().filter_map(|dir| places.around(dir)) {
-        parts.entry(root).or_default().is_everything = true;
+    for root in dirs.iter().filter_map(|dir| places.around(&real(dir))).filter(|root| *root != own.path) {
+        parts.entry(root.clone()).or_insert_with(|| Part::at(&root)).reach.is_everything = true;
     }
-    parts.retain(|_, reach| !reach.is_nothing());
-    let many = |at: usize| {
+    Ok(bounded(parts.into_values()))
+}
+
+/// Returns those parts in which something is reached; of too many, the last ones are refused.
+fn bounded(parts: impl Iterator<Item = Part>) -> Vec<Part> {
+    let refused = |at: usize| {
         let text = format!("one action is guarded in at most {MAX_PARTS} other workspaces");
         (at >= MAX_PARTS).then(|| Error::new(Code::TooLarge, text))
     };
-    let parts = parts.into_iter().enumerate();
-    Ok(parts.map(|(at, (root, reach))| Part { root, reach, unknown: many(at) }).collect())
-}
-
-/// Moves the targets that belong to projects below a broad directory to them.
-fn move_out(places: &Places<'_>, reach: &mut ActionReach, parts: &mut BTreeMap<PathBuf, ActionReach>) {
-    let own = &places.own.path;
-    reach.targets.retain(|aimed| {
-        let path = aimed.path.under(own);
-        let outside = OutsidePath { is_wiped: true, path };
-        let Some(root) = places.of(&outside) else { return true };
-        let part = parts.entry(root.clone()).or_default();
-        part.is_everything |= root == outside.path;
-        part.targets.extend(target(&root, &outside.path, true));
-        false
-    });
+    let reached = parts.filter(|part| !part.reach.is_nothing() || !part.broad.is_empty());
+    reached.enumerate().map(|(at, part)| Part { refused: refused(at), ..part }).collect()
 }
 
 /// Returns a directory by its real name, if it is there.
@@ -168,8 +202,7 @@ struct Gathered {
 impl Gathering {
     /// Makes one that answers with `reply` once the own workspace and `parts` others have answered.
     pub(super) fn new(reply: Reply<Decision>, parts: usize) -> Arc<Gathering> {
-        let gathered =
-            Gathered { waiting: parts + 1, own: None, others: Vec::new(), hold: None, reply: Some(reply) };
+        let gathered = Gathered { waiting: parts + 1, own: None, others: Vec::new(), hold: None, reply: Some(reply) };
         Arc::new(Gathering(Mutex::new(gathered)))
     }
 

@@ -191,7 +191,7 @@ pub fn only_named(pressing: &[Pressing]) -> Option<Take> {
     let takes = pressing.iter().map(|one| one.take.selection.takes).max().unwrap_or_default();
     let only = targets.iter().map(|target| target.path.clone()).collect();
     let sparing = first.take.selection.sparing;
-    Some(Take { selection: Selection { only, takes, sparing, ..Selection::with(targets) }, ..first.take.clone() })
+    Some(Take { selection: Selection { sparing, only, takes, ..Selection::with(targets) }, ..first.take.clone() })
 }
 
 /// Gives a capture of named paths to all requests that waited for it.

@@ -28,9 +28,9 @@ pub use checkpoints::{
 pub use client::ProtocolClient;
 pub use codec::{Line, LineReader};
 pub use events::{
-    After, AfterReply, BaselineStatus, BeforeReply, Classify, ClassifyReply, EmptyReply, EventReply, Greeting, OtherBlock,
-    GreetingType, Hello, HelloReply, Interrupted, LimitsBlock, ScopeWord, ShellBefore, ToolBefore, Turn, TurnEndReply,
-    TurnReply, WatcherWord, WorkspaceBlock,
+    After, AfterReply, BaselineStatus, BeforeReply, Classify, ClassifyReply, EmptyReply, EventReply, Greeting,
+    GreetingType, Hello, HelloReply, Interrupted, LimitsBlock, OtherBlock, ScopeWord, ShellBefore, ToolBefore, Turn,
+    TurnEndReply, TurnReply, WatcherWord, WorkspaceBlock,
 };
 pub use fault::{ErrorBody, ErrorReply};
 pub use forget::{ForgetDocument, ForgetItem, ProofBlock};

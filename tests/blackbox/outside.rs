@@ -64,7 +64,7 @@ fn a_file_outside_of_all_workspaces_comes_back_by_its_name() {
         let named = file.to_string_lossy().into_owned();
         let n = number(&checkpoint);
         let shown = lab.piton(&["show", "--outside", &n]);
-        assert!(shown.stdout.contains(&format!("  {named}\n")), "{shown:?}");
+        assert!(shown.stdout.contains(&named), "{shown:?}");
         let print = lab.piton(&["show", "--outside", &format!("{n}:{named}")]);
         assert_eq!(print.stdout, content, "{print:?}");
         // Never without a name.
@@ -133,7 +133,12 @@ fn whatever_replaces_a_file_outside_is_captured_first() {
         lab.write("a", "new\n");
         beside(&lab, "b", "old\n");
         std::os::unix::fs::symlink("..", lab.work.join("into")).unwrap();
-        let command = if command == "cp a ../" { beside(&lab, "a", "older\n"); command } else { command };
+        let command = if command == "cp a ../" {
+            beside(&lab, "a", "older\n");
+            command
+        } else {
+            command
+        };
         let mut sidecar = Sidecar::start(&lab, &[]);
         let reply = shell(&mut sidecar, command);
         let checkpoint = outside(&reply);
@@ -147,12 +152,15 @@ fn whatever_replaces_a_file_outside_is_captured_first() {
     // What is new, of the system, or of nobody costs nothing.
     let Some(lab) = Lab::lasting() else { return };
     let mut sidecar = Sidecar::start(&lab, &[]);
-    for command in ["echo new > ../c", "rm -f ../none", "rm -f /etc/hostname", "rm -rf /tmp/none", "cat ../b", "ls .."] {
+    for command in ["echo new > ../c", "rm -f ../none", "rm -f /etc/hostname", "rm -rf /tmp/none", "cat ../b", "ls .."]
+    {
         let reply = shell(&mut sidecar, command);
         assert!(reply.get("others").is_none(), "{command}: {reply}");
     }
     let all = shell(&mut sidecar, "rm -rf /");
-    assert_eq!(outside(&all)["status"], "none", "{all}");
+    assert_eq!((&outside(&all)["status"], not_held(&all)), (&json!("none"), vec!["/"]), "{all}");
+    let wide = shell(&mut sidecar, "chmod -R go-w ~ ../home");
+    assert_eq!(not_held(&wide), [lab.home.to_string_lossy()], "{wide}");
     assert_eq!(sidecar.finish(), 0);
 }
 
@@ -200,7 +208,10 @@ fn a_path_of_another_workspace_belongs_to_it_under_the_same_turn() {
 fn a_session_in_the_home_directory_finds_the_projects_below_it() {
     let table: &[(&str, Value)] = &[
         ("tool path", json!({"type": "tool.before", "tool": "Write", "input": {"file_path": "HOME/proj/src/a.rs"}})),
-        ("relative tool path", json!({"type": "tool.before", "tool": "Write", "input": {"file_path": "proj/src/a.rs"}})),
+        (
+            "relative tool path",
+            json!({"type": "tool.before", "tool": "Write", "input": {"file_path": "proj/src/a.rs"}}),
+        ),
         ("cd", json!({"type": "shell.before", "command": "cd proj && rm -rf src"})),
         ("path", json!({"type": "shell.before", "command": "rm -rf proj/src"})),
         ("pattern", json!({"type": "shell.before", "command": "rm proj/src/*"})),

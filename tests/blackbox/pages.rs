@@ -22,16 +22,17 @@ use piton::protocol::{
     DiffReply, DoctorDocument, DoctorRow, EmptyReply, ErrorBody, ExportDocument, FailedNotice, FetchDocument,
     FindDocument, ForgetDocument, ForgetItem, Greeting, GreetingType, Hello, HelloReply, InstallDocument, InstallItem,
     InstallOutcome, Interrupted, InterruptedNotice, LimitsBlock, List, ListItem, ListQuery, ListReply, LowDiskNotice,
-    MendBlock, MoveDocument, NoStep, NotHeld, OffDocument, OnDocument, OpenReply, OperationKind, OriginBlock, OtherBlock,
-    PastEffect, PathItem, PlanLists, PresenceWord, PreviewReply, ProofBlock, PruneDocument, PruneItem, PushDocument,
-    RefFinding, RefsDocument, RefusedRef, ReloadReply, RemoteItem, RemoteListDocument, RestoreReply, Rollback,
-    RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice, RowState, RunEnd, RunEndReply, RunFork,
-    RunItem, RunLast, RunListReply, RunReply, RunStart, RunState, RunStatus, ScopeWord, SettingItem, SettingsDocument,
-    SettledNotice, ShellBefore, Show, ShowDirectoryDocument, ShowDocument, ShowFileDocument, ShowReply,
-    ShownCheckpoint, SkippedSort, StatBlock, StatusDocument, StatusFacts, StatusLast, StatusReply, Step, StepBlock,
-    StopDocument, StoreCapNotice, StoreDocument, StoreListDocument, StoredWorkspace, StreamEnded, TargetBlock, To,
-    ToolBefore, TrackedBlock, TrustDocument, Turn, TurnEndReply, TurnReply, UnwatchedBlock, UnwatchedItem, VerbError,
-    VersionItem, WarningBlock, WatcherWord, WatchingBlock, WatchingQuery, WithheldItem, Word, WorkspaceBlock,
+    MendBlock, MoveDocument, NoStep, NotHeld, OffDocument, OnDocument, OpenReply, OperationKind, OriginBlock,
+    OtherBlock, PastEffect, PathItem, PlanLists, PresenceWord, PreviewReply, ProofBlock, PruneDocument, PruneItem,
+    PushDocument, RefFinding, RefsDocument, RefusedRef, ReloadReply, RemoteItem, RemoteListDocument, RestoreReply,
+    Rollback, RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice, RowState, RunEnd, RunEndReply,
+    RunFork, RunItem, RunLast, RunListReply, RunReply, RunStart, RunState, RunStatus, ScopeWord, SettingItem,
+    SettingsDocument, SettledNotice, ShellBefore, Show, ShowDirectoryDocument, ShowDocument, ShowFileDocument,
+    ShowReply, ShownCheckpoint, SkippedSort, StatBlock, StatusDocument, StatusFacts, StatusLast, StatusReply, Step,
+    StepBlock, StopDocument, StoreCapNotice, StoreDocument, StoreListDocument, StoredWorkspace, StreamEnded,
+    TargetBlock, To, ToolBefore, TrackedBlock, TrustDocument, Turn, TurnEndReply, TurnReply, UnwatchedBlock,
+    UnwatchedItem, VerbError, VersionItem, WarningBlock, WatcherWord, WatchingBlock, WatchingQuery, WithheldItem, Word,
+    WorkspaceBlock,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -358,7 +359,13 @@ fn watching() -> WatchingBlock {
 }
 
 fn settled() -> SettledNotice {
-    SettledNotice { pending: s(), workspace: o(), checkpoint: block(), dirty: vec![path_item()], not_held: vec![not_held()] }
+    SettledNotice {
+        pending: s(),
+        workspace: o(),
+        checkpoint: block(),
+        dirty: vec![path_item()],
+        not_held: vec![not_held()],
+    }
 }
 
 fn greeting() -> Greeting {

@@ -143,7 +143,7 @@ impl Capturer {
         let only = targets.iter().map(|target| target.path.clone()).collect();
         // With the budget of the checkpoint: what that left out is compared as such.
         let sparing = catalog.workspace.scope == Scope::TargetsOnly;
-        let selection = Selection { only, sparing, ..Selection::with(targets.to_vec()) };
+        let selection = Selection { sparing, only, ..Selection::with(targets.to_vec()) };
         let take = Take::for_looking(CheckpointKind::Auto, selection);
         let present = self.look(catalog, &take, control)?;
         let Some(held) = catalog.all()?.checkpoints.iter().rev().find(|one| one.id == *held).cloned() else {

@@ -23,8 +23,8 @@ use crate::model::path::RelPath;
 use crate::protocol::{
     AfterReply, BaselineStatus, BeforeReply, CheckpointBlock, CheckpointFacts, CheckpointStatus, ChosenItem,
     ChosenReply, ClassifyReply, EventReply, FailedNotice, HelloReply, Interrupted, InterruptedNotice, LimitsBlock,
-    List, LowDiskNotice, NotHeld, NoticeBody, OtherBlock, PathItem, ReloadReply, ScopeWord, SettledNotice, StoreCapNotice,
-    TurnEndReply, TurnReply, WarningBlock, WorkspaceBlock,
+    List, LowDiskNotice, NotHeld, NoticeBody, OtherBlock, PathItem, ReloadReply, ScopeWord, SettledNotice,
+    StoreCapNotice, TurnEndReply, TurnReply, WarningBlock, WorkspaceBlock,
 };
 
 pub use restores::{over, preview, restored, rolled_back, stat, target};
@@ -127,7 +127,8 @@ fn item(root: Option<&Path>, path: &RelPath, why: Option<String>) -> PathItem {
 /// Returns what an action names and no checkpoint of any of its workspaces holds.
 fn all_not_held(action: &ActionDecision) -> Vec<NotHeld> {
     let own = action.not_held.iter().map(|gap| missing(None, gap));
-    let others = action.others.iter().flat_map(|other| other.not_held.iter().map(|gap| missing(Some(&other.root), gap)));
+    let others =
+        action.others.iter().flat_map(|other| other.not_held.iter().map(|gap| missing(Some(&other.root), gap)));
     own.chain(others).take(MAX_NOT_HELD).collect()
 }
 
