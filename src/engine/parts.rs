@@ -113,12 +113,12 @@ fn is_passed_over(path: &Path) -> bool {
 }
 
 /// Returns the path that stands for one outside of all workspaces that holds too much for a checkpoint before the action: `/` for
-/// all that is below it, or a directory like the home directory that is not named as one that goes.
+/// all that a pattern matches in it, or a directory like the home directory that is not named as one that goes.
 fn too_broad(outside: &OutsidePath) -> Option<RelPath> {
     let path = outside.path.as_path();
-    let is_top = path.parent().is_none_or(|parent| !outside.is_wiped && parent == Path::new(OUTSIDE));
-    let is_broad = is_top || (!outside.is_wiped && scope_of(path) == Scope::TargetsOnly);
-    let at = if is_top { Path::new("") } else { path.strip_prefix(OUTSIDE).unwrap_or(path) };
+    let is_all = path.parent().is_none_or(|parent| outside.is_match && parent == Path::new(OUTSIDE));
+    let is_broad = is_all || (!outside.is_wiped && scope_of(path) == Scope::TargetsOnly);
+    let at = if is_all { Path::new("") } else { path.strip_prefix(OUTSIDE).unwrap_or(path) };
     is_broad.then(|| RelPath::from_path(at).ok()).flatten()
 }
 

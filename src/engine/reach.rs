@@ -100,6 +100,8 @@ pub struct OutsidePath {
     pub path: PathBuf,
     /// True if all that stands there goes.
     pub is_wiped: bool,
+    /// True if a pattern matched it, and no word names it.
+    pub is_match: bool,
 }
 
 impl ActionReach {
@@ -131,14 +133,15 @@ pub fn reach(workspace: &Path, cwd: &Path, verdict: &Verdict) -> ActionReach {
     // that `cd` did not reach.
     let is_everything = verdict.reaches_all || verdict.targets.iter().any(is_unclear);
     let mut reach = ActionReach { is_everything, ..ActionReach::default() };
-    for path in verdict.targets.iter().chain(&expanded) {
+    let named = verdict.targets.iter().map(|path| (path, false));
+    for (path, is_match) in named.chain(expanded.iter().map(|path| (path, true))) {
         let full = resolved(&cwd.join(path));
         let (all, is_wiped) = (workspace.starts_with(&full), wiped.contains(&full));
         reach.is_everything |= all;
         reach.targets.extend(target(workspace, &full, is_wiped));
         // A directory above the workspace holds more than the workspace.
         if full != workspace && !full.starts_with(workspace) {
-            reach.outside.push(OutsidePath { path: full, is_wiped });
+            reach.outside.push(OutsidePath { path: full, is_wiped, is_match });
         }
     }
     reach.targets.sort_by(|a, b| a.path.cmp(&b.path));
@@ -308,7 +311,7 @@ mod tests {
         std::fs::create_dir(root.join("other")).unwrap();
         let beside = aimed("w", "../other", true);
         assert!(beside.is_nothing());
-        assert_eq!(beside.outside, [OutsidePath { path: root.join("other"), is_wiped: true }]);
+        assert_eq!(beside.outside, [OutsidePath { path: root.join("other"), is_wiped: true, is_match: false }]);
         for path in ["none/src", ":/", "sub/:x", "*.txt", "{a..c}"] {
             assert!(aimed("w", path, false).is_everything, "{path}");
         }

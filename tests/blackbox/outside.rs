@@ -159,8 +159,10 @@ fn whatever_replaces_a_file_outside_is_captured_first() {
     }
     let all = shell(&mut sidecar, "rm -rf /");
     assert_eq!((&outside(&all)["status"], not_held(&all)), (&json!("none"), vec!["/"]), "{all}");
-    let wide = shell(&mut sidecar, "chmod -R go-w ~ ../home");
-    assert_eq!(not_held(&wide), [lab.home.to_string_lossy()], "{wide}");
+    if Path::new("/opt").is_dir() {
+        let wide = shell(&mut sidecar, "chmod -R go-w /opt");
+        assert_eq!((&outside(&wide)["status"], not_held(&wide)), (&json!("none"), vec!["/opt"]), "{wide}");
+    }
     assert_eq!(sidecar.finish(), 0);
 }
 

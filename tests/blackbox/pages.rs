@@ -601,6 +601,7 @@ fn parts() -> Vec<Example> {
         example("`stat`", stat()),
         example("a block `checkpoint`", block()),
         example("an item of `not_held`", not_held()),
+        example("an item of `others`", OtherBlock { workspace: s(), checkpoint: block() }),
         example("an item of `effects`", effect()),
         example("an item of `warnings`", warning()),
         example("an item of `interrupted`", interrupted()),
