@@ -93,7 +93,8 @@ fn compared(context: &Context, timeline: &mut Timeline, args: &DiffArgs) -> Resu
 pub(super) fn diff(context: &mut Context, args: &DiffArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     let compared = compared(context, &mut timeline, args)?;
-    let present = if compared.to.is_none() { Some(timeline.present(&|| Flow::Continue)?) } else { None };
+    let present =
+        if compared.to.is_none() { Some(timeline.present(Some(&compared.from), &|| Flow::Continue)?) } else { None };
     let shown = show(context, &timeline, &compared, present.as_ref(), args.stat);
     shown.map_err(|error| timeline.catalog().blamed(error, &contents::ends(&compared.from, compared.to.as_ref())))
 }

@@ -10,7 +10,7 @@ use super::decision::{ActionDecision, Decision, Protection, Stance, TurnDecision
 use super::event::{Action, Doing};
 use super::guard::{Due, TurnCheckpoint};
 use super::job::{Answer, bug};
-use super::parts::{self, Gathering, Part};
+use super::parts::{self, Gathering, OtherReach};
 use super::protect::{self, NamedCapture, Protected, Wanted};
 use super::reach::{self, ActionReach};
 use super::rules::InForce;
@@ -46,7 +46,7 @@ struct Judged {
     /// The guard's decision.
     due: Due,
     /// The parts of it in other workspaces, or why they cannot be told.
-    parts: Result<Vec<Part>>,
+    parts: Result<Vec<OtherReach>>,
     /// The directory in which it runs, by its real name.
     cwd: PathBuf,
     /// The time at which the event came.
@@ -185,7 +185,7 @@ impl Session {
             return self.decide_own(action, judged, reply);
         }
         let on_failure = judged.rules.policy.on_failure;
-        let parts = parts.unwrap_or_else(|error| vec![Part::unknown(error)]);
+        let parts = parts.unwrap_or_else(|error| vec![OtherReach::unknown(error)]);
         let gathering = Gathering::new(reply, parts.len());
         let shared = PartAction {
             action,
@@ -205,9 +205,9 @@ impl Session {
     }
 
     /// Has the part of an action in another workspace protected.
-    fn decide_part(&mut self, shared: &PartAction<'_>, part: Part, gathering: &Arc<Gathering>) -> Result<()> {
+    fn decide_part(&mut self, shared: &PartAction<'_>, part: OtherReach, gathering: &Arc<Gathering>) -> Result<()> {
         let beyond = part.gaps();
-        let Part { root, mut reach, broad: _, refused } = part;
+        let OtherReach { root, mut reach, broad: _, refused } = part;
         if let Some(error) = refused {
             return Err(error);
         }

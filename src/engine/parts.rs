@@ -31,7 +31,7 @@ const MAX_PARTS: usize = 16;
 const HELD: &str = "no checkpoint could be taken, and the policy holds the action then";
 
 /// The part of an action in another workspace, before it is opened.
-pub(super) struct Part {
+pub(super) struct OtherReach {
     /// The root of that workspace.
     pub root: PathBuf,
     /// The paths of it that the action may destroy.
@@ -42,14 +42,14 @@ pub(super) struct Part {
     pub refused: Option<Error>,
 }
 
-impl Part {
-    fn at(root: &Path) -> Part {
-        Part { root: root.to_owned(), reach: ActionReach::default(), broad: BTreeSet::new(), refused: None }
+impl OtherReach {
+    fn at(root: &Path) -> OtherReach {
+        OtherReach { root: root.to_owned(), reach: ActionReach::default(), broad: BTreeSet::new(), refused: None }
     }
 
     /// Stands for all parts of an action where they cannot be found.
-    pub(super) fn unknown(error: Error) -> Part {
-        Part { refused: Some(error), ..Part::at(Path::new(OUTSIDE)) }
+    pub(super) fn unknown(error: Error) -> OtherReach {
+        OtherReach { refused: Some(error), ..OtherReach::at(Path::new(OUTSIDE)) }
     }
 
     /// Lists the paths that are too broad as paths that no checkpoint holds.
@@ -112,8 +112,9 @@ fn is_passed_over(path: &Path) -> bool {
     is_system(path) || temp_dirs().iter().any(|temp| path.starts_with(temp))
 }
 
-/// Returns the path that stands for one outside of all workspaces that holds too much for a checkpoint before the action: `/` for
-/// all that a pattern matches in it, or a directory like the home directory that is not named as one that goes.
+/// Returns the path to name if one outside of all workspaces holds too much for a checkpoint before the action.
+///
+/// It is `/` for all that a pattern matches there, else a directory like the home directory, unless it is named as one that goes.
 fn too_broad(outside: &OutsidePath) -> Option<RelPath> {
     let path = outside.path.as_path();
     let is_all = path.parent().is_none_or(|parent| outside.is_match && parent == Path::new(OUTSIDE));
@@ -131,7 +132,7 @@ pub(super) fn others(
     (session, own): (&Workspace, &Workspace),
     (cwd, verdict): (&Path, &Verdict),
     reach: &mut ActionReach,
-) -> Result<Vec<Part>> {
+) -> Result<Vec<OtherReach>> {
     let is_broad = own.scope == Scope::TargetsOnly;
     let dirs: &[String] = if verdict.reaches_all { &verdict.dirs } else { &[] };
     let dirs = dirs.iter().map(|dir| cwd.join(dir)).filter(|dir| is_broad || !dir.starts_with(&own.path));
@@ -141,7 +142,7 @@ pub(super) fn others(
     }
     let opens = is_broad || session.scope == Scope::TargetsOnly;
     let mut places = Places { own, known: Workspace::known(engine.home())?, opens, asked: HashMap::new() };
-    let mut parts: BTreeMap<PathBuf, Part> = BTreeMap::new();
+    let mut parts: BTreeMap<PathBuf, OtherReach> = BTreeMap::new();
     for path in outside.into_iter().filter(|outside| outside.path.symlink_metadata().is_ok()) {
         let Some(root) = places.of(&path.path) else { continue };
         let is_outside = root == Path::new(OUTSIDE);
@@ -149,35 +150,35 @@ pub(super) fn others(
             continue;
         }
         let broad = if is_outside { too_broad(&path) } else { None };
-        let part = parts.entry(root.clone()).or_insert_with(|| Part::at(&root));
+        let part = parts.entry(root.clone()).or_insert_with(|| OtherReach::at(&root));
         match broad {
             Some(broad) => _ = part.broad.insert(broad),
             None => part.add(&path.path, path.is_wiped),
         }
     }
     if is_broad {
-        // What belongs to a project below a broad directory is the project's.
+        // Paths of a project below a broad directory are the project's.
         reach.targets.retain(|aimed| {
             let path = aimed.path.under(&own.path);
             let Some(root) = places.of(&path) else { return true };
-            parts.entry(root.clone()).or_insert_with(|| Part::at(&root)).add(&path, true);
+            parts.entry(root.clone()).or_insert_with(|| OtherReach::at(&root)).add(&path, true);
             false
         });
     }
     for root in dirs.iter().filter_map(|dir| places.around(&real(dir))).filter(|root| *root != own.path) {
-        parts.entry(root.clone()).or_insert_with(|| Part::at(&root)).reach.is_everything = true;
+        parts.entry(root.clone()).or_insert_with(|| OtherReach::at(&root)).reach.is_everything = true;
     }
     Ok(bounded(parts.into_values()))
 }
 
 /// Returns those parts in which something is reached; of too many, the last ones are refused.
-fn bounded(parts: impl Iterator<Item = Part>) -> Vec<Part> {
+fn bounded(parts: impl Iterator<Item = OtherReach>) -> Vec<OtherReach> {
     let refused = |at: usize| {
         let text = format!("one action is guarded in at most {MAX_PARTS} other workspaces");
         (at >= MAX_PARTS).then(|| Error::new(Code::TooLarge, text))
     };
     let reached = parts.filter(|part| !part.reach.is_nothing() || !part.broad.is_empty());
-    reached.enumerate().map(|(at, part)| Part { refused: refused(at), ..part }).collect()
+    reached.enumerate().map(|(at, part)| OtherReach { refused: refused(at), ..part }).collect()
 }
 
 /// Returns a directory by its real name, if it is there.
@@ -256,11 +257,31 @@ fn together(decision: Decision, others: Vec<OtherPart>, hold: Option<&str>) -> D
     match decision {
         Decision::Action(mut action) => {
             action.stance = action.stance.or_ask(hold);
+            // The classifier's warnings do not know what is held.
+            if !action.warnings.is_empty() {
+                action.notices.extend(others.iter().filter_map(holding));
+            }
             action.others = others;
             Decision::Action(action)
         }
         other => other,
     }
+}
+
+/// Says which checkpoint holds the files outside of all workspaces.
+fn holding(other: &OtherPart) -> Option<String> {
+    let number = match &other.protection {
+        Protection::Taken(taken) => taken.checkpoint.record.number,
+        Protection::Held(held) => held.number,
+        Protection::NotNeeded(_) | Protection::Off(_) | Protection::Late { .. } | Protection::Failed(_) => return None,
+    };
+    let is_outside = other.root == Path::new(OUTSIDE);
+    is_outside.then(|| {
+        format!(
+            "piton: checkpoint {number} holds the files outside of all workspaces that this action names: \
+             `piton restore --outside {number} PATH` brings them back"
+        )
+    })
 }
 
 /// Returns the answer of a part, with its reason to hold the action.

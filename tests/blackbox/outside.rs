@@ -1,4 +1,4 @@
-//! What an action destroys outside of its workspace is in the net: files of no workspace, other workspaces, projects below
+//! The net holds files that an action destroys outside of its workspace: of no workspace, of other ones, and of projects below
 //! the home directory.
 
 use std::io::{BufRead, BufReader, Write};
@@ -82,6 +82,9 @@ fn a_file_outside_of_all_workspaces_comes_back_by_its_name() {
     assert!(listed.stdout.contains("before shell: rm ../notes.txt"), "{listed:?}");
     let rows = lab.piton(&["list", "--outside", "--json", "--kind", "auto"]).json();
     assert_eq!((&rows["checkpoints"][0]["run"], &rows["total"]), (&json!(rows["checkpoints"][0]["run"]), &json!(1)));
+    std::fs::remove_file(&notes).unwrap();
+    let differs = lab.piton(&["diff", "--outside", "1", "--stat"]);
+    assert!(differs.stdout.contains(&format!(" {} | ", notes.display())), "{differs:?}");
     let found = lab.piton(&["find", "--outside", &notes.to_string_lossy()]);
     assert!(found.stdout.contains(&*notes.to_string_lossy()), "{found:?}");
 }
@@ -110,6 +113,8 @@ fn a_directory_outside_comes_back_whole() {
     lab.sh("rm -rf ../p2");
     let back = lab.piton(&["restore", "--outside", &n, "../p2", "--yes"]);
     assert_eq!(back.code, 0, "{back:?}");
+    let above = format!("    {}/\n", lab.root().display());
+    assert!(!back.stdout.contains(&above), "a directory that is there does not come back: {back:?}");
     assert_eq!(tree(&dir), before);
     let undone = lab.piton(&["undo", "--outside", "--yes"]);
     assert_eq!((undone.code, dir.exists()), (0, false), "{undone:?}");
@@ -149,7 +154,7 @@ fn whatever_replaces_a_file_outside_is_captured_first() {
         assert!(["old\n", "older\n"].contains(&content.as_str()), "{command}: {content}: {reply}");
         assert_eq!(sidecar.finish(), 0);
     }
-    // What is new, of the system, or of nobody costs nothing.
+    // New paths, those of the system, and temporary ones cost nothing.
     let Some(lab) = Lab::lasting() else { return };
     let mut sidecar = Sidecar::start(&lab, &[]);
     for command in ["echo new > ../c", "rm -f ../none", "rm -f /etc/hostname", "rm -rf /tmp/none", "cat ../b", "ls .."]
@@ -238,7 +243,7 @@ fn a_session_in_the_home_directory_finds_the_projects_below_it() {
         assert_eq!(lab.piton_in(&project, &["show", &held]).stdout, "a\n", "{what}");
         let whole = format!("{}:Cargo.toml", number(checkpoint));
         assert_eq!(lab.piton_in(&project, &["show", &whole]).stdout, "[package]\n", "{what}");
-        // What is in no project stays with the home directory, as before.
+        // A path in no project stays with the home directory, as before.
         let loose = shell(&mut sidecar, "rm loose.txt");
         assert!(loose.get("others").is_none() && loose["checkpoint"]["status"] == "taken", "{what}: {loose}");
         assert_eq!(sidecar.finish(), 0);

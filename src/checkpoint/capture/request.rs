@@ -104,6 +104,15 @@ impl Selection {
         Selection { targets, ..Selection::default() }
     }
 
+    /// Returns what a checkpoint of single paths has looked at.
+    pub(in crate::checkpoint) fn of_extent(extent: &Extent) -> Selection {
+        let targets = match extent {
+            Extent::Tree => Vec::new(),
+            Extent::Paths(paths) => paths.iter().map(|path| Target { path: path.clone(), recursive: true }).collect(),
+        };
+        Selection { sparing: true, ..Selection::with(targets) }
+    }
+
     /// Returns true if it names paths that an action is about to destroy. A restore names everything that it could
     /// touch, and compares with the disk later, when its plan is known.
     pub(super) fn names_targets(&self) -> bool {
