@@ -105,7 +105,7 @@ impl Selection {
     }
 
     /// Returns what a checkpoint of single paths has looked at.
-    pub(in crate::checkpoint) fn of_extent(extent: &Extent) -> Selection {
+    pub(crate) fn of_extent(extent: &Extent) -> Selection {
         let targets = match extent {
             Extent::Tree => Vec::new(),
             Extent::Paths(paths) => paths.iter().map(|path| Target { path: path.clone(), recursive: true }).collect(),
