@@ -275,8 +275,8 @@ fn holding(other: &OtherPart) -> Option<String> {
         Protection::Held(held) => held.number,
         Protection::NotNeeded(_) | Protection::Off(_) | Protection::Late { .. } | Protection::Failed(_) => return None,
     };
-    let is_outside = other.root == Path::new(OUTSIDE);
-    is_outside.then(|| {
+    let holds_all = other.root == Path::new(OUTSIDE) && other.not_held.is_empty();
+    holds_all.then(|| {
         format!(
             "piton: checkpoint {number} holds the files outside of all workspaces that this action names: \
              `piton restore --outside {number} PATH` brings them back"
