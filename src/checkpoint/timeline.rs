@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::capture::Audit;
 use super::capture::capturer::Capturer;
-use super::capture::request::{Take, Taken};
+use super::capture::request::{Selection, Take, Taken};
 use super::catalog::checkpoint::Checkpoint;
 use super::catalog::diff::Present;
 use super::catalog::listing::{CheckpointList, ListFilter};
@@ -25,7 +25,7 @@ use super::records::home::Home;
 use super::records::lock::LOCK_WAIT;
 use super::records::repositories::KeptRepository;
 use super::records::state::WorkspaceState;
-use super::records::workspace::Workspace;
+use super::records::workspace::{Scope, Workspace};
 use super::remote::receive::Received;
 use super::runs::at_work::Codons;
 use super::runs::codon::{CodonMark, Departure, NewCodon};
@@ -148,12 +148,15 @@ impl Timeline {
         self.lock("dropping a leaf")?.drop_ref(&leaf.name, leaf.id)
     }
 
-    /// Looks at the workspace as it is now; nothing is stored.
+    /// Looks at the workspace as it is now; of one that is too broad, at the paths of the checkpoint `beside`. Nothing is stored.
     ///
     /// # Errors
     /// `workspace-gone`, and those of reading.
-    pub fn present(&mut self, control: &dyn Fn() -> Flow) -> Result<Present> {
-        self.capturer.look(&self.catalog, &Take::of(CheckpointKind::PreRestore, "local", "looking"), control)
+    pub fn present(&mut self, beside: Option<&Checkpoint>, control: &dyn Fn() -> Flow) -> Result<Present> {
+        let beside = beside.filter(|_| self.workspace().scope == Scope::TargetsOnly);
+        let extent = beside.map(|beside| self.catalog.coverage_of(beside)).transpose()?.map(|coverage| coverage.extent);
+        let selection = extent.as_ref().map(Selection::of_extent).unwrap_or_default();
+        self.capturer.look(&self.catalog, &Take::for_looking(CheckpointKind::PreRestore, selection), control)
     }
 
     /// Lists checkpoints.
@@ -161,7 +164,7 @@ impl Timeline {
     /// # Errors
     /// `store-damaged`; a missing workspace is listed without the changes after the newest checkpoint.
     pub fn listing(&mut self, query: &ListFilter, control: &dyn Fn() -> Flow) -> Result<CheckpointList> {
-        let present = self.present(control);
+        let present = self.present(None, control);
         self.catalog.listing(query, present)
     }
 

@@ -8,6 +8,7 @@ use super::report::{self, Words};
 use crate::checkpoint::history::request::{Preview, Restored};
 use crate::doors::replies;
 use crate::error::Result;
+use crate::protocol::PreviewReply;
 
 /// Shows the preview and asks; `Some` when nothing is to be done, or not yet.
 pub(super) fn ask_first(
@@ -25,13 +26,13 @@ pub(super) fn ask_first(
         if context.json {
             print::json_as_declared(&replies::preview(preview))?;
         } else {
-            print::data(&report::preview(&replies::preview(preview)))?;
+            print::data(&report::preview(&shown(context, preview)))?;
             print::data(report::NOTHING)?;
         }
         return Ok(Some(if conflicts { Exit::Part } else { Exit::Nothing }));
     }
     if !context.json {
-        print::data(&report::preview(&replies::preview(preview)))?;
+        print::data(&report::preview(&shown(context, preview)))?;
     }
     if only {
         return Ok(Some(Exit::Done));
@@ -62,6 +63,20 @@ pub(super) fn agreed(question: &str) -> Option<Exit> {
     }
 }
 
+/// Returns a preview for people; outside of all workspaces its paths are absolute.
+fn shown(context: &Context, preview: &Preview) -> PreviewReply {
+    let mut reply = replies::preview(preview);
+    if context.is_outside() {
+        reply.plan.make_absolute();
+    }
+    reply
+}
+
+/// Returns the option that a further command needs for the same workspace.
+fn option(context: &Context) -> &'static str {
+    if context.is_outside() { " --outside" } else { "" }
+}
+
 /// Prints the result of a verb that changed files, and returns its exit code. The words of the preview that was shown are
 /// not repeated.
 ///
@@ -73,9 +88,14 @@ pub(super) fn finished(context: &Context, restored: &Restored, verb: &str, shown
     if context.json {
         print::json_as_declared(&replies::restored(restored))?;
     } else {
-        let back = if verb == "Undone" { "piton redo" } else { Words::TERMINAL.undo() };
-        let said = shown.map(|shown| report::preview(&replies::preview(shown))).unwrap_or_default();
-        let text = report::outcome(&replies::restored(restored), verb, back);
+        let back =
+            format!("{}{}", if verb == "Undone" { "piton redo" } else { Words::TERMINAL.undo() }, option(context));
+        let said = shown.map(|shown| report::preview(&self::shown(context, shown))).unwrap_or_default();
+        let mut reply = replies::restored(restored);
+        if context.is_outside() {
+            reply.done.make_absolute();
+        }
+        let text = report::outcome(&reply, verb, &back);
         let news = text.lines().filter(|line| !said.lines().any(|said| said == *line));
         print::data(&news.map(|line| format!("{line}\n")).collect::<String>())?;
         let known = shown.map(|preview| preview.warnings.as_slice()).unwrap_or_default();

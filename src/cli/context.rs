@@ -7,6 +7,7 @@ use clap::Args;
 use crate::checkpoint::records::workspace::root_for;
 use crate::checkpoint::{Home, Timeline, Workspace};
 use crate::doors::stdio::inside;
+use crate::engine::parts::OUTSIDE;
 use crate::engine::reach::normalise;
 use crate::error::{Code, Error, Result};
 use crate::model::path::RelPath;
@@ -18,6 +19,9 @@ pub(super) struct GlobalArgs {
     /// The workspace [default: found from the working directory]
     #[arg(long, short = 'w', global = true, value_name = "DIR")]
     pub workspace: Option<PathBuf>,
+    /// The files outside of all workspaces: the same as --workspace /
+    #[arg(long, global = true, conflicts_with = "workspace")]
+    pub outside: bool,
     /// Print data as JSON
     #[arg(long, global = true)]
     pub json: bool,
@@ -68,6 +72,17 @@ impl Context {
             Some(named) => Ok(named.clone()),
             None => Ok(root_for(self.cwd()?, &Workspace::known(&self.home)?)),
         }
+    }
+
+    /// Returns true if the workspace in question is that of files outside of all others.
+    pub(super) fn is_outside(&self) -> bool {
+        // A root that cannot be told is an error of the verb itself.
+        self.root().is_ok_and(|root| root == Path::new(OUTSIDE))
+    }
+
+    /// Returns the beginning of a path as a person reads it: a slash where paths are absolute.
+    pub(super) fn leading(&self) -> &'static str {
+        if self.is_outside() { OUTSIDE } else { "" }
     }
 
     /// Returns the workspace, if it is known already; nothing is made.
@@ -163,7 +178,8 @@ pub(super) fn flags(global: &GlobalArgs) -> Result<Vec<(String, String)>> {
 
 /// Returns the directory named with `--workspace`.
 pub(super) fn named(global: &GlobalArgs, cwd: Option<&Path>) -> Option<PathBuf> {
-    global.workspace.as_ref().map(|path| cwd.unwrap_or(Path::new("")).join(path))
+    let outside = global.outside.then(|| PathBuf::from(OUTSIDE));
+    outside.or_else(|| global.workspace.as_ref().map(|path| cwd.unwrap_or(Path::new("")).join(path)))
 }
 
 fn pair(text: &str) -> Result<(String, String)> {

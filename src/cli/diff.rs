@@ -93,7 +93,8 @@ fn compared(context: &Context, timeline: &mut Timeline, args: &DiffArgs) -> Resu
 pub(super) fn diff(context: &mut Context, args: &DiffArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     let compared = compared(context, &mut timeline, args)?;
-    let present = if compared.to.is_none() { Some(timeline.present(&|| Flow::Continue)?) } else { None };
+    let present =
+        if compared.to.is_none() { Some(timeline.present(Some(&compared.from), &|| Flow::Continue)?) } else { None };
     let shown = show(context, &timeline, &compared, present.as_ref(), args.stat);
     shown.map_err(|error| timeline.catalog().blamed(error, &contents::ends(&compared.from, compared.to.as_ref())))
 }
@@ -127,7 +128,8 @@ fn show(
     let mut text = String::new();
     let mut patches = String::new();
     let (files, directories): (Vec<&Change>, Vec<&Change>) = changes.iter().partition(|change| is_file_change(change));
-    let columns = changes.iter().map(|change| width(&change.path.display())).max().unwrap_or(0).min(60);
+    let named = |change: &Change| format!("{}{}", context.leading(), change.path.display());
+    let columns = changes.iter().map(|change| width(&named(change))).max().unwrap_or(0).min(60);
     for change in files {
         let patch = timeline.catalog().patch_of(change, live)?;
         let how = match contents::fate(change) {
@@ -135,11 +137,11 @@ fn show(
             fate => format!(" ({fate})"),
         };
         let numbers = if patch.binary { "binary".to_owned() } else { format!("+{}/-{}", patch.plus, patch.minus) };
-        add_line!(text, " {} | {numbers}{how}", padded(&change.path.display(), columns));
+        add_line!(text, " {} | {numbers}{how}", padded(&named(change), columns));
         patches.push_str(&patch.text);
     }
     for change in &directories {
-        add_line!(text, " {} | directory ({})", padded(&change.path.display(), columns), contents::fate(change));
+        add_line!(text, " {} | directory ({})", padded(&named(change), columns), contents::fate(change));
     }
     let apart = match directories.len() {
         0 => String::new(),

@@ -40,7 +40,10 @@ pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
         let versions = versions.iter().map(item).collect();
         print::json(&FindDocument { path: PathItem::new(&path, None), versions })?;
     } else if found || is_unsure {
-        let mut text = format!("{}\n\n", print::bold(&format!("Versions of {}, newest first", path.display())));
+        let mut text = format!(
+            "{}\n\n",
+            print::bold(&format!("Versions of {}{}, newest first", context.leading(), path.display()))
+        );
         for version in &versions {
             let what = match (version.presence, version.size) {
                 (Presence::Absent, _) => "absent".to_owned(),
@@ -57,13 +60,14 @@ pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
         // Relative to the working directory, as it was typed, and as a shell takes it.
         let typed = args.path.as_os_str().as_bytes();
         let back = shell_name(typed);
-        let columns = width("restore N ") + width(&back);
-        add!(text, "\n  piton {}  print it\n", padded(&format!("show N:{back}"), columns));
-        add!(text, "  piton restore N {back}  bring it back\n");
+        let option = if context.is_outside() { " --outside" } else { "" };
+        let columns = width("restore N ") + width(option) + width(&back);
+        add!(text, "\n  piton {}  print it\n", padded(&format!("show{option} N:{back}"), columns));
+        add!(text, "  piton restore{option} N {back}  bring it back\n");
         print::data(&text)?;
     } else {
         let those = if is_damaged { "No checkpoint that can be read" } else { "No checkpoint" };
-        let mut text = format!("{those} holds {}", path.display());
+        let mut text = format!("{those} holds {}{}", context.leading(), path.display());
         // The newest one says best why not.
         if let Some(Presence::NotCaptured(why)) = versions.first().map(|version| version.presence) {
             add!(text, ": {why}");

@@ -21,7 +21,7 @@ use crate::doors::socket::{Link, Served};
 use crate::error::{Code, Error, Result};
 use crate::model::json;
 use crate::protocol::{
-    After, AfterReply, BeforeReply, Body, CheckpointStatus, ErrorBody, Hello, RunEnd, ShellBefore, ToolBefore, Turn,
+    After, AfterReply, BeforeReply, Body, ErrorBody, Hello, OtherBlock, RunEnd, ShellBefore, ToolBefore, Turn,
     not_held_sentence,
 };
 use crate::sys::clock::now_ms;
@@ -322,15 +322,11 @@ fn add(decision: &mut Decision, reply: BeforeReply, reaches_model: bool) {
         messages.extend(warnings);
         messages.extend(not_held);
     }
-    let status = match reply.checkpoint.status {
-        CheckpointStatus::Late => Some("late"),
-        CheckpointStatus::Failed => Some("failed"),
-        _ => None,
-    };
-    if let Some(status) = status {
+    if let Some(status) = reply.checkpoint.status.fault() {
         let why = reply.checkpoint.reason.as_deref().unwrap_or("no reason is known");
         messages.push(format!("no checkpoint before this action ({status}): {why}"));
     }
+    messages.extend(reply.others.iter().filter_map(OtherBlock::fault));
     if !messages.is_empty() {
         let text = format!("piton: {}", messages.join("; "));
         decision.message = Some(match decision.message.take() {

@@ -79,9 +79,17 @@ pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
     } else if empty {
         print::data(&none_text(&timeline, &query))?;
     } else {
-        let title = format!("Checkpoints for {}", print::path(&timeline.workspace().path));
-        let listing = list_reply(listing, None);
-        print::data(&report::list(&title, &listing, &Words::TERMINAL))?;
+        let is_outside = context.is_outside();
+        let mut listing = list_reply(listing, None);
+        let (title, words) = match is_outside {
+            true => ("Checkpoints of files outside of all workspaces".to_owned(), Words::OUTSIDE),
+            false => (format!("Checkpoints for {}", print::path(&timeline.workspace().path)), Words::TERMINAL),
+        };
+        if is_outside {
+            let gaps = listing.checkpoints.iter_mut().flat_map(|row| row.not_held.iter_mut());
+            gaps.for_each(|gap| gap.item.make_absolute());
+        }
+        print::data(&report::list(&title, &listing, &words))?;
     }
     Context::leave(timeline);
     Ok(if damaged {

@@ -37,6 +37,15 @@ impl Words {
         asks: true,
     };
 
+    /// Names the verbs for files outside of all workspaces, which go back only by their names.
+    pub(super) const OUTSIDE: Words = Words {
+        restore: "",
+        file: "piton restore --outside N PATH",
+        diff: "piton show --outside N",
+        undo: "piton undo --outside",
+        asks: true,
+    };
+
     /// Names the commands that an installation gives this client, else the verbs of the terminal.
     pub(super) fn of(client: Client) -> Words {
         let has = |command: &str| client.commands().contains(&command);
@@ -207,6 +216,11 @@ pub(super) fn list(title: &str, listing: &ListReply, words: &Words) -> String {
     }
     text.push_str("\n  The numbers in brackets say what happened after a checkpoint, up to the next one.\n\n");
     let asks = if words.asks { "asks first; " } else { "" };
+    if *words == Words::OUTSIDE {
+        add_line!(text, "  {:<32}what checkpoint N holds", words.diff);
+        add_line!(text, "  {:<32}bring a file or a directory back ({asks}`{}` takes it back)", words.file, words.undo);
+        return text;
+    }
     add_line!(text, "  {:<25}go back to checkpoint N ({asks}`{}` takes it back)", words.restore, words.undo);
     add_line!(text, "  {:<25}what changed since checkpoint N", words.diff);
     add_line!(text, "  {:<25}bring one file back", words.file);

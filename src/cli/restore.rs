@@ -14,6 +14,7 @@ use crate::checkpoint::catalog::held::refusal;
 use crate::checkpoint::history::request::Restore;
 use crate::doors::stdio;
 use crate::error::{Code, Error, Result};
+use crate::model::number::Number;
 use crate::model::path::RelPath;
 use crate::model::text::count;
 use crate::protocol::{ExportDocument, List};
@@ -62,6 +63,9 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
         return finished(context, &restored, if args.go_on { "Finished" } else { "Given up" }, None);
     }
     let checkpoint = checkpoint(&mut timeline, args.checkpoint.as_deref())?;
+    if args.paths.is_empty() && args.to.is_none() {
+        refuse_unnamed(context, checkpoint.record.number)?;
+    }
     let paths = context.paths(timeline.workspace(), &args.paths)?;
     if let Some(dir) = &args.to {
         return export(context, &timeline, &checkpoint, &paths, dir);
@@ -85,6 +89,20 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
     let restored = timeline.restore(&restore, &|| Flow::Continue)?;
     print::settled(timeline.leave());
     finished(context, &restored, "Restored", Some(&preview))
+}
+
+/// Refuses to bring back files outside of all workspaces that nobody has named: what stands there belongs to no one project.
+///
+/// # Errors
+/// `bad-request`.
+pub(super) fn refuse_unnamed(context: &Context, number: Number) -> Result<()> {
+    if !context.is_outside() {
+        return Ok(());
+    }
+    let text = "files outside of all workspaces go back only by their names";
+    Err(Error::new(Code::BadRequest, text).hint(format!(
+        "`piton show --outside {number}` lists them; name them: `piton restore --outside {number} PATH…`"
+    )))
 }
 
 /// Returns true for a repository's own data, which no checkpoint holds as files.

@@ -5,6 +5,7 @@ use super::context::Context;
 use super::exit::Exit;
 use super::named::{NEWEST, run};
 use super::print;
+use super::restore::refuse_unnamed;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::catalog::selector::Point;
 use crate::checkpoint::history::request::Restore;
@@ -46,6 +47,7 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exi
     timeline.catalog().refuse_interrupted()?;
     let run = going_back(&mut timeline, args.run.as_deref())?;
     let target = timeline.catalog().aim(&aim, &run)?;
+    refuse_unnamed(context, target.record.number)?;
     timeline.refuse_running(&run)?;
     let restore = Restore::to(target.id, &run, Vec::new(), args.keep_new);
     let preview = timeline.preview(&restore, &|| Flow::Continue)?;

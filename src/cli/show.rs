@@ -122,8 +122,9 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
         1 => text.push_str(", and 1 directory\n"),
         many => add_line!(text, ", and {many} directories"),
     }
+    let leading = context.leading();
     for (path, why) in &skips {
-        add_line!(text, "left out {}  {why}", path.display());
+        add_line!(text, "left out {leading}{}  {why}", path.display());
     }
     match private.files() {
         0 if catalog.is_layer_expired(checkpoint)? => {
@@ -135,7 +136,7 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
     for kept in catalog.repositories_of(checkpoint)? {
         add_line!(
             text,
-            "kept     {}  `piton restore {} {0}` brings it back where it is gone",
+            "kept     {leading}{}  `piton restore {} {leading}{0}` brings it back where it is gone",
             kept.path.display(),
             record.number
         );
@@ -145,14 +146,18 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
         manifest.iter().filter(|(path, entry)| entry.mode() != Mode::Dir || manifest.inside(path).next().is_none())
     {
         let mark = if private.manifest.contains(path) { format!("  ({PRIVATE})") } else { String::new() };
-        add_line!(text, "{:04o}  {}{mark}", entry.perm, shown(path, entry.mode()));
+        add_line!(text, "{:04o}  {}{mark}", entry.perm, shown(context, path, entry.mode()));
     }
     print::data(&text)?;
     Ok(exit)
 }
 
-fn shown(path: &RelPath, mode: Mode) -> String {
-    PathItem { dir: mode == Mode::Dir, ..PathItem::new(path, None) }.shown()
+fn shown(context: &Context, path: &RelPath, mode: Mode) -> String {
+    let mut item = PathItem { dir: mode == Mode::Dir, ..PathItem::new(path, None) };
+    if context.is_outside() {
+        item.make_absolute();
+    }
+    item.shown()
 }
 
 /// The mark of a path in the private layer.
@@ -182,7 +187,7 @@ fn show_path(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint, pa
             let n = checkpoint.record.number;
             print::json(&ShowDirectoryDocument { n, of, paths: entries(manifest.inside(path), &private) })?;
         } else {
-            let inside = manifest.inside(path).map(|(path, entry)| format!("{}\n", shown(path, entry.mode())));
+            let inside = manifest.inside(path).map(|(path, entry)| format!("{}\n", shown(context, path, entry.mode())));
             print::data(&inside.collect::<String>())?;
         }
         return Ok(Exit::Done);

@@ -1,5 +1,6 @@
 //! Decisions and notices in sentences for people, for doors whose stdout carries foreign data.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::output::Output;
@@ -33,7 +34,15 @@ pub(super) fn of_decision(decision: &Decision) -> Vec<String> {
         Decision::Action(action) => {
             let warnings = action.warnings.iter().map(|warning| warning.message.clone());
             let reason = action.stance.reason().map(str::to_owned);
-            warnings.chain(reason).chain(of_protection(&action.protection)).chain(of_gaps(&action.not_held)).collect()
+            let own = of_protection(&action.protection).into_iter().chain(of_gaps(None, &action.not_held));
+            let others = action.others.iter().flat_map(|other| {
+                let named = |text| format!("{}: {text}", other.root.display());
+                of_protection(&other.protection)
+                    .map(named)
+                    .into_iter()
+                    .chain(of_gaps(Some(&other.root), &other.not_held))
+            });
+            warnings.chain(reason).chain(own).chain(others).collect()
         }
         Decision::TurnEnded { .. } | Decision::After { .. } => Vec::new(),
     }
@@ -49,7 +58,8 @@ pub(super) fn of_notice(notice: &Notice) -> Vec<String> {
         }
         Notice::Settled(settled) => match &settled.protection {
             Protection::Failed(reason) => vec![format!("a checkpoint failed: {reason}")],
-            _ => of_gaps(&settled.not_held).into_iter().collect(),
+            // Its paths are absolute, so that they tell the workspace.
+            _ => of_gaps(settled.root.as_deref(), &settled.not_held).into_iter().collect(),
         },
         Notice::ConfigReloaded { .. } | Notice::LowDisk { .. } | Notice::StoreCap(_) => Vec::new(),
     }
@@ -62,9 +72,9 @@ fn of_protection(protection: &Protection) -> Option<String> {
     }
 }
 
-fn of_gaps(gaps: &[Gap]) -> Option<String> {
+fn of_gaps(root: Option<&Path>, gaps: &[Gap]) -> Option<String> {
     let sentence = not_held(gaps.iter().take(MOST).map(|gap| {
-        let path = gap.path.display();
+        let path = root.map_or_else(|| gap.path.display(), |root| gap.path.under(root).display().to_string());
         (if path.is_empty() { ".".to_owned() } else { path }, gap.weight)
     }))?;
     Some(format!("{sentence}; if this action deletes that, no checkpoint can bring it back"))
@@ -90,6 +100,7 @@ mod tests {
             warnings: Vec::new(),
             protection: Protection::NotNeeded(None),
             not_held: Vec::new(),
+            others: Vec::new(),
             notices: Vec::new(),
         }
     }
@@ -123,7 +134,7 @@ mod tests {
         assert_eq!(turn(Protection::Failed("full".into())), "no checkpoint: full");
         assert_eq!(turn(Protection::Late { ticket: 1, named: None }), LATE);
         let settled = |protection, not_held| {
-            let settled = Settled { ticket: 1, protection, touched: Vec::new(), not_held };
+            let settled = Settled { ticket: 1, root: None, protection, touched: Vec::new(), not_held };
             of_notice(&Notice::Settled(Box::new(settled))).join("|")
         };
         assert_eq!(settled(Protection::NotNeeded(None), Vec::new()), "");

@@ -10,6 +10,7 @@ use super::decision::{ActionDecision, Decision, Protection, Stance, TurnDecision
 use super::event::{Action, Doing};
 use super::guard::{Due, TurnCheckpoint};
 use super::job::{Answer, bug};
+use super::parts::{self, Gathering, OtherReach};
 use super::protect::{self, NamedCapture, Protected, Wanted};
 use super::reach::{self, ActionReach};
 use super::rules::InForce;
@@ -17,6 +18,7 @@ use super::session::{Reply, Session, busy};
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::capture::request::{Selection, Take};
+use crate::checkpoint::catalog::gaps::Gap;
 use crate::checkpoint::records::state::WorkspaceState;
 use crate::checkpoint::records::workspace::Scope;
 use crate::classify::{Context, ToolCall};
@@ -43,6 +45,8 @@ struct Judged {
     reach: ActionReach,
     /// The guard's decision.
     due: Due,
+    /// The parts of it in other workspaces, or why they cannot be told.
+    parts: Result<Vec<OtherReach>>,
     /// The directory in which it runs, by its real name.
     cwd: PathBuf,
     /// The time at which the event came.
@@ -61,8 +65,52 @@ struct Task {
     reaches_all: bool,
     /// The time for which the client waits.
     wait: Option<Duration>,
+    /// True if it is for a part of the action outside of its own workspace.
+    is_part: bool,
+    /// Paths that are known before to be in no checkpoint.
+    beyond: Vec<Gap>,
     /// The verdict on the action, and where it runs.
     judged: Option<(Verdict, PathBuf)>,
+}
+
+/// The facts of an action that are the same in all its workspaces.
+struct PartAction<'a> {
+    action: &'a Action,
+    /// The classifier's answer; without warnings in another workspace than the action's own, where they are noted.
+    verdict: Verdict,
+    /// The directory in which it runs, by its real name.
+    cwd: PathBuf,
+    /// The time at which the event came.
+    asked: Instant,
+    /// True in another workspace than the action's own.
+    is_part: bool,
+}
+
+impl Task {
+    /// Returns the work for an action in one workspace.
+    fn of(
+        open: &OpenWorkspace,
+        (run, turn, reason): (&str, Option<String>, &str),
+        (reach, due): (ActionReach, Due),
+        shared: &PartAction<'_>,
+    ) -> Task {
+        let PartAction { action, verdict, cwd, asked, is_part } = shared;
+        let mut take = Take { asked: Some(*asked), ..Take::of(CheckpointKind::Auto, run, reason) };
+        let sparing = open.workspace.scope == Scope::TargetsOnly;
+        take.selection = Selection { takes: verdict.takes, sparing, ..Selection::with(reach.targets) };
+        (take.draft.turn, take.draft.effects) = (turn, protect::classes(verdict));
+        // An external effect gets a checkpoint even without changes: lists show the effect after it.
+        take.draft.always = verdict.warnings.iter().any(|warning| warning.class.is_external());
+        Task {
+            take,
+            turn: if let Due::Held(turn) = due { Some(turn) } else { None },
+            reaches_all: reach.is_everything,
+            wait: action.wait,
+            is_part: *is_part,
+            beyond: Vec::new(),
+            judged: Some((verdict.clone(), cwd.clone())),
+        }
+    }
 }
 
 impl Session {
@@ -81,14 +129,14 @@ impl Session {
     pub fn classify(&mut self, command: &str, cwd: Option<&Path>) -> Result<Verdict> {
         let open = self.workspace()?;
         let rules = open.in_force();
-        let surroundings = open.context(self.engine.home(), &Session::directory(&open, cwd));
+        let surroundings = open.context(self.engine.home(), &self.directory(&open, cwd));
         Ok(reach::judged(surroundings, |context| rules.classifier.shell(command, context, &rules.policy)))
     }
 
     fn judge(&mut self, action: &Action) -> Result<Judged> {
         let own = self.workspace()?;
-        let cwd = Session::directory(&own, action.cwd.as_deref());
-        let root = self.engine.root_of(&own.workspace.path, &cwd);
+        let cwd = self.directory(&own, action.cwd.as_deref());
+        let root = self.engine.root_of(&own.workspace, &cwd);
         let open = if root == own.workspace.path { Arc::clone(&own) } else { self.engine.open(&root)? };
         if !Arc::ptr_eq(&own, &open) {
             // The session's own workspace was followed before the event; this one was not.
@@ -108,6 +156,7 @@ impl Session {
             reach.targets.retain(|target| !target.path.is_root());
             reach.is_everything = false;
         }
+        let parts = parts::others(&self.engine, (&own.workspace, record), (&cwd, &verdict), &mut reach);
         let is_off = WorkspaceState::load(&record.dir).is_off(now_ms());
         let due = self.state().turns.due(&record.id, &verdict, &rules.policy, is_off);
         if !self.reaches_model {
@@ -123,31 +172,82 @@ impl Session {
             warnings: verdict.warnings.iter().map(told).collect(),
             protection: Protection::NotNeeded(None),
             not_held: Vec::new(),
+            others: Vec::new(),
             notices: self.notices(Some(&own)),
         });
-        Ok(Judged { open, rules, verdict, reach, due, cwd, asked, decision })
+        Ok(Judged { open, rules, verdict, reach, due, parts, cwd, asked, decision })
     }
 
-    fn decide(&mut self, action: &Action, judged: Judged, reply: Reply<Decision>) {
-        let Judged { open, rules, verdict, reach, due, cwd, asked, decision } = judged;
+    /// Has each workspace that the action reaches protected. The answer comes when all of them are there, or late.
+    fn decide(&mut self, action: &Action, mut judged: Judged, reply: Reply<Decision>) {
+        let parts = std::mem::replace(&mut judged.parts, Ok(Vec::new()));
+        if parts.as_ref().is_ok_and(Vec::is_empty) {
+            return self.decide_own(action, judged, reply);
+        }
+        let on_failure = judged.rules.policy.on_failure;
+        let parts = parts.unwrap_or_else(|error| vec![OtherReach::unknown(error)]);
+        let gathering = Gathering::new(reply, parts.len());
+        let shared = PartAction {
+            action,
+            verdict: Verdict { warnings: Vec::new(), ..judged.verdict.clone() },
+            cwd: judged.cwd.clone(),
+            asked: judged.asked,
+            is_part: true,
+        };
+        self.decide_own(action, judged, gathering.own());
+        for part in parts {
+            let root = part.root.clone();
+            if let Err(error) = self.decide_part(&shared, part, &gathering) {
+                self.fault(error.text());
+                gathering.fail(self, root, error.text(), on_failure);
+            }
+        }
+    }
+
+    /// Has the part of an action in another workspace protected.
+    fn decide_part(&mut self, shared: &PartAction<'_>, part: OtherReach, gathering: &Arc<Gathering>) -> Result<()> {
+        let beyond = part.gaps();
+        let OtherReach { root, mut reach, broad: _, refused } = part;
+        if let Some(error) = refused {
+            return Err(error);
+        }
+        let open = self.engine.open(&root)?;
+        self.follow_settings(&open);
+        let (rules, record) = (open.in_force(), &open.workspace);
+        if record.scope == Scope::TargetsOnly {
+            reach.targets.retain(|target| !target.path.is_root());
+            reach.is_everything = false;
+        }
+        let is_off = WorkspaceState::load(&record.dir).is_off(now_ms());
+        let due = self.state().turns.standing(&record.id, &rules.policy, is_off);
+        let reply = gathering.part(root);
+        if let Some(protection) = at_once(&open, &due, &reach) {
+            let decision = ActionDecision { protection, not_held: beyond, ..ActionDecision::of_part() };
+            reply(self, Ok(Decision::Action(Box::new(decision))));
+            return Ok(());
+        }
+        let (run, turn) = self.run_and_turn();
+        let reason = shown(&format!("{}{}", self.when(), named(shared.action)));
+        let task = Task { beyond, ..Task::of(&open, (&run, turn, &reason), (reach, due), shared) };
+        self.protect(&open, &rules, Decision::Action(Box::new(ActionDecision::of_part())), task, reply);
+        Ok(())
+    }
+
+    /// Has the action protected in its own workspace.
+    fn decide_own(&mut self, action: &Action, judged: Judged, reply: Reply<Decision>) {
+        let Judged { open, rules, verdict, reach, due, parts: _, cwd, asked, decision } = judged;
         let (run, turn) = self.run_and_turn();
         let reason = shown(&format!("{}{}", self.when(), named(action)));
         if let Some(protection) = at_once(&open, &due, &reach) {
             reply(self, Ok(Decision::Action(Box::new(ActionDecision { protection, ..*decision }))));
             return self.note_externals(&open, verdict, (run, turn), reason);
         }
-        let mut take = Take { asked: Some(asked), ..Take::of(CheckpointKind::Auto, &run, &reason) };
-        take.selection = Selection { takes: verdict.takes, ..Selection::with(reach.targets) };
-        (take.draft.turn, take.draft.effects) = (turn, protect::classes(&verdict));
-        // An external effect gets a checkpoint even without changes: lists show the effect after it.
-        take.draft.always = verdict.warnings.iter().any(|warning| warning.class.is_external());
-        let task = Task {
-            take,
-            turn: if let Due::Held(turn) = due { Some(turn) } else { None },
-            reaches_all: reach.is_everything,
-            wait: action.wait,
-            judged: Some((verdict, cwd)),
-        };
+        let task = Task::of(
+            &open,
+            (&run, turn, &reason),
+            (reach, due),
+            &PartAction { action, verdict, cwd, asked, is_part: false },
+        );
         self.protect(&open, &rules, Decision::Action(decision), task, reply);
     }
 
@@ -173,7 +273,8 @@ impl Session {
         let reason = "at the start of a turn: nobody waits for this stream";
         let mut take = Take::of(CheckpointKind::Auto, &run, reason);
         take.draft.turn = turn;
-        let task = Task { take, turn: None, reaches_all: false, wait: None, judged: None };
+        let task =
+            Task { take, turn: None, reaches_all: false, wait: None, is_part: false, beyond: Vec::new(), judged: None };
         self.protect(open, &open.in_force(), decision, task, reply);
     }
 
@@ -198,17 +299,20 @@ impl Session {
             reply: Some(reply),
             deadline,
             on_failure: rules.policy.on_failure,
+            root: task.is_part.then(|| open.workspace.path.clone()),
             workspace: open.workspace.id.clone(),
             turn: task.take.draft.turn.clone(),
             named: named.clone(),
         };
         // Only looked up for the closure: `add` gives the ticket below, once the job is queued.
         let ticket = self.deadlines.next_ticket();
-        let (take, path) = (task.take.clone(), open.workspace.path.clone());
-        let (later, judged) = (Arc::clone(&self.later), task.judged);
+        let (take, path, scope) = (task.take.clone(), open.workspace.path.clone(), open.workspace.scope);
+        let (later, judged, beyond) = (Arc::clone(&self.later), task.judged, task.beyond);
         let done = move |timeline: &mut Timeline, protected: Result<Protected>| -> Answer {
             let finish = AssertUnwindSafe(|| {
-                let repositories = judged.as_ref().map(|(verdict, cwd)| reach::repositories(&path, cwd, verdict));
+                // In a directory that is too broad, a repository is a workspace of its own.
+                let of_tree = judged.as_ref().filter(|_| scope == Scope::Tree);
+                let repositories = of_tree.map(|(verdict, cwd)| reach::repositories(&path, cwd, verdict));
                 if let Some((verdict, _)) = &judged {
                     let draft = &take.draft;
                     note(timeline, verdict, (&draft.run, draft.turn.as_deref()), &draft.reason);
@@ -216,8 +320,9 @@ impl Session {
                 // Looked up only for a client that was answered `late`: a timely answer has no use for it.
                 let touched = if Instant::now() > deadline { timeline.touched_since(since) } else { Vec::new() };
                 let repositories = repositories.unwrap_or_default();
-                let not_held = protected.as_ref().map(|done| protect::not_held(timeline, done, &take, &repositories));
-                Outcome { not_held: not_held.unwrap_or_default(), protected, touched }
+                let found = protected.as_ref().map(|done| protect::not_held(timeline, done, &take, &repositories));
+                let not_held = found.unwrap_or_default().into_iter().chain(beyond).collect();
+                Outcome { protected, touched, not_held }
             });
             let failed = |_| Outcome { protected: Err(bug()), touched: Vec::new(), not_held: Vec::new() };
             let outcome = catch_unwind(finish).unwrap_or_else(failed);

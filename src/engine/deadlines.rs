@@ -1,6 +1,7 @@
 //! The events that wait for their checkpoints, and the answer `late` where one is not there in time.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use super::decision::{Decision, Notice, Protection, Settled};
@@ -23,6 +24,8 @@ pub(super) struct Awaited {
     pub deadline: Instant,
     /// The policy's wish for a checkpoint that fails.
     pub on_failure: OnFailure,
+    /// The root of the workspace, if that is not the action's own.
+    pub root: Option<PathBuf>,
     /// The workspace's id, by which the turn remembers its checkpoint.
     pub workspace: String,
     /// The turn for which it is taken; a later one must not get it.
@@ -107,7 +110,8 @@ impl Session {
         let failed = matches!(protection, Protection::Failed(_));
         let Some(reply) = reply else {
             let Outcome { touched, not_held, .. } = outcome;
-            return self.tell(Notice::Settled(Box::new(Settled { ticket, protection, touched, not_held })));
+            let root = awaited.root;
+            return self.tell(Notice::Settled(Box::new(Settled { ticket, root, protection, touched, not_held })));
         };
         if let Decision::Action(action) = &mut awaited.decision {
             action.not_held = outcome.not_held;

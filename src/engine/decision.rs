@@ -57,8 +57,40 @@ pub struct ActionDecision {
     pub protection: Protection,
     /// Paths that the action names and no checkpoint holds.
     pub not_held: Vec<Gap>,
+    /// The parts of the action in other workspaces, each with its checkpoint.
+    pub others: Vec<OtherPart>,
     /// Sentences for the model.
     pub notices: Vec<String>,
+}
+
+impl ActionDecision {
+    /// Returns the decision on a part of an action: nothing but its checkpoint.
+    pub(super) fn of_part() -> ActionDecision {
+        ActionDecision {
+            stance: Stance::Proceed,
+            action: None,
+            turn: None,
+            needs: Needs::Checkpoint,
+            confidence: Confidence::Exact,
+            effects: Vec::new(),
+            warnings: Vec::new(),
+            protection: Protection::NotNeeded(None),
+            not_held: Vec::new(),
+            others: Vec::new(),
+            notices: Vec::new(),
+        }
+    }
+}
+
+/// The part of an action that lies in another workspace than its own.
+#[derive(Clone, Debug)]
+pub struct OtherPart {
+    /// The root of that workspace; `/` for files outside of all.
+    pub root: PathBuf,
+    /// The checkpoint that the part has, or why it has none.
+    pub protection: Protection,
+    /// Paths in that workspace that the action names and no checkpoint holds.
+    pub not_held: Vec<Gap>,
 }
 
 /// The answer to the start of a turn.
@@ -229,6 +261,8 @@ pub enum Notice {
 pub struct Settled {
     /// The number that the reply to the event had.
     pub ticket: u64,
+    /// The root of the workspace, if that is not the action's own; the paths are in it.
+    pub root: Option<PathBuf>,
     /// The checkpoint, or why there is none.
     pub protection: Protection,
     /// Captured files that were touched after the event came.

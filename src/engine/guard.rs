@@ -81,6 +81,11 @@ impl Turns {
         if !verdict.needs.checkpoint() && !opaque {
             return Due::Nothing;
         }
+        self.standing(workspace, policy, off)
+    }
+
+    /// Decides for an action that destroys something.
+    pub fn standing(&self, workspace: &str, policy: &Policy, off: bool) -> Due {
         if off || policy.guard == Guard::Off {
             return Due::Off;
         }

@@ -14,6 +14,7 @@ mod idle;
 pub mod job;
 pub mod names;
 mod notes;
+pub mod parts;
 pub mod protect;
 mod queue;
 pub mod reach;
@@ -33,6 +34,7 @@ use std::time::{Duration, Instant};
 
 use crate::checkpoint::records::marks::{WorkMark, guard_mark};
 use crate::checkpoint::records::mishaps;
+use crate::checkpoint::records::workspace::{Scope, project_of, root_for};
 use crate::checkpoint::upkeep::rounds::Rounds;
 use crate::checkpoint::{Home, Timeline, Workspace};
 use crate::error::Result;
@@ -127,11 +129,23 @@ impl Engine {
 
     /// Returns the root of the workspace that an event in `cwd` (by its real name) belongs to, `session` being the
     /// client's own.
-    pub fn root_of(&self, session: &Path, cwd: &Path) -> PathBuf {
-        if cwd == session || reach::belongs(session, cwd) {
-            return session.to_owned();
+    pub fn root_of(&self, session: &Workspace, cwd: &Path) -> PathBuf {
+        let own = session.path.as_path();
+        if cwd == own {
+            return own.to_owned();
         }
-        self.root_around(cwd).unwrap_or_else(|_| crate::checkpoint::records::workspace::root_for(cwd, &[]))
+        let known = || {
+            Workspace::known(&self.home).unwrap_or_else(|error| {
+                tracing::warn!(%error, "the known workspaces cannot be listed");
+                Vec::new()
+            })
+        };
+        match (reach::belongs(own, cwd), session.scope) {
+            (true, Scope::Tree) => own.to_owned(),
+            // A directory that is too broad to be captured does not stand in for the projects in it.
+            (true, Scope::TargetsOnly) => project_of(cwd, &known()).unwrap_or_else(|| own.to_owned()),
+            (false, _) => self.root_around(cwd).unwrap_or_else(|_| root_for(cwd, &[])),
+        }
     }
 
     /// Returns the root of the workspace that a directory belongs to.
@@ -144,7 +158,7 @@ impl Engine {
             return Ok(dir.to_owned());
         }
         let known = Workspace::known(&self.home)?;
-        Ok(crate::checkpoint::records::workspace::root_for(dir, &known))
+        Ok(root_for(dir, &known))
     }
 
     /// Reads the configuration of every open workspace again, and returns what was left aside.

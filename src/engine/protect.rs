@@ -190,7 +190,8 @@ pub fn only_named(pressing: &[Pressing]) -> Option<Take> {
     sort(&mut targets);
     let takes = pressing.iter().map(|one| one.take.selection.takes).max().unwrap_or_default();
     let only = targets.iter().map(|target| target.path.clone()).collect();
-    Some(Take { selection: Selection { only, takes, ..Selection::with(targets) }, ..first.take.clone() })
+    let sparing = first.take.selection.sparing;
+    Some(Take { selection: Selection { sparing, only, takes, ..Selection::with(targets) }, ..first.take.clone() })
 }
 
 /// Gives a capture of named paths to all requests that waited for it.

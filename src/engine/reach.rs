@@ -89,6 +89,19 @@ pub struct ActionReach {
     pub targets: Vec<Target>,
     /// True if the action may reach more than `targets`.
     pub is_everything: bool,
+    /// Paths beside the workspace that the action destroys.
+    pub outside: Vec<OutsidePath>,
+}
+
+/// Names a path outside of an action's workspace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OutsidePath {
+    /// The absolute path, as the action will follow it.
+    pub path: PathBuf,
+    /// True if all that stands there goes.
+    pub is_wiped: bool,
+    /// True if a pattern matched it, and no word names it.
+    pub is_match: bool,
 }
 
 impl ActionReach {
@@ -120,20 +133,30 @@ pub fn reach(workspace: &Path, cwd: &Path, verdict: &Verdict) -> ActionReach {
     // that `cd` did not reach.
     let is_everything = verdict.reaches_all || verdict.targets.iter().any(is_unclear);
     let mut reach = ActionReach { is_everything, ..ActionReach::default() };
-    for path in verdict.targets.iter().chain(&expanded) {
+    let named = verdict.targets.iter().map(|path| (path, false));
+    for (path, is_match) in named.chain(expanded.iter().map(|path| (path, true))) {
         let full = resolved(&cwd.join(path));
-        let all = workspace.starts_with(&full);
+        let (all, is_wiped) = (workspace.starts_with(&full), wiped.contains(&full));
         reach.is_everything |= all;
-        let target = if all && wiped.contains(&full) {
-            Some(Target { path: RelPath::root(), recursive: true })
-        } else {
-            inside(workspace, &full)
-        };
-        reach.targets.extend(target);
+        reach.targets.extend(target(workspace, &full, is_wiped));
+        // A directory above the workspace holds more than the workspace.
+        if full != workspace && !full.starts_with(workspace) {
+            reach.outside.push(OutsidePath { path: full, is_wiped, is_match });
+        }
     }
     reach.targets.sort_by(|a, b| a.path.cmp(&b.path));
     reach.targets.dedup();
+    reach.outside.sort();
+    reach.outside.dedup();
     reach
+}
+
+/// Returns a path as a target in a workspace: its root only where everything in it goes.
+pub fn target(workspace: &Path, full: &Path, is_wiped: bool) -> Option<Target> {
+    if is_wiped && workspace.starts_with(full) {
+        return Some(Target { path: RelPath::root(), recursive: true });
+    }
+    inside(workspace, full)
 }
 
 /// Returns true if a program could take a path for a pattern or a pathspec of its own.
@@ -142,7 +165,7 @@ fn has_magic(path: &str) -> bool {
 }
 
 /// Returns a path as the action will follow it: through links up to its last directory.
-fn resolved(path: &Path) -> PathBuf {
+pub fn resolved(path: &Path) -> PathBuf {
     let normal = normalise(path);
     let parent = normal.parent().and_then(|parent| parent.canonicalize().ok());
     match (parent, normal.file_name()) {
@@ -286,7 +309,9 @@ mod tests {
         assert!(aimed("w", "..", false).is_everything);
         // A path that does not exist may mean another place.
         std::fs::create_dir(root.join("other")).unwrap();
-        assert!(aimed("w", "../other", true).is_nothing());
+        let beside = aimed("w", "../other", true);
+        assert!(beside.is_nothing());
+        assert_eq!(beside.outside, [OutsidePath { path: root.join("other"), is_wiped: true, is_match: false }]);
         for path in ["none/src", ":/", "sub/:x", "*.txt", "{a..c}"] {
             assert!(aimed("w", path, false).is_everything, "{path}");
         }

@@ -79,6 +79,8 @@ pub struct Session {
     pub(super) jobs: usize,
     /// By its real name once it was opened.
     root: Root,
+    /// The client's directory, from which its relative paths count.
+    cwd: Option<PathBuf>,
     /// The record directory of the session's workspace, when an interrupted restore was found in it.
     interrupted_in: Option<PathBuf>,
     /// True once the workspace was looked at for mistakes and interrupted restores.
@@ -108,6 +110,7 @@ pub struct Session {
 impl Session {
     /// Makes a session before its first event.
     pub fn new(engine: Arc<Engine>, root: Root, later: Later, tell: Tell) -> Session {
+        let cwd = if let Root::Around(dir) = &root { Some(dir.clone()) } else { None };
         Session {
             engine,
             later,
@@ -115,6 +118,7 @@ impl Session {
             deadlines: Deadlines::default(),
             jobs: 0,
             root,
+            cwd,
             interrupted_in: None,
             is_inspected: false,
             is_cap_told: false,
@@ -188,8 +192,10 @@ impl Session {
                 let text = "`workspace` must be an absolute path";
                 return Err(Error::new(Code::WorkspaceRefused, text).field("workspace"));
             }
-            (Some(path), _) => self.root = Root::Known(path),
-            (None, Some(cwd)) if cwd.is_absolute() => self.root = Root::Around(cwd),
+            (Some(path), cwd) => (self.root, self.cwd) = (Root::Known(path), cwd.filter(|cwd| cwd.is_absolute())),
+            (None, Some(cwd)) if cwd.is_absolute() => {
+                (self.root, self.cwd) = (Root::Around(cwd.clone()), Some(cwd));
+            }
             (None, _) => {}
         }
         self.client = opening.client.as_deref().map(|client| recorded(client, 64)).or(self.client.take());
@@ -337,12 +343,16 @@ impl Session {
         self.engine.reload()
     }
 
-    /// Returns a directory of the client by its real name. The workspace's root is taken as it is, even if something
-    /// else is there now.
-    pub(super) fn directory(workspace: &OpenWorkspace, cwd: Option<&Path>) -> PathBuf {
+    /// Returns the directory of an event by its real name: the one that it names, else the client's, if that is in the workspace.
+    /// The workspace's root is taken as it is, even if something else is there now.
+    pub(super) fn directory(&self, workspace: &OpenWorkspace, cwd: Option<&Path>) -> PathBuf {
         let root = workspace.workspace.path.clone();
-        let cwd = cwd.map_or(root.clone(), |cwd| root.join(cwd));
-        if cwd == root { cwd } else { cwd.canonicalize().unwrap_or(cwd) }
+        let real = |dir: PathBuf| if dir == root { dir } else { dir.canonicalize().unwrap_or(dir) };
+        match (cwd, &self.cwd) {
+            (Some(cwd), _) => real(root.join(cwd)),
+            (None, Some(cwd)) => Some(real(cwd.clone())).filter(|cwd| cwd.starts_with(&root)).unwrap_or(root),
+            (None, None) => root,
+        }
     }
 
     /// Sends a notice.

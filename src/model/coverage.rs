@@ -66,8 +66,8 @@ pub enum SkipReason {
     IgnoredRepository,
     /// piton's own store.
     Store,
-    /// The targeted-capture budget was used up; the file's size in bytes.
-    OverBudget(u64),
+    /// The targeted-capture budget was used up. For a directory: some or all of what is below it.
+    OverBudget(Weight),
     /// Content that carries a SHA-1 collision attack.
     Collision,
     /// Vanished, or replaced by something else, between listing and reading.
@@ -107,8 +107,11 @@ impl SkipReason {
     /// Returns how much it is, where that was counted.
     pub fn weight(self) -> Option<Weight> {
         match self {
-            SkipReason::TooLarge(size) | SkipReason::OverBudget(size) => Some(Weight::whole(size)),
-            SkipReason::Generated(weight) | SkipReason::Repository(weight) | SkipReason::Beyond(weight) => Some(weight),
+            SkipReason::TooLarge(size) => Some(Weight::whole(size)),
+            SkipReason::OverBudget(weight)
+            | SkipReason::Generated(weight)
+            | SkipReason::Repository(weight)
+            | SkipReason::Beyond(weight) => Some(weight),
             SkipReason::Unreadable
             | SkipReason::Special
             | SkipReason::OverCount
@@ -144,7 +147,7 @@ impl SkipReason {
             SkipReason::LinkedWorktree,
             SkipReason::IgnoredRepository,
             SkipReason::Store,
-            SkipReason::OverBudget(size),
+            SkipReason::OverBudget(weight),
             SkipReason::Collision,
             SkipReason::Vanished,
             SkipReason::Generated(weight),

@@ -249,9 +249,31 @@ pub struct BeforeReply {
     /// Lists the paths that the action names and no checkpoint holds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_held: Vec<NotHeld>,
+    /// The checkpoints of other workspaces that the action reaches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<OtherBlock>,
     /// Sentences for the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
+}
+
+/// The checkpoint of another workspace that an action reaches.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OtherBlock {
+    /// The root of that workspace; `/` for files outside of all workspaces.
+    pub workspace: String,
+    /// The checkpoint of it before the action.
+    pub checkpoint: CheckpointBlock,
+}
+
+impl OtherBlock {
+    /// Says why there is no checkpoint before the action, where one was called for.
+    pub fn fault(&self) -> Option<String> {
+        let status = self.checkpoint.status.fault()?;
+        let why = self.checkpoint.reason.as_deref().unwrap_or("no reason is known");
+        Some(format!("no checkpoint of `{}` before this action ({status}): {why}", self.workspace))
+    }
 }
 
 /// An action has ended.

@@ -29,8 +29,8 @@ pub use client::ProtocolClient;
 pub use codec::{Line, LineReader};
 pub use events::{
     After, AfterReply, BaselineStatus, BeforeReply, Classify, ClassifyReply, EmptyReply, EventReply, Greeting,
-    GreetingType, Hello, HelloReply, Interrupted, LimitsBlock, ScopeWord, ShellBefore, ToolBefore, Turn, TurnEndReply,
-    TurnReply, WatcherWord, WorkspaceBlock,
+    GreetingType, Hello, HelloReply, Interrupted, LimitsBlock, OtherBlock, ScopeWord, ShellBefore, ToolBefore, Turn,
+    TurnEndReply, TurnReply, WatcherWord, WorkspaceBlock,
 };
 pub use fault::{ErrorBody, ErrorReply};
 pub use forget::{ForgetDocument, ForgetItem, ProofBlock};

@@ -67,6 +67,9 @@ pub struct NoticeLine {
 pub struct SettledNotice {
     /// The name that the late answer gave it.
     pub pending: String,
+    /// The root of the workspace, if it is another one than the action's own. The paths are absolute then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
     /// The checkpoint.
     pub checkpoint: CheckpointBlock,
     /// Captured files that were touched after the event came.

@@ -252,6 +252,14 @@ impl PreviewReply {
     }
 }
 
+impl PlanLists {
+    /// Makes all paths absolute, where the workspace is the root of the file system.
+    pub fn make_absolute(&mut self) {
+        let PlanLists { digest: _, create, replace, delete, keep, conflict } = self;
+        [create, replace, delete, keep, conflict].into_iter().for_each(List::make_absolute);
+    }
+}
+
 /// The paths that a restore changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedLists {
@@ -268,6 +276,14 @@ pub struct ChangedLists {
     /// Lists the paths of `kept` that are not in the agreed plan.
     #[serde(default, skip_serializing_if = "List::is_empty")]
     pub not_agreed: List,
+}
+
+impl ChangedLists {
+    /// Makes all paths absolute, where the workspace is the root of the file system.
+    pub fn make_absolute(&mut self) {
+        let ChangedLists { created, replaced, deleted, kept, failed, not_agreed } = self;
+        [created, replaced, deleted, kept, failed, not_agreed].into_iter().for_each(List::make_absolute);
+    }
 }
 
 /// The answer to `restore`, to rollbacks, `undo` and `redo`.

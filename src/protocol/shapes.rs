@@ -1,5 +1,8 @@
 //! Shapes that occur in many replies: paths and lists of them, files and lines, checkpoints, warnings.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 use crate::model::number::Number;
 use serde::{Deserialize, Serialize};
 
@@ -34,9 +37,25 @@ pub struct PathItem {
 impl PathItem {
     /// Returns a path with a reason, if there is one.
     pub fn new(path: &RelPath, why: Option<String>) -> PathItem {
-        let text = String::from_utf8_lossy(path.as_bytes()).into_owned();
-        let exact = std::str::from_utf8(path.as_bytes()).is_ok();
-        PathItem { path: text, path_b64: (!exact).then(|| base64::encode(path.as_bytes())), why, dir: false }
+        PathItem::of_bytes(path.as_bytes(), why)
+    }
+
+    /// Returns a path of another workspace, absolute.
+    pub fn absolute(root: &Path, path: &RelPath, why: Option<String>) -> PathItem {
+        PathItem::of_bytes(path.under(root).as_os_str().as_bytes(), why)
+    }
+
+    /// Makes a path of the workspace `/` absolute.
+    pub fn make_absolute(&mut self) {
+        self.path.insert(0, '/');
+        let exact = self.path_b64.as_deref().and_then(base64::decode);
+        self.path_b64 = exact.map(|exact| base64::encode(&[b"/", exact.as_slice()].concat()));
+    }
+
+    fn of_bytes(path: &[u8], why: Option<String>) -> PathItem {
+        let text = String::from_utf8_lossy(path).into_owned();
+        let exact = std::str::from_utf8(path).is_ok();
+        PathItem { path: text, path_b64: (!exact).then(|| base64::encode(path)), why, dir: false }
     }
 
     /// Returns the path for people: quoted as git does, `.` for the root, a directory with a slash.
@@ -73,6 +92,11 @@ impl List {
     /// Returns true if nothing is in it.
     pub fn is_empty(&self) -> bool {
         self.total == 0
+    }
+
+    /// Makes all paths absolute, where the workspace is the root of the file system.
+    pub fn make_absolute(&mut self) {
+        self.items.iter_mut().for_each(PathItem::make_absolute);
     }
 
     /// Of paths without reasons.
@@ -177,6 +201,22 @@ pub enum CheckpointStatus {
     /// A status of a later version.
     #[serde(other)]
     Unknown,
+}
+
+impl CheckpointStatus {
+    /// Returns the word for a checkpoint that is not there before the action.
+    pub fn fault(self) -> Option<&'static str> {
+        match self {
+            CheckpointStatus::Late => Some("late"),
+            CheckpointStatus::Failed => Some("failed"),
+            CheckpointStatus::Taken
+            | CheckpointStatus::Unchanged
+            | CheckpointStatus::Held
+            | CheckpointStatus::Off
+            | CheckpointStatus::None
+            | CheckpointStatus::Unknown => None,
+        }
+    }
 }
 
 /// The block of a checkpoint.

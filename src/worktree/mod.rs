@@ -34,6 +34,9 @@ pub use content::rewritten;
 pub use git_dir::read_regular;
 pub use look::{files_below, is_linked_worktree, read_small};
 pub use probe::{Probe, ProbeKind, probe, stamp_of};
-pub use request::{Capture, PrivatePart, Request, Sinks, Spare, Stats, TARGET_BYTES, TARGET_FILES, Target};
+pub use request::{
+    Capture, PrivatePart, Request, SPARING_BYTES, SPARING_FILES, Sinks, Spare, Stats, TARGET_BYTES, TARGET_FILES,
+    Target,
+};
 pub use walk::Early;
 pub use warm::{Differences, Renewed, Warm};

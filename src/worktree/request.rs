@@ -22,6 +22,12 @@ pub const TARGET_BYTES: u64 = 256 << 20;
 /// Budget of targeted capture in files.
 pub const TARGET_FILES: u64 = 20_000;
 
+/// Budget of recursive targets in bytes, where the directory is too broad to be captured as a whole.
+pub const SPARING_BYTES: u64 = 64 << 20;
+
+/// Budget of recursive targets in files and directories there.
+pub const SPARING_FILES: u64 = 5000;
+
 /// A path to capture whatever ignore rules, excludes, the size cap or the count guard say, because an action or a
 /// restore is about to destroy it. `.git` entries, piton's own store and its temporary files are never captured.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +51,9 @@ pub struct Request<'a> {
     /// True if targets are free of [`TARGET_BYTES`] and [`TARGET_FILES`], and include secrets even under
     /// [`Secrets::Never`]: for what a restore is about to overwrite.
     pub unlimited_targets: bool,
+    /// True if what is below recursive targets has the budget of [`SPARING_BYTES`] and [`SPARING_FILES`], and all else that is named
+    /// has the one of targets, whatever the rules say.
+    pub sparing: bool,
     /// True if targets belong to the part that git shows: patterns of tracked files name them.
     pub wanted_targets: bool,
     /// True if it is recorded when files changed that only a target brings in ([`Coverage::changed`]).

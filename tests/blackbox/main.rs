@@ -34,6 +34,7 @@ mod mcp;
 mod named;
 mod naming;
 mod net;
+mod outside;
 mod pages;
 mod peers;
 mod private;

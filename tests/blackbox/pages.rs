@@ -23,15 +23,16 @@ use piton::protocol::{
     FindDocument, ForgetDocument, ForgetItem, Greeting, GreetingType, Hello, HelloReply, InstallDocument, InstallItem,
     InstallOutcome, Interrupted, InterruptedNotice, LimitsBlock, List, ListItem, ListQuery, ListReply, LowDiskNotice,
     MendBlock, MoveDocument, NoStep, NotHeld, OffDocument, OnDocument, OpenReply, OperationKind, OriginBlock,
-    PastEffect, PathItem, PlanLists, PresenceWord, PreviewReply, ProofBlock, PruneDocument, PruneItem, PushDocument,
-    RefFinding, RefsDocument, RefusedRef, ReloadReply, RemoteItem, RemoteListDocument, RestoreReply, Rollback,
-    RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice, RowState, RunEnd, RunEndReply, RunFork,
-    RunItem, RunLast, RunListReply, RunReply, RunStart, RunState, RunStatus, ScopeWord, SettingItem, SettingsDocument,
-    SettledNotice, ShellBefore, Show, ShowDirectoryDocument, ShowDocument, ShowFileDocument, ShowReply,
-    ShownCheckpoint, SkippedSort, StatBlock, StatusDocument, StatusFacts, StatusLast, StatusReply, Step, StepBlock,
-    StopDocument, StoreCapNotice, StoreDocument, StoreListDocument, StoredWorkspace, StreamEnded, TargetBlock, To,
-    ToolBefore, TrackedBlock, TrustDocument, Turn, TurnEndReply, TurnReply, UnwatchedBlock, UnwatchedItem, VerbError,
-    VersionItem, WarningBlock, WatcherWord, WatchingBlock, WatchingQuery, WithheldItem, Word, WorkspaceBlock,
+    OtherBlock, PastEffect, PathItem, PlanLists, PresenceWord, PreviewReply, ProofBlock, PruneDocument, PruneItem,
+    PushDocument, RefFinding, RefsDocument, RefusedRef, ReloadReply, RemoteItem, RemoteListDocument, RestoreReply,
+    Rollback, RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice, RowState, RunEnd, RunEndReply,
+    RunFork, RunItem, RunLast, RunListReply, RunReply, RunStart, RunState, RunStatus, ScopeWord, SettingItem,
+    SettingsDocument, SettledNotice, ShellBefore, Show, ShowDirectoryDocument, ShowDocument, ShowFileDocument,
+    ShowReply, ShownCheckpoint, SkippedSort, StatBlock, StatusDocument, StatusFacts, StatusLast, StatusReply, Step,
+    StepBlock, StopDocument, StoreCapNotice, StoreDocument, StoreListDocument, StoredWorkspace, StreamEnded,
+    TargetBlock, To, ToolBefore, TrackedBlock, TrustDocument, Turn, TurnEndReply, TurnReply, UnwatchedBlock,
+    UnwatchedItem, VerbError, VersionItem, WarningBlock, WatcherWord, WatchingBlock, WatchingQuery, WithheldItem, Word,
+    WorkspaceBlock,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -358,7 +359,13 @@ fn watching() -> WatchingBlock {
 }
 
 fn settled() -> SettledNotice {
-    SettledNotice { pending: s(), checkpoint: block(), dirty: vec![path_item()], not_held: vec![not_held()] }
+    SettledNotice {
+        pending: s(),
+        workspace: o(),
+        checkpoint: block(),
+        dirty: vec![path_item()],
+        not_held: vec![not_held()],
+    }
 }
 
 fn greeting() -> Greeting {
@@ -485,6 +492,7 @@ fn replies() -> Vec<Example> {
         warnings: vec![warning()],
         checkpoint: block(),
         not_held: vec![not_held()],
+        others: vec![OtherBlock { workspace: s(), checkpoint: block() }],
         notices: words(),
     };
     let status = StatusReply {
@@ -593,6 +601,7 @@ fn parts() -> Vec<Example> {
         example("`stat`", stat()),
         example("a block `checkpoint`", block()),
         example("an item of `not_held`", not_held()),
+        example("an item of `others`", OtherBlock { workspace: s(), checkpoint: block() }),
         example("an item of `effects`", effect()),
         example("an item of `warnings`", warning()),
         example("an item of `interrupted`", interrupted()),

@@ -11,6 +11,7 @@ use super::warmth::Warmth;
 use crate::checkpoint::catalog::diff::Present;
 use crate::checkpoint::catalog::layers::joined;
 use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::records::workspace::Scope;
 use crate::error::{Code, Error, Result};
 use crate::model::change::{Changes, Dirty, Reach};
 use crate::model::checkpoint::CheckpointKind;
@@ -140,7 +141,10 @@ impl Capturer {
             return Ok(true);
         }
         let only = targets.iter().map(|target| target.path.clone()).collect();
-        let take = Take::for_looking(CheckpointKind::Auto, Selection { only, ..Selection::with(targets.to_vec()) });
+        // With the budget of the checkpoint: what that left out is compared as such.
+        let sparing = catalog.workspace.scope == Scope::TargetsOnly;
+        let selection = Selection { sparing, only, ..Selection::with(targets.to_vec()) };
+        let take = Take::for_looking(CheckpointKind::Auto, selection);
         let present = self.look(catalog, &take, control)?;
         let Some(held) = catalog.all()?.checkpoints.iter().rev().find(|one| one.id == *held).cloned() else {
             return Ok(false);

@@ -311,7 +311,7 @@ impl Observation {
         let whole = everything.map(whole).transpose()?;
         let mut observed = Observation::of(capture, shape, (root, private_root), fresh);
         observed.cost.trees_us = building.elapsed().as_micros() as u64;
-        Ok(Observation { whole, repositories, ..observed })
+        Ok(Observation { repositories, whole, ..observed })
     }
 }
 
@@ -412,6 +412,7 @@ pub(super) fn request<'r>(
         sticky: &before.sticky,
         targets: &selection.targets,
         unlimited_targets: selection.unlimited,
+        sparing: selection.sparing,
         wanted_targets: selection.wanted,
         dates: false,
         spare,

@@ -35,6 +35,8 @@ pub struct Selection {
     pub targets: Vec<Target>,
     /// True if targets have no budget (before a restore).
     pub unlimited: bool,
+    /// True if recursive targets have the small budget of directories that are too broad to be captured as a whole.
+    pub sparing: bool,
     /// True if patterns of tracked files name the targets.
     pub wanted: bool,
     /// The only paths to capture; empty means everything.
@@ -85,7 +87,14 @@ pub struct CodonTag {
 impl Default for Selection {
     /// Returns everything that the rules admit.
     fn default() -> Selection {
-        Selection { targets: Vec::new(), unlimited: false, wanted: false, only: Vec::new(), takes: Takes::Repositories }
+        Selection {
+            targets: Vec::new(),
+            unlimited: false,
+            sparing: false,
+            wanted: false,
+            only: Vec::new(),
+            takes: Takes::Repositories,
+        }
     }
 }
 
@@ -93,6 +102,15 @@ impl Selection {
     /// Returns everything that the rules admit, and these targets.
     pub fn with(targets: Vec<Target>) -> Selection {
         Selection { targets, ..Selection::default() }
+    }
+
+    /// Returns what a checkpoint of single paths has looked at.
+    pub(crate) fn of_extent(extent: &Extent) -> Selection {
+        let targets = match extent {
+            Extent::Tree => Vec::new(),
+            Extent::Paths(paths) => paths.iter().map(|path| Target { path: path.clone(), recursive: true }).collect(),
+        };
+        Selection { sparing: true, ..Selection::with(targets) }
     }
 
     /// Returns true if it names paths that an action is about to destroy. A restore names everything that it could

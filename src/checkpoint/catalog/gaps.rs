@@ -6,7 +6,7 @@ use super::checkpoint::Checkpoint;
 use super::open::Catalog;
 use crate::checkpoint::records::repositories::{self, KeptRepository};
 use crate::error::Result;
-use crate::model::coverage::{Coverage, SkipReason, Weight, not_held};
+use crate::model::coverage::{Coverage, Extent, SkipReason, Weight, not_held};
 use crate::model::path::RelPath;
 use crate::worktree::{Target, is_linked_worktree};
 
@@ -57,7 +57,13 @@ pub fn beyond(coverage: &Coverage) -> Vec<Gap> {
 fn recorded(coverage: &Coverage) -> Vec<Gap> {
     let mut found = BTreeMap::new();
     for (path, why) in coverage.skipped.iter().filter(|(_, why)| why.is_of_target()) {
-        let at = if matches!(why, SkipReason::OverBudget(_)) { top(path) } else { path.clone() };
+        // Where only some paths were looked at, they are those that the action named.
+        let named = || match &coverage.extent {
+            Extent::Paths(paths) => paths.iter().find(|named| path.starts_with(named)).cloned(),
+            Extent::Tree => None,
+        };
+        let is_over = matches!(why, SkipReason::OverBudget(_));
+        let at = if is_over { named().unwrap_or_else(|| top(path)) } else { path.clone() };
         add(&mut found, at, *why);
     }
     found.into_values().collect()
@@ -212,8 +218,8 @@ mod tests {
         let mut coverage = Coverage::default();
         let least = Weight { bytes: 2_000_000, is_least: true };
         for (at, why) in [
-            ("cache/a/x", SkipReason::OverBudget(10)),
-            ("cache/b", SkipReason::OverBudget(5)),
+            ("cache/a/x", SkipReason::OverBudget(Weight::whole(10))),
+            ("cache/b", SkipReason::OverBudget(Weight::whole(5))),
             ("cache/pipe", SkipReason::Special),
             ("vendor/.git", SkipReason::Repository(least)),
             ("other/big", SkipReason::TooLarge(9)),

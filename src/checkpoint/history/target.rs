@@ -1,5 +1,7 @@
 //! The target of a restore, and the plan to get there. Nothing is written.
 
+use std::borrow::Cow;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use super::agreed::Agreed;
@@ -10,6 +12,7 @@ use crate::checkpoint::capture::request::{Selection, Take};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::catalog::selector::Selector;
+use crate::checkpoint::records::workspace::Scope;
 use crate::error::{Code, Error, Result};
 use crate::filter::{CaptureJudge, CoverageView, Denial, Tracked, Verdict};
 use crate::model::checkpoint::CheckpointKind;
@@ -162,9 +165,10 @@ impl Catalog {
             Some(SkipReason::Forgotten) => true,
             skipped => !stepping && skipped.is_some(),
         };
+        let present = self.with_directories(present, &loaded.manifest);
         let input = PlanInput {
             target: &loaded.manifest,
-            present,
+            present: &present,
             present_skipped: &coverage.skipped,
             select: &restore.paths,
             keep_new: restore.keep_new,
@@ -178,6 +182,21 @@ impl Catalog {
             plan.retain(&|path| only.contains(path));
         }
         Ok(plan)
+    }
+
+    /// Adds the directories that are there although a capture of single paths did not come to them: their content is gone.
+    fn with_directories<'m>(&self, present: &'m Manifest, target: &Manifest) -> Cow<'m, Manifest> {
+        if self.workspace.scope == Scope::Tree {
+            return Cow::Borrowed(present);
+        }
+        let mut whole = present.clone();
+        for (path, _) in target.iter().filter(|(path, entry)| entry.kind == EntryKind::Dir && !present.contains(path)) {
+            let facts = path.under(&self.workspace.path).symlink_metadata();
+            if let Some(facts) = facts.ok().filter(std::fs::Metadata::is_dir) {
+                whole.insert(path.clone(), ManifestEntry::dir((facts.mode() & 0o7777) as u16));
+            }
+        }
+        Cow::Owned(whole)
     }
 
     /// Lists the recorded effects that going back to `target` does not undo.

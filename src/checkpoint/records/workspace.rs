@@ -246,35 +246,49 @@ fn random_id() -> Result<String> {
 pub fn scope_of(path: &Path) -> Scope {
     let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
     let above_home = home.is_some_and(|home| home.starts_with(path));
-    let system = SYSTEM.iter().any(|dir| path.starts_with(dir))
-        && !path.starts_with("/usr/local/src")
-        && !path.starts_with("/usr/src");
-    if above_home || system || BROAD.iter().any(|dir| path == Path::new(dir)) {
+    if above_home || is_system(path) || BROAD.iter().any(|dir| path == Path::new(dir)) {
         Scope::TargetsOnly
     } else {
         Scope::Tree
     }
 }
 
-/// Returns the root of the workspace that contains `start`: the nearest known workspace, else the nearest ancestor with
-/// a project marker (never the home directory or above), else `start` itself.
+/// Returns true for the directories of the system, and what is in them: no action's targets are captured there.
+pub fn is_system(path: &Path) -> bool {
+    SYSTEM.iter().any(|dir| path.starts_with(dir))
+        && !path.starts_with("/usr/local/src")
+        && !path.starts_with("/usr/src")
+}
+
+/// Returns the root of the workspace that contains `start`: that of its project, else `start` itself.
 pub fn root_for(start: &Path, known: &[Workspace]) -> PathBuf {
     let canonical = start.canonicalize().unwrap_or_else(|_| start.to_owned());
-    for dir in canonical.ancestors() {
-        if scope_of(dir) == Scope::TargetsOnly {
-            break;
-        }
+    project_of(&canonical, known).unwrap_or(canonical)
+}
+
+/// Returns the root of the project that contains a path: the nearest known workspace, else the nearest ancestor with a project
+/// marker; never the home directory or above. `path` is a real name.
+pub fn project_of(path: &Path, known: &[Workspace]) -> Option<PathBuf> {
+    let marked = |dir: &Path| MARKERS.iter().any(|marker| dir.join(marker).symlink_metadata().is_ok());
+    nearest(path, known, marked)
+}
+
+/// Returns the root of the nearest known workspace that contains a path. `path` is a real name.
+pub fn known_around(path: &Path, known: &[Workspace]) -> Option<PathBuf> {
+    nearest(path, known, |_| false)
+}
+
+fn nearest(path: &Path, known: &[Workspace], is_root: impl Fn(&Path) -> bool) -> Option<PathBuf> {
+    let mut dirs = path.ancestors().take_while(|dir| scope_of(dir) == Scope::Tree);
+    let found = dirs.find(|dir| {
+        let here = known.iter().find(|workspace| workspace.path == *dir);
         // A part of the workspace above it is no root, whatever marks it.
-        if known.iter().any(|workspace| workspace.path == dir && workspace.is_part(known)) {
-            continue;
+        match here {
+            Some(workspace) => !workspace.is_part(known),
+            None => is_root(dir),
         }
-        let marked = MARKERS.iter().any(|marker| dir.join(marker).symlink_metadata().is_ok());
-        let at_home = known.iter().any(|workspace| workspace.path == dir && workspace.scope == Scope::Tree);
-        if at_home || marked {
-            return dir.to_owned();
-        }
-    }
-    canonical
+    });
+    found.map(Path::to_owned)
 }
 
 #[cfg(test)]

@@ -3,23 +3,28 @@
 mod restores;
 mod status;
 
+use std::path::Path;
+
 use crate::checkpoint::Checkpoint;
 use crate::checkpoint::capture::request::{Taken, listed_skips};
 use crate::checkpoint::catalog::gaps::Gap;
 use crate::checkpoint::history::journal::OperationStart;
 use crate::checkpoint::records::workspace::Scope;
 use crate::checkpoint::upkeep::usage::UNMET_STEP;
-use crate::engine::decision::{ActionDecision, BaseCapture, Decision, LATE, Notice, Protection, SessionFacts, Stance};
+use crate::engine::decision::{
+    ActionDecision, BaseCapture, Decision, LATE, Notice, OtherPart, Protection, SessionFacts, Stance,
+};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::Coverage;
 use crate::model::effect::Verdict;
 use crate::model::id::ObjectId;
 use crate::model::manifest::{EntryKind, Manifest};
+use crate::model::path::RelPath;
 use crate::protocol::{
     AfterReply, BaselineStatus, BeforeReply, CheckpointBlock, CheckpointFacts, CheckpointStatus, ChosenItem,
     ChosenReply, ClassifyReply, EventReply, FailedNotice, HelloReply, Interrupted, InterruptedNotice, LimitsBlock,
-    List, LowDiskNotice, NotHeld, NoticeBody, PathItem, ReloadReply, ScopeWord, SettledNotice, StoreCapNotice,
-    TurnEndReply, TurnReply, WarningBlock, WorkspaceBlock,
+    List, LowDiskNotice, NotHeld, NoticeBody, OtherBlock, PathItem, ReloadReply, ScopeWord, SettledNotice,
+    StoreCapNotice, TurnEndReply, TurnReply, WarningBlock, WorkspaceBlock,
 };
 
 pub use restores::{over, preview, restored, rolled_back, stat, target};
@@ -27,6 +32,9 @@ pub use status::{origin, run_state, runs, status, unmet_cap, watcher_word, watch
 
 /// The most paths that an answer lists as not held.
 const MAX_NOT_HELD: usize = 100;
+
+/// The most touched files that a notice lists.
+const MAX_DIRTY: usize = 1000;
 
 /// Returns a checkpoint that was taken, or was there already.
 pub fn block(taken: &Taken) -> CheckpointBlock {
@@ -97,12 +105,36 @@ pub fn facts(checkpoint: &Checkpoint, manifest: &Manifest, coverage: &Coverage) 
 
 /// Converts gaps into the list `not_held` of a reply.
 pub fn not_held(gaps: &[Gap]) -> Vec<NotHeld> {
-    let item = |gap: &Gap| NotHeld {
-        item: PathItem::new(&gap.path, Some(gap.why.to_string())),
+    gaps.iter().take(MAX_NOT_HELD).map(|gap| missing(None, gap)).collect()
+}
+
+/// Returns a path that is not held; of another workspace with its `root`, absolute.
+fn missing(root: Option<&Path>, gap: &Gap) -> NotHeld {
+    NotHeld {
+        item: item(root, &gap.path, Some(gap.why.to_string())),
         bytes: gap.weight.map(|weight| weight.bytes),
         at_least: gap.weight.is_some_and(|weight| weight.is_least),
-    };
-    gaps.iter().take(MAX_NOT_HELD).map(item).collect()
+    }
+}
+
+fn item(root: Option<&Path>, path: &RelPath, why: Option<String>) -> PathItem {
+    match root {
+        Some(root) => PathItem::absolute(root, path, why),
+        None => PathItem::new(path, why),
+    }
+}
+
+/// Returns what an action names and no checkpoint of any of its workspaces holds.
+fn all_not_held(action: &ActionDecision) -> Vec<NotHeld> {
+    let own = action.not_held.iter().map(|gap| missing(None, gap));
+    let others =
+        action.others.iter().flat_map(|other| other.not_held.iter().map(|gap| missing(Some(&other.root), gap)));
+    own.chain(others).take(MAX_NOT_HELD).collect()
+}
+
+/// Returns the checkpoint of another workspace that an action reaches.
+fn other(part: &OtherPart) -> OtherBlock {
+    OtherBlock { workspace: part.root.to_string_lossy().into_owned(), checkpoint: protected(&part.protection) }
 }
 
 /// Returns the block without a checkpoint, and why.
@@ -147,7 +179,8 @@ pub fn before(action: &ActionDecision) -> BeforeReply {
         effects: action.effects.clone(),
         warnings: action.warnings.iter().map(WarningBlock::from).collect(),
         checkpoint: protected(&action.protection),
-        not_held: not_held(&action.not_held),
+        not_held: all_not_held(action),
+        others: action.others.iter().map(other).collect(),
         notices: action.notices.clone(),
     }
 }
@@ -219,11 +252,13 @@ pub fn notice(notice: &Notice) -> Option<NoticeBody> {
             NoticeBody::Failed(Box::new(failed(is_base.then_some(CheckpointKind::Turn), reason)))
         }
         Notice::Settled(settled) => {
+            let root = settled.root.as_deref();
             let late = SettledNotice {
                 pending: pending(settled.ticket),
+                workspace: root.map(|root| root.to_string_lossy().into_owned()),
                 checkpoint: protected(&settled.protection),
-                dirty: List::of_paths(settled.touched.iter()).items,
-                not_held: not_held(&settled.not_held),
+                dirty: settled.touched.iter().take(MAX_DIRTY).map(|path| item(root, path, None)).collect(),
+                not_held: settled.not_held.iter().take(MAX_NOT_HELD).map(|gap| missing(root, gap)).collect(),
             };
             match settled.protection {
                 Protection::Failed(_) => {

@@ -203,7 +203,7 @@ pub(super) fn diff(timeline: &mut Timeline, diff: &Diff, control: Interrupt<'_>)
     let select = paths(timeline, diff.paths.as_deref())?;
     let from = timeline.catalog().resolve(&diff.from)?;
     let to = diff.to.as_deref().map(|to| timeline.catalog().resolve(to)).transpose()?;
-    let present = if to.is_none() { Some(timeline.present(control)?) } else { None };
+    let present = if to.is_none() { Some(timeline.present(Some(&from), control)?) } else { None };
     let catalog = timeline.catalog();
     let changes = match (&to, &present) {
         (Some(to), _) => catalog.changes_between(&from, to),

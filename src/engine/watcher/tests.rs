@@ -116,6 +116,7 @@ impl Lab {
             sticky: &sticky,
             targets: &[],
             unlimited_targets: false,
+            sparing: false,
             extent: Extent::Tree,
             limits: self.policy.limits,
             secrets: self.policy.secrets,

@@ -28,6 +28,7 @@ struct Bench {
     sticky: BTreeSet<RelPath>,
     targets: Vec<Target>,
     unlimited: bool,
+    sparing: bool,
     extent: Extent,
     limits: Limits,
     secrets: Secrets,
@@ -44,6 +45,7 @@ impl Bench {
             sticky: BTreeSet::new(),
             targets: Vec::new(),
             unlimited: false,
+            sparing: false,
             extent: Extent::Tree,
             limits: Limits {
                 file_bytes: 10_000_000,
@@ -99,6 +101,7 @@ impl Bench {
             sticky: &self.sticky,
             targets: &self.targets,
             unlimited_targets: self.unlimited,
+            sparing: self.sparing,
             extent: self.extent.clone(),
             limits: self.limits,
             secrets: self.secrets,

@@ -5,8 +5,9 @@ use std::os::fd::AsFd;
 use rustix::fs::FileType;
 
 use super::super::beneath::names_in;
+use super::walk_dir::WalkDir;
 use super::walker::Walker;
-use crate::model::coverage::Weight;
+use crate::model::coverage::{SkipReason, Weight};
 use crate::model::path::RelPath;
 use crate::model::stamp::KnownFile;
 
@@ -19,6 +20,42 @@ impl Walker<'_> {
             self.budget = (files - 1, bytes - size);
         }
         enough
+    }
+
+    /// Takes a directory below a recursive target from the budget of a sparing walk; notes the directory as left out if nothing is
+    /// left.
+    pub(super) fn may_enter(&mut self, place: &WalkDir) -> bool {
+        if self.below.0 > 0 {
+            self.below.0 -= 1;
+            return true;
+        }
+        let weight = self.weigh(&place.path);
+        self.skip(&place.path, SkipReason::OverBudget(weight));
+        false
+    }
+
+    /// Takes a target, to which the rules set no budget, from that of a sparing walk. One that does not fit is noted; if too many were
+    /// looked at already, as a part of its directory.
+    pub(super) fn may_take(&mut self, place: &WalkDir, path: &RelPath, size: u64) -> bool {
+        if !place.forced {
+            let fits = self.spend(size);
+            if !fits {
+                self.skip(path, SkipReason::OverBudget(Weight::whole(size)));
+            }
+            return fits;
+        }
+        let (files, bytes) = self.below;
+        if files == 0 {
+            let so_far = self.found.skipped.get(&place.path).and_then(|why| why.weight()).unwrap_or_default();
+            self.skip(&place.path, SkipReason::OverBudget(so_far.plus(Weight::whole(size))));
+            return false;
+        }
+        // One that does not fit counts too: the walk has looked at it.
+        self.below = (files - 1, bytes.saturating_sub(if size <= bytes { size } else { 0 }));
+        if size > bytes {
+            self.skip(path, SkipReason::OverBudget(Weight::whole(size)));
+        }
+        size <= bytes
     }
 
     /// Takes a private file of `size` bytes from what may still come in, if that suffices. One that was there before has its place.

@@ -159,6 +159,10 @@ impl Walker<'_> {
         };
         let targeted = place.forced || self.targets.contains(&path);
         let sealed = secret && self.request.secrets == Secrets::Never && !self.request.unlimited_targets;
+        let is_rationed = self.request.sparing && targeted && (place.forced || (class.is_some() && gap.is_none()));
+        if is_rationed && !self.may_take(place, &path, stamp.size) {
+            return;
+        }
         let class = match (class, gap) {
             (Some(class), None) => class,
             (_, _) if targeted && self.request.wanted_targets && !secret && self.spend(stamp.size) => Class::Wanted,
@@ -182,7 +186,7 @@ impl Walker<'_> {
                         self.found.beyond.remove(&path);
                         Class::Targeted
                     }
-                    false => return self.skip(&path, SkipReason::OverBudget(stamp.size)),
+                    false => return self.skip(&path, SkipReason::OverBudget(Weight::whole(stamp.size))),
                 }
             }
         };
@@ -234,13 +238,16 @@ impl Walker<'_> {
             let text = format!("targets below `{}` were not captured: it is a symbolic link", path.display());
             self.found.warnings.push(text);
         }
+        if self.request.sparing && targeted && !self.may_take(place, &path, stamp.size) {
+            return;
+        }
         let class = match self.class(place, &path, known) {
             Some(class) => class,
             None if targeted && self.request.wanted_targets && self.spend(stamp.size) => Class::Wanted,
             None if self.private(place, &path, known, &stamp, true) => Class::Private,
             None if !targeted => return,
             None if self.spend(stamp.size) => Class::Targeted,
-            None => return self.skip(&path, SkipReason::OverBudget(stamp.size)),
+            None => return self.skip(&path, SkipReason::OverBudget(Weight::whole(stamp.size))),
         };
         let source = match reused(known, &stamp, class) {
             Some(source) => source,

@@ -13,7 +13,7 @@ use super::super::keep::PathList;
 use super::super::names::Names;
 use super::super::probe::perm_of;
 use super::super::read;
-use super::super::request::{Request, Spare, TARGET_BYTES, TARGET_FILES};
+use super::super::request::{Request, SPARING_BYTES, SPARING_FILES, Spare, TARGET_BYTES, TARGET_FILES};
 use super::super::stopped::unless_stopped;
 use super::ahead::Ahead;
 use super::candidate::{Candidate, Class, WalkResult};
@@ -71,6 +71,8 @@ pub(super) struct Walker<'a> {
     pub(super) ordinary: u64,
     /// Files and bytes that only targets may still bring in.
     pub(super) budget: (u64, u64),
+    /// Files and directories, and bytes, that recursive targets may still bring in, if the walk is a sparing one.
+    pub(super) below: (u64, u64),
     /// The private files that may still come in.
     pub(super) spare: Spare,
     /// The names that may still be looked at in directories of private files alone.
@@ -114,6 +116,7 @@ impl<'a> Walker<'a> {
             buffer: Box::new_uninit_slice(BUFFER).into_vec(),
             ordinary: 0,
             budget: if unlimited { (u64::MAX, u64::MAX) } else { (TARGET_FILES, TARGET_BYTES) },
+            below: (SPARING_FILES, SPARING_BYTES),
             spare: request.spare,
             listing: request.limits.ignored.files.saturating_mul(LISTED),
             weighing: MAX_WEIGHED,
@@ -155,6 +158,9 @@ impl<'a> Walker<'a> {
     /// Returns the error of what could not be done.
     pub(super) fn visit(&mut self, mut place: WalkDir) -> Result<()> {
         self.check()?;
+        if self.request.sparing && place.forced && !self.may_enter(&place) {
+            return Ok(());
+        }
         if place.local && !place.shown() && !self.may_list() {
             let weight = self.weigh(&place.path);
             self.found.beyond.insert(place.path.clone(), SkipReason::Beyond(weight));

@@ -1,7 +1,7 @@
 //! Size cap, count guard, budgets, what cannot be read.
 
 use super::*;
-use crate::worktree::{TARGET_BYTES, TARGET_FILES};
+use crate::worktree::{SPARING_BYTES, SPARING_FILES, TARGET_BYTES, TARGET_FILES};
 
 #[test]
 fn large_files_are_listed_and_return_when_they_shrink() {
@@ -84,6 +84,32 @@ fn targets_have_a_budget_unless_told_otherwise() {
     huge.set_len(20 << 20).unwrap();
     assert_eq!(gaps(&bench.capture()), "");
     assert_eq!(TARGET_FILES, 20_000);
+}
+
+#[test]
+fn a_sparing_walk_has_a_small_budget_below_recursive_targets() {
+    let mut bench = Bench::new();
+    for dir in ["a", "b/deep", "c"] {
+        (0..2200).for_each(|n| bench.write(&format!("big/{dir}/{n:04}"), "x"));
+    }
+    bench.write("big/z/late", "x");
+    bench.write("named", "x");
+    bench.target("big", true);
+    bench.target("named", true);
+    (bench.sparing, bench.extent) = (true, Extent::Paths(vec![path("big"), path("named")]));
+    let capture = bench.capture();
+    // `big`, `a`, `b`, `deep` and `c` count too.
+    assert_eq!(capture.stats.files, SPARING_FILES - 5 + 1, "and the file that is named itself");
+    assert_eq!(gaps(&capture), "big/c:over-budget big/z:over-budget");
+    let weight = |name: &str| capture.coverage.skipped.get(&path(name)).and_then(|why| why.weight()).unwrap();
+    assert_eq!((weight("big/c").bytes, weight("big/z").bytes), (2200 * 3 - (SPARING_FILES - 5), 1));
+    let mut bench = Bench::with(&["big/a", "big/c/d"]);
+    let huge = std::fs::File::create(bench.at("big/b")).unwrap();
+    huge.set_len(SPARING_BYTES).unwrap();
+    bench.target("big", true);
+    (bench.sparing, bench.extent) = (true, Extent::Paths(vec![path("big")]));
+    let capture = bench.capture();
+    assert_eq!((files(&capture).as_str(), gaps(&capture).as_str()), ("big/a big/c/d", "big/b:over-budget"));
 }
 
 #[test]

@@ -123,6 +123,7 @@ fn captured(world: &World) -> Capture {
         sticky: &BTreeSet::new(),
         targets: &[],
         unlimited_targets: false,
+        sparing: false,
         extent: Extent::Tree,
         limits: Limits {
             file_bytes: CAP,

@@ -1,0 +1,302 @@
+//! The parts of an action that lie in other workspaces than its own: which they are, and their answers in one.
+//!
+//! A path outside belongs to the nearest known workspace around it, else to the *outside* workspace, whose root is `/`. A
+//! session in a directory that is too broad to be captured opens the projects below it that an action names.
+//! *Invariant:* an action without such a path costs no look at the disk.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Engine;
+use super::decision::{ActionDecision, Decision, OtherPart, Protection};
+use super::reach::{ActionReach, OutsidePath, resolved, target, temp_dirs};
+use super::session::{Reply, Session};
+use crate::checkpoint::Workspace;
+use crate::checkpoint::catalog::gaps::Gap;
+use crate::checkpoint::records::workspace::{Scope, is_system, known_around, project_of, scope_of};
+use crate::error::{Code, Error, Result};
+use crate::model::coverage::{SkipReason, Weight};
+use crate::model::effect::Verdict;
+use crate::model::path::RelPath;
+use crate::model::policy::OnFailure;
+
+/// The root of the workspace of files that are in no other one.
+pub const OUTSIDE: &str = "/";
+
+/// The most workspaces beside its own in which one action is guarded.
+const MAX_PARTS: usize = 16;
+
+/// The reason to hold an action without a checkpoint.
+const HELD: &str = "no checkpoint could be taken, and the policy holds the action then";
+
+/// The part of an action in another workspace, before it is opened.
+pub(super) struct OtherReach {
+    /// The root of that workspace.
+    pub root: PathBuf,
+    /// The paths of it that the action may destroy.
+    pub reach: ActionReach,
+    /// Paths that are too broad for a checkpoint before the action.
+    pub broad: BTreeSet<RelPath>,
+    /// The error that keeps the part from being protected.
+    pub refused: Option<Error>,
+}
+
+impl OtherReach {
+    fn at(root: &Path) -> OtherReach {
+        OtherReach { root: root.to_owned(), reach: ActionReach::default(), broad: BTreeSet::new(), refused: None }
+    }
+
+    /// Stands for all parts of an action where they cannot be found.
+    pub(super) fn unknown(error: Error) -> OtherReach {
+        OtherReach { refused: Some(error), ..OtherReach::at(Path::new(OUTSIDE)) }
+    }
+
+    /// Lists the paths that are too broad as paths that no checkpoint holds.
+    pub(super) fn gaps(&self) -> Vec<Gap> {
+        let why = SkipReason::OverBudget(Weight::default());
+        self.broad.iter().map(|path| Gap { path: path.clone(), weight: None, why }).collect()
+    }
+
+    fn add(&mut self, path: &Path, is_wiped: bool) {
+        self.reach.targets.extend(target(&self.root, path, is_wiped));
+        self.reach.is_everything |= self.root == path;
+    }
+}
+
+/// Knows where the paths of one action belong.
+struct Places<'a> {
+    /// The action's own workspace.
+    own: &'a Workspace,
+    known: Vec<Workspace>,
+    /// True if projects that nobody has opened yet count too.
+    opens: bool,
+    /// The roots of directories that were asked for already: many paths lie in one.
+    asked: HashMap<PathBuf, Option<PathBuf>>,
+}
+
+impl Places<'_> {
+    /// Returns the root of the workspace to which a path belongs; `None` for the own one.
+    fn of(&mut self, path: &Path) -> Option<PathBuf> {
+        let is_known = |workspace: &Workspace| workspace.path == path && workspace.scope == Scope::Tree;
+        // A project that goes as a whole is one of the files around it, unless it has a history of its own.
+        let found = match path.parent() {
+            _ if self.known.iter().any(is_known) => known_around(path, &self.known),
+            Some(parent) => self.around(parent),
+            None => None,
+        };
+        let root = match found {
+            Some(root) => root,
+            None if path.starts_with(&self.own.path) => return None,
+            None => PathBuf::from(OUTSIDE),
+        };
+        (root != self.own.path).then_some(root)
+    }
+
+    /// Returns the root of the workspace around a directory, if that is a whole one.
+    fn around(&mut self, dir: &Path) -> Option<PathBuf> {
+        if let Some(found) = self.asked.get(dir) {
+            return found.clone();
+        }
+        let found = match self.opens {
+            true => project_of(dir, &self.known),
+            false => known_around(dir, &self.known),
+        };
+        self.asked.insert(dir.to_owned(), found.clone());
+        found
+    }
+}
+
+/// Returns true if a path outside of all workspaces is the system's, or of files that nobody misses.
+fn is_passed_over(path: &Path) -> bool {
+    is_system(path) || temp_dirs().iter().any(|temp| path.starts_with(temp))
+}
+
+/// Returns the path to name if one outside of all workspaces holds too much for a checkpoint before the action.
+///
+/// It is `/` for all that a pattern matches there, else a directory like the home directory, unless it is named as one that goes.
+fn too_broad(outside: &OutsidePath) -> Option<RelPath> {
+    let path = outside.path.as_path();
+    let is_all = path.parent().is_none_or(|parent| outside.is_match && parent == Path::new(OUTSIDE));
+    let is_broad = is_all || (!outside.is_wiped && scope_of(path) == Scope::TargetsOnly);
+    let at = if is_all { Path::new("") } else { path.strip_prefix(OUTSIDE).unwrap_or(path) };
+    is_broad.then(|| RelPath::from_path(at).ok()).flatten()
+}
+
+/// Finds the parts of an action in other workspaces, and takes their paths out of its own reach.
+///
+/// # Errors
+/// When the known workspaces cannot be listed.
+pub(super) fn others(
+    engine: &Engine,
+    (session, own): (&Workspace, &Workspace),
+    (cwd, verdict): (&Path, &Verdict),
+    reach: &mut ActionReach,
+) -> Result<Vec<OtherReach>> {
+    let is_broad = own.scope == Scope::TargetsOnly;
+    let dirs: &[String] = if verdict.reaches_all { &verdict.dirs } else { &[] };
+    let dirs = dirs.iter().map(|dir| cwd.join(dir)).filter(|dir| is_broad || !dir.starts_with(&own.path));
+    let (dirs, outside) = (dirs.collect::<Vec<_>>(), std::mem::take(&mut reach.outside));
+    if outside.is_empty() && dirs.is_empty() && (!is_broad || reach.targets.is_empty()) {
+        return Ok(Vec::new());
+    }
+    let opens = is_broad || session.scope == Scope::TargetsOnly;
+    let mut places = Places { own, known: Workspace::known(engine.home())?, opens, asked: HashMap::new() };
+    let mut parts: BTreeMap<PathBuf, OtherReach> = BTreeMap::new();
+    for path in outside.into_iter().filter(|outside| outside.path.symlink_metadata().is_ok()) {
+        let Some(root) = places.of(&path.path) else { continue };
+        let is_outside = root == Path::new(OUTSIDE);
+        if is_outside && is_passed_over(&path.path) {
+            continue;
+        }
+        let broad = if is_outside { too_broad(&path) } else { None };
+        let part = parts.entry(root.clone()).or_insert_with(|| OtherReach::at(&root));
+        match broad {
+            Some(broad) => _ = part.broad.insert(broad),
+            None => part.add(&path.path, path.is_wiped),
+        }
+    }
+    if is_broad {
+        // Paths of a project below a broad directory are the project's.
+        reach.targets.retain(|aimed| {
+            let path = aimed.path.under(&own.path);
+            let Some(root) = places.of(&path) else { return true };
+            parts.entry(root.clone()).or_insert_with(|| OtherReach::at(&root)).add(&path, true);
+            false
+        });
+    }
+    for root in dirs.iter().filter_map(|dir| places.around(&real(dir))).filter(|root| *root != own.path) {
+        parts.entry(root.clone()).or_insert_with(|| OtherReach::at(&root)).reach.is_everything = true;
+    }
+    Ok(bounded(parts.into_values()))
+}
+
+/// Returns those parts in which something is reached; of too many, the last ones are refused.
+fn bounded(parts: impl Iterator<Item = OtherReach>) -> Vec<OtherReach> {
+    let refused = |at: usize| {
+        let text = format!("one action is guarded in at most {MAX_PARTS} other workspaces");
+        (at >= MAX_PARTS).then(|| Error::new(Code::TooLarge, text))
+    };
+    let reached = parts.filter(|part| !part.reach.is_nothing() || !part.broad.is_empty());
+    reached.enumerate().map(|(at, part)| OtherReach { refused: refused(at), ..part }).collect()
+}
+
+/// Returns a directory by its real name, if it is there.
+fn real(dir: &Path) -> PathBuf {
+    dir.canonicalize().unwrap_or_else(|_| resolved(dir))
+}
+
+/// The answer to an action, while its parts are still waited for.
+pub(super) struct Gathering(Mutex<Gathered>);
+
+struct Gathered {
+    /// The number of answers that are still to come.
+    waiting: usize,
+    /// The answer of the action's own workspace.
+    own: Option<Result<Decision>>,
+    others: Vec<OtherPart>,
+    /// The reason of a part to hold the action.
+    hold: Option<String>,
+    reply: Option<Reply<Decision>>,
+}
+
+impl Gathering {
+    /// Makes one that answers with `reply` once the own workspace and `parts` others have answered.
+    pub(super) fn new(reply: Reply<Decision>, parts: usize) -> Arc<Gathering> {
+        let gathered = Gathered { waiting: parts + 1, own: None, others: Vec::new(), hold: None, reply: Some(reply) };
+        Arc::new(Gathering(Mutex::new(gathered)))
+    }
+
+    /// Returns the reply for the action's own workspace.
+    pub(super) fn own(self: &Arc<Gathering>) -> Reply<Decision> {
+        let this = Arc::clone(self);
+        Box::new(move |session, decision| this.add(session, |gathered| gathered.own = Some(decision)))
+    }
+
+    /// Returns the reply for a part.
+    pub(super) fn part(self: &Arc<Gathering>, root: PathBuf) -> Reply<Decision> {
+        let this = Arc::clone(self);
+        Box::new(move |session, decision| {
+            let (other, hold) = part_of(root, decision);
+            this.answer(session, other, hold);
+        })
+    }
+
+    /// Adds the answer of a part, and perhaps its reason to hold the action.
+    fn answer(&self, session: &mut Session, other: OtherPart, hold: Option<String>) {
+        self.add(session, |gathered| {
+            gathered.others.push(other);
+            gathered.hold = gathered.hold.take().or(hold);
+        });
+    }
+
+    /// Adds a part that cannot be protected.
+    pub(super) fn fail(&self, session: &mut Session, root: PathBuf, reason: String, on_failure: OnFailure) {
+        let hold = (on_failure == OnFailure::Hold).then(|| HELD.to_owned());
+        self.answer(session, failed(root, reason), hold);
+    }
+
+    fn add(&self, session: &mut Session, change: impl FnOnce(&mut Gathered)) {
+        let mut gathered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut gathered);
+        gathered.waiting -= 1;
+        let done = if gathered.waiting == 0 { gathered.reply.take().zip(gathered.own.take()) } else { None };
+        let (mut others, hold) = match done {
+            Some(_) => (std::mem::take(&mut gathered.others), gathered.hold.take()),
+            None => return,
+        };
+        drop(gathered);
+        others.sort_by(|one, two| one.root.cmp(&two.root));
+        let Some((reply, own)) = done else { return };
+        reply(session, own.map(|decision| together(decision, others, hold.as_deref())));
+    }
+}
+
+/// Returns the answer to the whole action.
+fn together(decision: Decision, others: Vec<OtherPart>, hold: Option<&str>) -> Decision {
+    match decision {
+        Decision::Action(mut action) => {
+            action.stance = action.stance.or_ask(hold);
+            // The classifier's warnings do not know what is held.
+            if !action.warnings.is_empty() {
+                action.notices.extend(others.iter().filter_map(holding));
+            }
+            action.others = others;
+            Decision::Action(action)
+        }
+        other => other,
+    }
+}
+
+/// Says which checkpoint holds the files outside of all workspaces.
+fn holding(other: &OtherPart) -> Option<String> {
+    let number = match &other.protection {
+        Protection::Taken(taken) => taken.checkpoint.record.number,
+        Protection::Held(held) => held.number,
+        Protection::NotNeeded(_) | Protection::Off(_) | Protection::Late { .. } | Protection::Failed(_) => return None,
+    };
+    let holds_all = other.root == Path::new(OUTSIDE) && other.not_held.is_empty();
+    holds_all.then(|| {
+        format!(
+            "piton: checkpoint {number} holds the files outside of all workspaces that this action names: \
+             `piton restore --outside {number} PATH` brings them back"
+        )
+    })
+}
+
+/// Returns the answer of a part, with its reason to hold the action.
+fn part_of(root: PathBuf, decision: Result<Decision>) -> (OtherPart, Option<String>) {
+    match decision {
+        Ok(Decision::Action(action)) => {
+            let ActionDecision { stance, protection, not_held, .. } = *action;
+            (OtherPart { root, protection, not_held }, stance.reason().map(str::to_owned))
+        }
+        // A part asks for nothing but a checkpoint.
+        Ok(_) => (failed(root, "the part got no answer".to_owned()), None),
+        Err(error) => (failed(root, error.text()), None),
+    }
+}
+
+fn failed(root: PathBuf, reason: String) -> OtherPart {
+    OtherPart { root, protection: Protection::Failed(reason), not_held: Vec::new() }
+}
