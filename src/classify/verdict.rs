@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::found::FoundEffect;
+use super::found::{FoundEffect, is_file_class};
 use crate::model::effect::{
     Certainty, Class, Confidence, Effect, Needs, Scope, Severity, Stance, Takes, Verdict, Warning,
 };
@@ -166,6 +166,7 @@ pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, polic
         denied: false,
         outside: Vec::new(),
         dirs: understanding.blind.iter().map(|dir| text(dir)).collect(),
+        abroad: Vec::new(),
         tops: understanding.tops.iter().map(|dir| text(dir)).collect(),
         scripts: understanding.scripts.iter().map(|file| text(file)).collect(),
         takes: Takes::Nothing,
@@ -228,6 +229,11 @@ fn locate(verdict: &mut Verdict, found: &FoundEffect) {
         if wanted && list.len() < MAX_OUTSIDE && !list.contains(&near) {
             list.push(near);
         }
+    }
+    let is_unnamed = found.path.is_none() && found.pattern.is_none() && found.scope != Scope::Workspace;
+    let dir = found.near.as_deref().filter(|_| is_unnamed && is_file_class(found.class) && is_destroyed(found));
+    if let Some(dir) = dir.map(text).filter(|dir| verdict.abroad.len() < MAX_OUTSIDE && !verdict.abroad.contains(dir)) {
+        verdict.abroad.push(dir);
     }
     if let Some(path) = found.path.as_deref().filter(|_| is_wiped(found) && verdict.wiped.len() < MAX_OUTSIDE) {
         verdict.wiped.push(text(path));

@@ -135,7 +135,11 @@ pub(super) fn others(
 ) -> Result<Vec<OtherReach>> {
     let is_broad = own.scope == Scope::TargetsOnly;
     let dirs: &[String] = if verdict.reaches_all { &verdict.dirs } else { &[] };
-    let dirs = dirs.iter().map(|dir| cwd.join(dir)).filter(|dir| is_broad || !dir.starts_with(&own.path));
+    let dirs = dirs
+        .iter()
+        .chain(&verdict.abroad)
+        .map(|dir| cwd.join(dir))
+        .filter(|dir| is_broad || !dir.starts_with(&own.path));
     let (dirs, outside) = (dirs.collect::<Vec<_>>(), std::mem::take(&mut reach.outside));
     if outside.is_empty() && dirs.is_empty() && (!is_broad || reach.targets.is_empty()) {
         return Ok(Vec::new());

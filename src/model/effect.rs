@@ -348,6 +348,9 @@ pub struct Verdict {
     /// Directories in which an action destroys files that cannot be named in advance.
     #[serde(skip)]
     pub dirs: Vec<String>,
+    /// Directories outside of the workspace in which an action destroys files that it does not name.
+    #[serde(skip)]
+    pub abroad: Vec<String>,
     /// Directories from which git is asked for the top of its repository.
     #[serde(skip)]
     pub tops: Vec<String>,

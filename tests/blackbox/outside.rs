@@ -203,6 +203,11 @@ fn a_path_of_another_workspace_belongs_to_it_under_the_same_turn() {
     turn(&mut sidecar, "t2");
     let next = shell(&mut sidecar, "cd ../p2 && make clean");
     assert_eq!(other(&next, &p2)["status"], "unchanged", "nobody changed anything since: {next}");
+    for command in ["git -C ../p2 reset --hard", "cd ../p2 && git stash", "git -C ../p2 clean -fdx"] {
+        beside(&lab, "p2/later.txt", command);
+        let discards = shell(&mut sidecar, command);
+        assert_eq!(other(&discards, &p2)["status"], "taken", "{command}: {discards}");
+    }
     assert_eq!(sidecar.finish(), 0);
     std::fs::remove_dir_all(p2.join("sub")).unwrap();
     assert_eq!(lab.piton_in(&p2, &["restore", &number(step), "--yes"]).code, 0);
