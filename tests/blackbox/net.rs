@@ -24,7 +24,7 @@ const SETTINGS: &str = "retention: {auto_per_run: 100000, per_workspace: 100000}
 const RULES: &str = "data/\n*.key\nlocal.cfg\nnode_modules/\nvendor/\n*.bak\n";
 
 /// Returns true for a path that the first checkpoint of a turn need not hold: it is beyond the budget of private files, generated,
-/// or in an ignored repository. Once a restore brings these back from later steps of the turn, `false` switches the assertion on.
+/// or in an ignored repository. Tests of the moment of a turn (`private`) say which of these come back from later checkpoints.
 fn is_beyond_budget(path: &Path, bytes: usize) -> bool {
     let generated =
         path.components().any(|name| ["node_modules", "vendor"].iter().any(|left| name.as_os_str() == *left));
