@@ -178,6 +178,17 @@ def measure(binaries, tree, changes, reps, home, settings="", rounds=0, idle=0):
         mutate(files, min(count, len(files)), seed)
         each(rep, lambda side: side.before(row, ("taken",), f"rm {name}"))
 
+    # A small file that an ignore rule leaves out, beside one that no rule does.
+    with open(os.path.join(tree, ".gitignore"), "a") as rules:
+        rules.write("\n*.bench-private\n")
+    for row, ending in ("1 small file", "bench-shared"), ("1 small private file", "bench-private"):
+        for i in range(reps):
+            for side in sides:
+                side.turn()
+            with open(os.path.join(tree, "one." + ending), "w") as file:
+                file.write(f"{i} of {row}\n" * 9)
+            each(i, lambda side: side.before(row, ("taken",), f"rm {name}"))
+
     for count in changes:
         repeat, row = reps if count < 100 else max(5, reps // 5), f"changed {count}"
         for i in range(repeat):
