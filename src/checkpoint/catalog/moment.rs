@@ -140,7 +140,7 @@ impl Catalog {
         let exists = |path: &RelPath| manifest.contains(path);
         let view = CoverageView { gitignore: &gitignore, exists: &exists };
         let judge = CaptureJudge::new(&coverage, &view);
-        let was_looked_at = |path: &RelPath, entry: &ManifestEntry| match judge.verdict(path, entry) {
+        let was_looked_at = |path: &RelPath, verdict: Verdict| match verdict {
             Verdict::Yes => true,
             Verdict::No(Denial::Ignored | Denial::Secret) => coverage.private && coverage.skip_of(path).is_none(),
             Verdict::No(_) => false,
@@ -149,11 +149,15 @@ impl Catalog {
         let mut moment = CheckpointMoment { part: Arc::clone(&own), ..CheckpointMoment::default() };
         let mut part = PrivatePart::clone(&own);
         for (path, Found { entry, changed, step }) in found {
-            if manifest.contains(&path) || was_looked_at(&path, &entry) {
+            let verdict = judge.verdict(&path, &entry);
+            if manifest.contains(&path) || verdict == Verdict::Yes {
                 continue;
             }
+            // Even where rules send a capture to such paths, it passes over directories that tools made, and over repositories.
             if !looked.is_some_and(|looked| is_before(changed, looked)) {
-                moment.later.insert(path, step);
+                if !was_looked_at(&path, verdict) {
+                    moment.later.insert(path, step);
+                }
                 continue;
             }
             part.manifest.insert(path.clone(), entry);
