@@ -241,9 +241,11 @@ fn a_step_serves_the_moment_of_its_turn_as_long_as_nothing_had_changed() {
     assert_eq!(act("rm data/last node_modules/m/index.js"), "1.3");
     assert_eq!(sidecar.finish(), 0);
     let preview = lab.piton(&["restore", "1", "--preview"]).stdout;
-    for said in
-        ["`data/big` from 1.1", "`data/last`, `node_modules/m/index.js` from 1.3", "did not look at `data/moved`, which 1.2 holds as it was later"]
-    {
+    for said in [
+        "`data/big` from 1.1",
+        "`data/last`, `node_modules/m/index.js` from 1.3",
+        "did not look at `data/moved`, which 1.2 holds as it was later",
+    ] {
         assert!(preview.contains(said), "{said}: {preview}");
     }
     let found = lab.piton(&["find", "data/big"]).stdout;
