@@ -86,23 +86,11 @@ mod tests {
     use crate::engine::decision::{ActionDecision, LATE, Settled, Stance, TurnDecision};
     use crate::error::{Code, Error};
     use crate::model::coverage::{SkipReason, Weight};
-    use crate::model::effect::{Class, Confidence, Needs, Severity, Warning};
+    use crate::model::effect::{Class, Needs, Severity, Warning};
     use crate::model::path::RelPath;
 
     fn action() -> ActionDecision {
-        ActionDecision {
-            stance: Stance::Proceed,
-            action: None,
-            turn: None,
-            needs: Needs::Nothing,
-            confidence: Confidence::Exact,
-            effects: Vec::new(),
-            warnings: Vec::new(),
-            protection: Protection::NotNeeded(None),
-            not_held: Vec::new(),
-            others: Vec::new(),
-            notices: Vec::new(),
-        }
+        ActionDecision { needs: Needs::Nothing, ..ActionDecision::of_part() }
     }
 
     fn gap(path: &str, weight: Option<Weight>) -> Gap {

@@ -65,7 +65,7 @@ pub struct ActionDecision {
 
 impl ActionDecision {
     /// Returns the decision on a part of an action: nothing but its checkpoint.
-    pub(super) fn of_part() -> ActionDecision {
+    pub fn of_part() -> ActionDecision {
         ActionDecision {
             stance: Stance::Proceed,
             action: None,
