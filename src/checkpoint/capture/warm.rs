@@ -121,7 +121,7 @@ impl Capturer {
         let Some(scan) = scan else { return Ok(()) };
         self.note_touched(Changes::Everything(Why::FirstLook));
         let plain = PlainRequest::new(catalog);
-        let warm = Warm::new(&plain.on(catalog), &scan.capture)?;
+        let warm = Warm::new(&plain.on(catalog), &scan.capture, &observed.private)?;
         if let Some(source) = &mut self.source {
             // The source was started for another tree: it has to place its watches anew before it is trusted.
             source.follows_tree = false;

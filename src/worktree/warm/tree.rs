@@ -92,7 +92,7 @@ impl Warm {
     ///
     /// # Errors
     /// When the root cannot be looked at any more.
-    pub fn new(request: &Request<'_>, capture: &Capture) -> Result<Option<Warm>> {
+    pub fn new(request: &Request<'_>, capture: &Capture, private: &PrivatePart) -> Result<Option<Warm>> {
         let over = capture.coverage.skipped.values().any(|reason| *reason == SkipReason::OverCount);
         let whole = request.extent == Extent::Tree && request.targets.is_empty();
         let Some(first) = capture.visits.0.first().filter(|visited| visited.place.path.is_root() && whole && !over)
@@ -121,13 +121,13 @@ impl Warm {
             unsure: BTreeSet::new(),
             own: None,
             tree: None,
-            private: PrivateFiles { beyond: capture.private.coverage.skipped.clone(), ..PrivateFiles::default() },
+            private: PrivateFiles { beyond: private.coverage.skipped.clone(), ..PrivateFiles::default() },
         };
         for visited in &capture.visits.0 {
             warm.put_dir(visited);
         }
         for (path, known) in capture.known.entries() {
-            let captured = if known.private { &capture.private.manifest } else { &capture.manifest };
+            let captured = if known.private { &private.manifest } else { &capture.manifest };
             warm.put_known(path, *known, captured.contains(path));
         }
         Ok(Some(warm))

@@ -105,7 +105,7 @@ fn tree_of(capture: &Capture) -> ObjectId {
 fn start(bench: &mut Bench) -> Warm {
     let capture = bench.capture();
     bench.defaults = Some(capture.coverage.defaults);
-    let mut warm = Warm::new(&bench.request(), &capture).unwrap().unwrap();
+    let mut warm = Warm::new(&bench.request(), &capture, &capture.private).unwrap().unwrap();
     assert_eq!(warm.build(&mut |_, _, _| Ok(())).unwrap(), tree_of(&capture));
     bench.known = capture.known;
     warm
