@@ -308,6 +308,7 @@ impl Session {
         let ticket = self.deadlines.next_ticket();
         let (take, path, scope) = (task.take.clone(), open.workspace.path.clone(), open.workspace.scope);
         let (later, judged, beyond) = (Arc::clone(&self.later), task.judged, task.beyond);
+        let reaches_all = task.reaches_all;
         let done = move |timeline: &mut Timeline, protected: Result<Protected>| -> Answer {
             let finish = AssertUnwindSafe(|| {
                 // In a directory that is too broad, a repository is a workspace of its own.
@@ -320,7 +321,8 @@ impl Session {
                 // Looked up only for a client that was answered `late`: a timely answer has no use for it.
                 let touched = if Instant::now() > deadline { timeline.touched_since(since) } else { Vec::new() };
                 let repositories = repositories.unwrap_or_default();
-                let found = protected.as_ref().map(|done| protect::not_held(timeline, done, &take, &repositories));
+                let reach = (reaches_all, repositories.as_slice());
+                let found = protected.as_ref().map(|done| protect::not_held(timeline, done, &take, reach));
                 let not_held = found.unwrap_or_default().into_iter().chain(beyond).collect();
                 Outcome { protected, touched, not_held }
             });

@@ -1,5 +1,6 @@
 //! The worker's part in an action: hold, take, and note what cannot be undone.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -300,30 +301,35 @@ pub fn turn_checkpoint(checkpoint: &Checkpoint) -> TurnCheckpoint {
     TurnCheckpoint { id: checkpoint.id.to_string(), number: checkpoint.record.number }
 }
 
-/// Lists what an action names and its checkpoint does not hold.
+/// Lists what an action may destroy and its checkpoint does not hold: of the paths that it names, and of all where it may reach
+/// more than those (`reaches_all`).
 ///
 /// `repositories` are those in which the action destroys what it does not name.
-pub fn not_held(timeline: &Timeline, protected: &Protected, take: &Take, repositories: &[RelPath]) -> Vec<Gap> {
-    let named = match protected {
-        _ if take.selection.targets.is_empty() => Ok(Vec::new()),
-        Protected::Taken(taken) => Ok(of_targets(&taken.coverage, &take.selection.targets)),
-        Protected::Held(checkpoint) => timeline.catalog().gaps_of(checkpoint, &take.selection.targets),
+pub fn not_held(
+    timeline: &Timeline,
+    protected: &Protected,
+    take: &Take,
+    (reaches_all, repositories): (bool, &[RelPath]),
+) -> Vec<Gap> {
+    let targets = &take.selection.targets;
+    let catalog = timeline.catalog();
+    let gaps = || -> Result<Vec<Gap>> {
+        let (checkpoint, mut gaps, missed) = match protected {
+            Protected::Taken(taken) => {
+                (&taken.checkpoint, of_targets(&taken.coverage, targets), beyond(&taken.coverage))
+            }
+            Protected::Held(checkpoint) => {
+                (checkpoint, catalog.gaps_of(checkpoint, targets)?, catalog.beyond_at(checkpoint)?)
+            }
+        };
+        if reaches_all || targets.is_empty() {
+            let of_named: HashSet<RelPath> = gaps.iter().map(|gap| gap.path.clone()).collect();
+            gaps.extend(missed.into_iter().filter(|gap| !of_named.contains(&gap.path)));
+        }
+        gaps.extend(catalog.repositories_left_out(checkpoint, repositories)?);
+        Ok(gaps)
     };
-    let checkpoint = match protected {
-        Protected::Taken(taken) => &taken.checkpoint,
-        Protected::Held(checkpoint) => checkpoint,
-    };
-    let named = match take.selection.targets.is_empty() {
-        // It may reach anything.
-        true => match protected {
-            Protected::Taken(taken) => Ok(beyond(&taken.coverage)),
-            Protected::Held(checkpoint) => timeline.catalog().beyond_at(checkpoint),
-        },
-        false => named,
-    };
-    let left_out = timeline.catalog().repositories_left_out(checkpoint, repositories);
-    let gaps = named.and_then(|named| left_out.map(|left_out| named.into_iter().chain(left_out).collect()));
-    gaps.unwrap_or_else(|error| {
+    gaps().unwrap_or_else(|error| {
         tracing::warn!(%error, "what the checkpoint leaves out could not be read");
         Vec::new()
     })

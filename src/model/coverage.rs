@@ -135,6 +135,27 @@ impl SkipReason {
         !matches!(self, SkipReason::Special | SkipReason::Vanished)
     }
 
+    /// Returns true if it was left out, whether or not an action named it, and a person may miss it.
+    pub fn is_missed(self) -> bool {
+        match self {
+            SkipReason::TooLarge(_)
+            | SkipReason::Unreadable
+            | SkipReason::OverCount
+            | SkipReason::Secret
+            | SkipReason::LinkedWorktree
+            | SkipReason::OverBudget(_)
+            | SkipReason::Collision
+            | SkipReason::Beyond(_) => true,
+            SkipReason::Special
+            | SkipReason::IgnoredRepository
+            | SkipReason::Store
+            | SkipReason::Vanished
+            | SkipReason::Generated(_)
+            | SkipReason::Repository(_)
+            | SkipReason::Forgotten => false,
+        }
+    }
+
     /// From the stable word and the recorded weight.
     pub fn parse(word: &str, weight: Weight) -> Option<SkipReason> {
         let size = weight.bytes;

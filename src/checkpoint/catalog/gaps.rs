@@ -46,10 +46,10 @@ pub fn of_targets(coverage: &Coverage, targets: &[Target]) -> Vec<Gap> {
     found.into_values().collect()
 }
 
-/// Lists the private paths that a checkpoint leaves out because they are beyond their budget: an action that may reach anything may
-/// destroy them.
+/// Lists the paths that a checkpoint leaves out although a person may miss them: an action that may reach anything may destroy
+/// them. Directories that tools made and can make again are not among them.
 pub fn beyond(coverage: &Coverage) -> Vec<Gap> {
-    let beyond = coverage.skipped.iter().filter(|(_, why)| matches!(why, SkipReason::Beyond(_)));
+    let beyond = coverage.skipped.iter().filter(|(_, why)| why.is_missed());
     beyond.map(|(path, why)| Gap { path: path.clone(), weight: why.weight(), why: *why }).collect()
 }
 
@@ -97,7 +97,7 @@ impl Catalog {
         Ok(gaps)
     }
 
-    /// Lists the private paths that an earlier checkpoint leaves out because they are beyond their budget, as far as they are there.
+    /// Lists the paths that an earlier checkpoint leaves out although a person may miss them, as far as they are there.
     ///
     /// # Errors
     /// `store-damaged`.
@@ -139,7 +139,8 @@ impl Catalog {
     /// Returns the warnings for a person before a restore to a checkpoint.
     pub(crate) fn target_warnings(&self, coverage: &Coverage) -> Vec<String> {
         let skips = &coverage.skipped;
-        let partial = || skips.iter().filter(|(_, reason)| reason.makes_partial() && !reason.is_of_target());
+        let is_partial = |reason: &SkipReason| reason.makes_partial() && !reason.is_of_target();
+        let partial = || skips.iter().filter(|(path, reason)| is_partial(reason) && self.is_there(path));
         let mut warnings = Vec::new();
         if partial().next().is_some() {
             let first: Vec<String> =
@@ -148,6 +149,8 @@ impl Catalog {
             warnings.push(format!("this checkpoint left out {paths}, which stay as they are: {}", first.join(", ")));
         }
         let mut gone = recorded(coverage);
+        let left = skips.iter().filter(|(_, why)| is_partial(why));
+        gone.extend(left.map(|(path, why)| Gap { path: path.clone(), weight: why.weight(), why: *why }));
         // A path that still exists was not destroyed.
         gone.retain(|gap| !self.is_there(&gap.path) || matches!(gap.why, SkipReason::OverBudget(_)));
         warnings.extend(sentence(&gone).map(|text| format!("{text}: this checkpoint cannot bring that back")));
