@@ -40,6 +40,8 @@ pub enum Denial {
     Excluded,
     /// The name looks like a secret, and the checkpoint left secrets out.
     Secret,
+    /// The checkpoint held private files for a while, which are gone.
+    Expired,
     /// The content is above the checkpoint's size cap.
     TooLarge,
     /// The path, or a directory above it, is listed as left out.
@@ -52,12 +54,20 @@ pub enum Denial {
     Partial,
 }
 
+impl Denial {
+    /// Returns true for what a private layer holds where there is one.
+    pub fn is_private(self) -> bool {
+        matches!(self, Denial::Ignored | Denial::Secret | Denial::Skipped(SkipReason::Secret))
+    }
+}
+
 impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Denial::Ignored => f.write_str("ignored when the checkpoint was taken"),
             Denial::Excluded => f.write_str("excluded when the checkpoint was taken"),
             Denial::Secret => f.write_str("looks like a secret; the checkpoint left secrets out"),
+            Denial::Expired => f.write_str("the checkpoint kept private files for a while, and they are gone"),
             Denial::TooLarge => f.write_str("larger than the checkpoint's size cap"),
             Denial::Skipped(why) => write!(f, "left out of the checkpoint: {why}"),
             Denial::OutsideExtent => f.write_str("the checkpoint looked at other paths only"),
@@ -112,6 +122,34 @@ impl<'a> CaptureJudge<'a> {
     pub fn verdict(&self, path: &RelPath, entry: &ManifestEntry) -> Verdict {
         let denial = self.outside(path).or_else(|| self.by_rules(path, entry)).or_else(|| self.by_content(path, entry));
         denial.map_or(Verdict::Yes, Verdict::No)
+    }
+
+    /// As [`would_capture`], of both parts of a checkpoint: its private layer looks for what ignore rules and the names of secrets
+    /// leave out of the other one.
+    pub fn of_both(&self, path: &RelPath, entry: &ManifestEntry) -> Verdict {
+        match self.verdict(path, entry) {
+            Verdict::No(Denial::Ignored | Denial::Secret)
+                if self.coverage.private && !self.may_be_made(path, entry) =>
+            {
+                Verdict::Yes
+            }
+            verdict => verdict,
+        }
+    }
+
+    /// Tells whether a path is or lies in a directory that a tool may have made, which no layer looks into.
+    fn may_be_made(&self, path: &RelPath, entry: &ManifestEntry) -> bool {
+        let own = (entry.kind == EntryKind::Dir).then(|| path.clone());
+        let above = std::iter::successors(path.parent(), RelPath::parent);
+        own.into_iter().chain(above).filter(|dir| !dir.is_root()).any(|dir| {
+            let parent = dir.parent().unwrap_or_default();
+            let level = self.inside(&parent).ok().flatten();
+            let beside = |name: &[u8]| self.may_stand(level.as_ref(), &parent.join(name));
+            let name = dir.name();
+            // What such a directory holds is not known.
+            let inside = generated::made_inside(name, &|_| true);
+            inside || generated::made_beside(name, &beside) || (self.tree.exists)(&dir.join(generated::CACHE_TAG))
+        })
     }
 
     fn outside(&self, path: &RelPath) -> Option<Denial> {

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use super::checkpoint::Checkpoint;
+use super::find::Presence;
 use super::open::Catalog;
 use crate::error::Result;
 use crate::filter::Tracked;
@@ -141,7 +142,14 @@ impl Catalog {
         let changes = self.changes(self.whole(old)?, self.whole(new)?, &HashMap::new())?;
         let (from, to) = (self.coverage_of(old)?, self.coverage_of(new)?);
         let (from, to) = (looked(&from, self.private_part(old)?)?, looked(&to, self.private_part(new)?)?);
-        Ok(changes.into_iter().filter(|change| !is_capture_gap(change, &from, &to, &|_| true)).collect())
+        self.judging(old, &mut |in_old| {
+            self.judging(new, &mut |in_new| {
+                let was_absent = |path: &RelPath, mode| in_old(path, mode) == Presence::Absent;
+                let is_absent = |path: &RelPath, mode| in_new(path, mode) == Presence::Absent;
+                let gap = |change: &&Change| is_capture_gap(change, (&from, &to), (&was_absent, &is_absent));
+                Ok(changes.iter().filter(|change| !gap(change)).cloned().collect())
+            })
+        })
     }
 
     /// Loads the coverage alone; no other tree is read.
@@ -164,8 +172,12 @@ impl Catalog {
         };
         let (from, to) =
             (looked(&from, self.private_part(old)?)?, looked(&present.coverage, Arc::clone(&present.private))?);
-        let gap = |change: &Change| is_capture_gap(change, &from, &to, &exists);
-        Ok(changes.into_iter().filter(|change| !gap(change)).collect())
+        let is_absent = |path: &RelPath, _: Mode| !exists(path);
+        self.judging(old, &mut |in_old| {
+            let was_absent = |path: &RelPath, mode| in_old(path, mode) == Presence::Absent;
+            let gap = |change: &&Change| is_capture_gap(change, (&from, &to), (&was_absent, &is_absent));
+            Ok(changes.iter().filter(|change| !gap(change)).cloned().collect())
+        })
     }
 
     /// Counts the files and lines of some changes; lines are counted for the first 400 files only.
@@ -245,19 +257,28 @@ fn looked(coverage: &Coverage, private: Arc<PrivatePart>) -> Result<Looked<'_>> 
     Ok((coverage, tracked, private))
 }
 
+/// Tells whether a side that does not hold a path had looked for it.
+type IsAbsent<'a> = dyn Fn(&RelPath, Mode) -> bool + 'a;
+
 /// Returns true if a path differs only because one side looked at it and the other did not: a target of one, a skip of
 /// the other.
-fn is_capture_gap(change: &Change, from: &Looked, to: &Looked, may_exist: &dyn Fn(&RelPath) -> bool) -> bool {
+fn is_capture_gap(
+    change: &Change,
+    (from, to): (&Looked, &Looked),
+    (was_absent, is_absent): (&IsAbsent<'_>, &IsAbsent<'_>),
+) -> bool {
     let path = &change.path;
     match (change.old, change.new) {
         (None, Some(_)) if !from.0.extent.reaches(path) => true,
         (Some(_), None) if !to.0.extent.reaches(path) => true,
         (None, Some(_)) if from.1.as_ref().is_some_and(|tracked| !tracked.matches(path)) => true,
         (Some(_), None) if to.1.as_ref().is_some_and(|tracked| !tracked.matches(path)) => true,
-        (None, Some(_)) if !from.0.private && to.2.manifest.contains(path) => true,
-        (Some(_), None) if !to.0.private && from.2.manifest.contains(path) => may_exist(path),
-        (None, Some(_)) => to.0.targeted.contains(path) || from.0.skip_of(path).is_some(),
-        (Some(_), None) => to.0.skip_of(path).is_some() || (from.0.targeted.contains(path) && may_exist(path)),
+        (None, Some(_)) if to.0.targeted.contains(path) || from.0.skip_of(path).is_some() => true,
+        (Some(_), None) if to.0.skip_of(path).is_some() => true,
+        (None, Some((mode, _))) => to.2.manifest.contains(path) && !was_absent(path, mode),
+        (Some((mode, _)), None) => {
+            (from.2.manifest.contains(path) || from.0.targeted.contains(path)) && !is_absent(path, mode)
+        }
         _ => false,
     }
 }

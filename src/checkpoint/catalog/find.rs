@@ -149,7 +149,20 @@ impl Catalog {
 
     /// Finds out why a checkpoint does not hold `path`, by the rules that it recorded.
     fn absence(&self, checkpoint: &Checkpoint, path: &RelPath, sample: Mode) -> Result<Presence> {
+        self.judging(checkpoint, &mut |presence| Ok(presence(path, sample)))
+    }
+
+    /// Hands on a judge of paths that a checkpoint does not hold: were they absent, or not captured?
+    ///
+    /// # Errors
+    /// `store-damaged`; the errors of `work`.
+    pub(crate) fn judging<T>(
+        &self,
+        checkpoint: &Checkpoint,
+        work: &mut dyn FnMut(&dyn Fn(&RelPath, Mode) -> Presence) -> Result<T>,
+    ) -> Result<T> {
         let (coverage, whole) = (self.coverage_of(checkpoint)?, self.whole(checkpoint)?);
+        let is_expired = self.is_layer_expired(checkpoint)?;
         // An unreadable file of rules makes the answer uncertain.
         let is_unread = Cell::new(false);
         let held = |path: &RelPath| {
@@ -164,16 +177,21 @@ impl Catalog {
         };
         let exists = |path: &RelPath| held(path).is_some();
         let view = CoverageView { gitignore: &gitignore, exists: &exists };
-        let entry = match sample {
-            Mode::Dir => ManifestEntry::dir(0o755),
-            Mode::Link => ManifestEntry { kind: EntryKind::Link, perm: 0o777, id: ObjectId::EMPTY_TREE, size: 0 },
-            _ => ManifestEntry { kind: EntryKind::File, perm: 0o644, id: ObjectId::EMPTY_TREE, size: 0 },
-        };
-        let verdict = CaptureJudge::new(&coverage, &view).verdict(path, &entry);
-        Ok(match verdict {
+        let judge = CaptureJudge::new(&coverage, &view);
+        work(&|path, mode| match judge.of_both(path, &sample(mode)) {
             _ if is_unread.get() => Presence::NotCaptured(Denial::Partial),
             Verdict::Yes => Presence::Absent,
+            Verdict::No(why) if is_expired && why.is_private() => Presence::NotCaptured(Denial::Expired),
             Verdict::No(why) => Presence::NotCaptured(why),
         })
+    }
+}
+
+/// Returns an entry of a kind, for rules that judge by that.
+fn sample(mode: Mode) -> ManifestEntry {
+    match mode {
+        Mode::Dir => ManifestEntry::dir(0o755),
+        Mode::Link => ManifestEntry { kind: EntryKind::Link, perm: 0o777, id: ObjectId::EMPTY_TREE, size: 0 },
+        _ => ManifestEntry { kind: EntryKind::File, perm: 0o644, id: ObjectId::EMPTY_TREE, size: 0 },
     }
 }

@@ -79,6 +79,12 @@ impl Catalog {
     pub(super) fn warnings_of(&self, restore: &Restore, loaded: &Loaded, plan: &Plan) -> Result<Vec<String>> {
         let mut warnings = in_use::warnings(plan, &self.workspace.path);
         warnings.extend(self.target_warnings(&loaded.coverage));
+        if self.is_layer_expired(&loaded.checkpoint)? {
+            let number = loaded.checkpoint.record.number;
+            warnings.push(format!(
+                "checkpoint {number} kept ignored files and secrets for a while, and they are gone: it brings none of those back"
+            ));
+        }
         warnings.extend(self.moment_notes(&loaded.checkpoint, &|path| restore.selects(path))?);
         warnings.extend(self.repository_warnings(&loaded.checkpoint)?);
         Ok(warnings)
@@ -145,12 +151,18 @@ impl Catalog {
         // A directory without a pattern of its own is removed with the tracked files in it.
         let holds_files = |dir: &RelPath| present.inside(dir).any(|(_, entry)| entry.kind != EntryKind::Dir);
         let goes_along = |path: &RelPath, entry: &ManifestEntry| entry.kind == EntryKind::Dir && holds_files(path);
-        // A checkpoint with a private layer looked for the files that are private now.
-        let was_looked_for = |path: &RelPath| loaded.coverage.private && private.manifest.contains(path);
-        let is_private = |path: &RelPath| private.manifest.contains(path) || loaded.private.manifest.contains(path);
+        let is_expired = self.is_layer_expired(&loaded.checkpoint)?;
+        // What git shows and stands where a private directory was goes as everything goes that git shows.
+        let is_dir =
+            |manifest: &Manifest, path: &RelPath| manifest.get(path).is_some_and(|at| at.kind == EntryKind::Dir);
+        let was_private = |path: &RelPath| {
+            let is_in_place = is_dir(&loaded.manifest, path) && present.contains(path) && !is_dir(present, path);
+            loaded.private.manifest.contains(path) && !is_in_place
+        };
+        let is_private = |path: &RelPath| private.manifest.contains(path) || was_private(path);
         let stays = |path: &RelPath| is_private(path) && !restore.names(path);
-        let covered = |path: &RelPath, entry: &ManifestEntry| match judge.verdict(path, entry) {
-            Verdict::No(Denial::Ignored | Denial::Secret) if was_looked_for(path) => Ok(()),
+        let covered = |path: &RelPath, entry: &ManifestEntry| match judge.of_both(path, entry) {
+            Verdict::No(why) if is_expired && why.is_private() && !stepping => Err(Denial::Expired.to_string()),
             Verdict::Yes | Verdict::No(Denial::Untracked) if !stepping && !allowed.matches(path) => {
                 Err("a read-only input".to_owned())
             }
