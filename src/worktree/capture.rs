@@ -1,6 +1,6 @@
 //! One capture: walk, choose, read, put together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::MetadataExt;
 use std::panic::resume_unwind;
 use std::path::Path;
@@ -325,7 +325,7 @@ impl Gathered {
         let mut targeted = std::mem::take(&mut self.targeted);
         targeted.sort_unstable();
         let skipped = std::mem::take(&mut found.beyond);
-        let changed = if request.dates { targeted.iter().cloned().collect() } else { BTreeMap::new() };
+        let changed = if request.dates { last_moved(request.root, &targeted) } else { BTreeMap::new() };
         let targeted = targeted.into_iter().map(|(path, _)| path).collect();
         let coverage = Coverage { extent: request.extent.clone(), skipped, targeted, changed, ..Coverage::default() };
         PrivatePart { manifest, coverage }
@@ -354,6 +354,23 @@ impl Gathered {
             self.known.extend(known.map(|(path, known)| (path.clone(), KnownFile { proven: false, ..*known })));
         }
     }
+}
+
+/// Returns for each file when it last changed or came to its place, by ctimes: its own, and those of the directories above it up
+/// to the root of the workspace. A directory that is renamed takes its files along, whose own times stay.
+fn last_moved(root: &Path, files: &[(RelPath, i64)]) -> BTreeMap<RelPath, i64> {
+    let mut dirs: HashMap<RelPath, i64> = HashMap::new();
+    let mut of = |dir: RelPath| {
+        *dirs.entry(dir).or_insert_with_key(|dir| {
+            let facts = dir.under(root).symlink_metadata();
+            // Nothing is proven of one that cannot be looked at.
+            facts.map_or(i64::MAX, |facts| {
+                facts.ctime().saturating_mul(1_000_000_000).saturating_add(facts.ctime_nsec())
+            })
+        })
+    };
+    let above = |path: &RelPath| std::iter::successors(path.parent(), RelPath::parent).filter(|dir| !dir.is_root());
+    files.iter().map(|(path, own)| (path.clone(), above(path).map(&mut of).fold(*own, i64::max))).collect()
 }
 
 /// Returns the permission bits that most entries of each kind have; git's own where there is no majority.

@@ -2,17 +2,19 @@
 //!
 //! A checkpoint before an action leaves out what is too large or generated. The checkpoint before a later action of the turn holds such
 //! a file if that action names it. If the file had not changed since before the first one looked (by its ctime), that version is the
-//! first one's too. Otherwise nobody knows, and the path is listed. A narrowed checkpoint leaves out what its patterns do not cover,
+//! first one's too; so must be the directories above it, for a renamed one takes its files along. Otherwise nobody knows, and the path is
+//! listed. A narrowed checkpoint leaves out what its patterns do not cover,
 //! which a base capture of the same moment holds.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::checkpoint::Checkpoint;
 use super::layers::{CheckpointMoment, Moments};
 use super::open::Catalog;
+use crate::checkpoint::records::workspace::Scope;
 use crate::error::Result;
-use crate::filter::{CaptureJudge, CoverageView, Denial, Verdict};
+use crate::filter::{CaptureJudge, CoverageView, Verdict};
 use crate::model::coverage::Coverage;
 use crate::model::id::ObjectId;
 use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
@@ -27,7 +29,8 @@ const NAMED: usize = 5;
 /// One file that a step holds and its turn's checkpoint does not.
 struct Found {
     entry: ManifestEntry,
-    changed: i64,
+    /// The time of its last change, where the step recorded that.
+    changed: Option<i64>,
     step: Number,
 }
 
@@ -72,28 +75,43 @@ impl Catalog {
     /// # Errors
     /// `store-damaged`.
     pub fn moment(&self, checkpoint: &Checkpoint) -> Result<Arc<CheckpointMoment>> {
-        let found = self.found_later(checkpoint)?;
-        if found.is_empty() {
+        let followers = self.followers_of(checkpoint)?;
+        let own = || -> Result<CheckpointMoment> {
             let (part, root) = (self.own_part(checkpoint)?, self.layer_root(checkpoint)?);
-            return Ok(Arc::new(CheckpointMoment { part, root, ..CheckpointMoment::default() }));
+            Ok(CheckpointMoment { part, root, ..CheckpointMoment::default() })
+        };
+        if followers.is_empty() {
+            return own().map(Arc::new);
         }
         if let Some(known) = self.layers.borrow().moments.known.get(&checkpoint.id) {
             return Ok(Arc::clone(known));
         }
-        let moment = Arc::new(self.moment_with(checkpoint, found)?);
+        let found = self.found_later(checkpoint, followers)?;
+        let moment = Arc::new(if found.is_empty() { own()? } else { self.moment_with(checkpoint, found)? });
         self.layers.borrow_mut().moments.known.insert(checkpoint.id, Arc::clone(&moment));
         Ok(moment)
     }
 
-    /// Lists the files that checkpoints before later actions hold because of their targets: the earliest version of each.
-    fn found_later(&self, checkpoint: &Checkpoint) -> Result<BTreeMap<RelPath, Found>> {
+    /// Lists the files that checkpoints before later actions hold and the checkpoint itself does not: the earliest version of each.
+    /// In a workspace of single paths the shared files are among them.
+    fn found_later(&self, checkpoint: &Checkpoint, followers: Vec<Checkpoint>) -> Result<BTreeMap<RelPath, Found>> {
         let mut found = BTreeMap::new();
-        for step in self.followers_of(checkpoint)? {
-            let part = self.own_part(&step)?;
-            for (path, changed) in &part.coverage.changed {
-                let Some(entry) = part.manifest.get(path).filter(|_| !found.contains_key(path)) else { continue };
-                let step = step.record.number;
-                found.insert(path.clone(), Found { entry: *entry, changed: *changed, step });
+        let own = self.own_part(checkpoint)?;
+        let mut layers = HashSet::from([self.layer_root(checkpoint)?]);
+        for follower in followers {
+            // Most layers are those before.
+            let is_new = layers.insert(self.layer_root(&follower)?);
+            let part = if is_new { self.own_part(&follower)? } else { Arc::default() };
+            let step = follower.record.number;
+            let mut add = |path: &RelPath, entry: &ManifestEntry| {
+                if entry.kind != EntryKind::Dir && !own.manifest.contains(path) && !found.contains_key(path) {
+                    let changed = part.coverage.changed.get(path).copied();
+                    found.insert(path.clone(), Found { entry: *entry, changed, step });
+                }
+            };
+            part.manifest.iter().for_each(|(path, entry)| add(path, entry));
+            if self.workspace.scope == Scope::TargetsOnly {
+                self.load(&follower.tree, &|_| true)?.0.iter().for_each(|(path, entry)| add(path, entry));
             }
         }
         Ok(found)
@@ -140,24 +158,17 @@ impl Catalog {
         let exists = |path: &RelPath| manifest.contains(path);
         let view = CoverageView { gitignore: &gitignore, exists: &exists };
         let judge = CaptureJudge::new(&coverage, &view);
-        let was_looked_at = |path: &RelPath, verdict: Verdict| match verdict {
-            Verdict::Yes => true,
-            Verdict::No(Denial::Ignored | Denial::Secret) => coverage.private && coverage.skip_of(path).is_none(),
-            Verdict::No(_) => false,
-        };
         let looked = checkpoint.record.looked;
         let mut moment = CheckpointMoment { part: Arc::clone(&own), ..CheckpointMoment::default() };
         let mut part = PrivatePart::clone(&own);
         for (path, Found { entry, changed, step }) in found {
-            let verdict = judge.verdict(&path, &entry);
-            if manifest.contains(&path) || verdict == Verdict::Yes {
+            // Where the checkpoint looked and found nothing, nothing was.
+            if manifest.contains(&path) || judge.of_both(&path, &entry) == Verdict::Yes {
                 continue;
             }
-            // Even where rules send a capture to such paths, it passes over directories that tools made, and over repositories.
-            if !looked.is_some_and(|looked| is_before(changed, looked)) {
-                if !was_looked_at(&path, verdict) {
-                    moment.later.insert(path, step);
-                }
+            let is_older = changed.zip(looked).is_some_and(|(changed, looked)| is_before(changed, looked));
+            if !is_older {
+                moment.later.insert(path, step);
                 continue;
             }
             part.manifest.insert(path.clone(), entry);
