@@ -397,8 +397,9 @@ impl Net {
         event["id"] = json!("killed");
         self.sidecar.send(event);
         // Reading takes about as long as the machine's work does; where the kill falls is the machine's business.
-        for _ in 0..self.dice.roll(40) {
-            self.now();
+        for _ in 0..self.dice.roll(400) {
+            // Its files come and go just then.
+            let _ = std::fs::read_dir(&self.lab.work).map(Iterator::count);
         }
         self.sidecar.child.kill().unwrap();
         self.sidecar.child.wait().unwrap();

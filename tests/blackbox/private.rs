@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -243,8 +244,10 @@ fn a_step_serves_the_moment_of_its_turn_as_long_as_nothing_had_changed() {
     let preview = lab.piton(&["restore", "1", "--preview"]).stdout;
     for said in [
         "`data/big` from 1.1",
-        "`data/last`, `node_modules/m/index.js` from 1.3",
+        "`node_modules/m/index.js` from 1.3",
         "did not look at `data/moved`, which 1.2 holds as it was later",
+        // Nothing proves that it was in this very directory: files of that have come and gone.
+        "did not look at `data/last`, which 1.3 holds as it was later",
     ] {
         assert!(preview.contains(said), "{said}: {preview}");
     }
@@ -254,6 +257,7 @@ fn a_step_serves_the_moment_of_its_turn_as_long_as_nothing_had_changed() {
     assert!(!lab.work.join("data/new").exists(), "it was not there");
     assert!(!lab.work.join("data/moved").exists(), "nobody knows how it was");
     assert_eq!(lab.piton(&["restore", "1.2", "data/moved", "--yes"]).code, 0);
+    assert_eq!(lab.piton(&["restore", "1.3", "data/last", "--yes"]).code, 0);
     lab.write("data/moved", vec![7; 2_000_000]);
     assert_eq!(tree(&lab.work), before);
     // The diff between the two ends of a turn names none of them: both moments hold them.
@@ -263,6 +267,86 @@ fn a_step_serves_the_moment_of_its_turn_as_long_as_nothing_had_changed() {
     std::fs::remove_file(lab.work.join("data/big")).unwrap();
     assert_eq!(lab.piton(&["restore", "1", "--yes"]).code, 3, "its step is gone");
     assert!(!lab.work.join("data/big").exists());
+}
+
+#[test]
+fn a_renamed_directory_does_not_pass_its_files_off_as_others() {
+    let lab = lab();
+    lab.set("ignored: {file_mb: 1}\n");
+    lab.write("data/p/f", vec![b'A'; 2_000_000]);
+    lab.write("data/q/f", vec![b'B'; 2_000_000]);
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    sidecar.ask(json!({"type": "turn.start", "turn": "t"}));
+    sidecar.ask(json!({"type": "shell.before", "command": "rm a.txt"}));
+    lab.sh("rm a.txt; mv data/p data/old; mv data/q data/p");
+    let step = sidecar.ask(json!({"type": "shell.before", "command": "rm -rf data"}));
+    assert_eq!(number_of(&step), "1.1", "{step}");
+    lab.sh("rm -rf data");
+    assert_eq!(sidecar.finish(), 0);
+    let restored = lab.piton(&["restore", "1", "--yes"]);
+    assert!(!lab.work.join("data/p/f").exists(), "that one was `data/q/f` then: {restored:?}");
+    assert!(restored.stdout.contains("did not look at `data/p/f`, which 1.1 holds as it was later"), "{restored:?}");
+    assert!(!lab.work.join("data/old").exists(), "{restored:?}");
+    assert_eq!(lab.piton(&["restore", "1.1", "data", "--yes"]).code, 0);
+    assert_eq!(std::fs::read(lab.work.join("data/p/f")).unwrap(), vec![b'B'; 2_000_000]);
+}
+
+#[test]
+fn absent_and_not_captured_are_two_things_for_private_files() {
+    let lab = lab();
+    let says = |args: &[&str]| lab.piton(args).stdout;
+    lab.take("one");
+    lab.write("data/late", "2");
+    lab.take("two");
+    assert!(says(&["find", "data/late"]).contains("absent  in checkpoint 1"), "the layer looked there");
+    assert!(says(&["diff", "1", "2", "--stat"]).contains("data/late"));
+    assert!(says(&["restore", "1", "data/late", "--preview"]).contains("delete"));
+    // Nobody looks into what a tool made; what made it goes later.
+    std::fs::remove_file(lab.work.join("package.json")).unwrap();
+    lab.take("three");
+    let found = says(&["find", "node_modules/m/index.js"]);
+    assert!(found.contains("not captured (ignored when the checkpoint was taken)  in checkpoint 1, 2"), "{found}");
+    assert!(!says(&["diff", "1", "3", "--stat"]).contains("node_modules"));
+    lab.restore(1, &["--local"]);
+    assert!(lab.work.join("node_modules/m/index.js").exists());
+    // A secret that git tracks by now is as public as any file.
+    lab.sh("rm .env");
+    lab.take("without");
+    lab.write(".env", "K=1");
+    lab.sh("git init -q; git add -f .env");
+    lab.restore("without", &[]);
+    assert!(!lab.work.join(".env").exists());
+}
+
+#[test]
+fn whatever_may_reach_anything_is_told_what_is_not_held() {
+    let lab = lab();
+    lab.set("ignored: {file_mb: 1}\nlimits: {file_mb: 3}\n");
+    lab.write("data/big", vec![7; 2_000_000]);
+    lab.write("public", vec![7; 4_000_000]);
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    // The base capture is what later ones build on.
+    sidecar.ask(json!({"type": "hello"}));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let status = sidecar.ask(json!({"type": "status"}));
+        if status["baseline"] == "ready" && status["watcher"] != "cold" {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{status}");
+    }
+    sidecar.ask(json!({"type": "turn.start", "turn": "t"}));
+    for command in ["python3 x.py", "git stash -u", "rm a.txt; ./x.sh", "python3 x.py"] {
+        let reply = sidecar.ask(json!({"type": "shell.before", "command": command}));
+        let mut paths: Vec<&str> =
+            reply["not_held"].as_array().unwrap().iter().map(|gap| gap["path"].as_str().unwrap()).collect();
+        paths.sort_unstable();
+        assert_eq!(paths, ["data/big", "public"], "{command}: {reply}");
+    }
+    lab.sh("rm public");
+    let preview = lab.piton(&["restore", "1", "--preview"]).stdout;
+    assert!(preview.contains("not held: public (4.0 MB)"), "{preview}");
+    assert_eq!(sidecar.finish(), 0);
 }
 
 #[test]
