@@ -314,15 +314,15 @@ pub fn not_held(
     let targets = &take.selection.targets;
     let catalog = timeline.catalog();
     let gaps = || -> Result<Vec<Gap>> {
-        let (checkpoint, mut gaps, missed) = match protected {
-            Protected::Taken(taken) => {
-                (&taken.checkpoint, of_targets(&taken.coverage, targets), beyond(&taken.coverage))
-            }
-            Protected::Held(checkpoint) => {
-                (checkpoint, catalog.gaps_of(checkpoint, targets)?, catalog.beyond_at(checkpoint)?)
-            }
+        let (checkpoint, mut gaps) = match protected {
+            Protected::Taken(taken) => (&taken.checkpoint, of_targets(&taken.coverage, targets)),
+            Protected::Held(checkpoint) => (checkpoint, catalog.gaps_of(checkpoint, targets)?),
         };
         if reaches_all || targets.is_empty() {
+            let missed = match protected {
+                Protected::Taken(taken) => beyond(&taken.coverage),
+                Protected::Held(checkpoint) => catalog.beyond_at(checkpoint)?,
+            };
             let of_named: HashSet<RelPath> = gaps.iter().map(|gap| gap.path.clone()).collect();
             gaps.extend(missed.into_iter().filter(|gap| !of_named.contains(&gap.path)));
         }

@@ -89,7 +89,7 @@ impl Catalog {
     /// `store-damaged`.
     pub fn gaps_of(&self, checkpoint: &Checkpoint, targets: &[Target]) -> Result<Vec<Gap>> {
         // Most checkpoints leave nothing out, which their record shows without a look at the coverage.
-        if checkpoint.record.skipped == 0 {
+        if checkpoint.record.skipped == 0 || targets.is_empty() {
             return Ok(Vec::new());
         }
         let mut gaps = of_targets(&self.own_coverage(checkpoint)?, targets);
