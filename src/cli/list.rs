@@ -62,8 +62,15 @@ pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
     }
     let path = args.path.as_ref().map(|path| context.path(timeline.workspace(), path)).transpose()?;
     let run = args.run.as_deref().map(|named| run(&mut timeline, named)).transpose()?;
-    let query =
-        ListFilter { run, kind, path, before: None, limit: args.limit, with_base: args.all, with_steps: args.steps };
+    let query = ListFilter {
+        run,
+        kind,
+        path,
+        before: None,
+        limit: args.limit,
+        with_base: args.all,
+        with_steps: args.steps || context.is_outside(),
+    };
     let listing = timeline.listing(&query, &|| Flow::Continue)?;
     listing.faults.iter().for_each(|fault| print::warning(&format!("the store is damaged: {fault}")));
     let damaged = !listing.faults.is_empty();
@@ -86,6 +93,11 @@ pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
             false => (format!("Checkpoints for {}", print::path(&timeline.workspace().path)), Words::TERMINAL),
         };
         if is_outside {
+            // Every checkpoint there is of single paths.
+            listing
+                .checkpoints
+                .iter_mut()
+                .for_each(|row| row.flags.retain(|flag| !matches!(flag.as_str(), "partial" | "paths")));
             let gaps = listing.checkpoints.iter_mut().flat_map(|row| row.not_held.iter_mut());
             gaps.for_each(|gap| gap.item.make_absolute());
         }
