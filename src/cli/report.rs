@@ -157,7 +157,8 @@ pub(super) fn outcome(outcome: &RestoreReply, verb: &str, back: &str) -> String 
     for line in outcome.warnings.iter().filter_map(not_undone) {
         add_line!(text, "{line}");
     }
-    if outcome.operation.is_some() {
+    let did_something = [&done.created, &done.replaced, &done.deleted].iter().any(|list| list.total > 0);
+    if outcome.operation.is_some() && did_something {
         add_line!(text, "`{back}` takes this back.");
     }
     text

@@ -141,6 +141,8 @@ impl History {
 
     fn finish(&mut self, kind: OperationKind, mut step: UndoStep) {
         match kind {
+            // One in which everything failed has nothing to take back.
+            OperationKind::Restore if step.changed.is_empty() => {}
             OperationKind::Restore | OperationKind::Rollback => {
                 self.redo.clear();
                 self.unsure.1 = 0;
