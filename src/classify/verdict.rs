@@ -170,6 +170,7 @@ pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, polic
         tops: understanding.tops.iter().map(|dir| text(dir)).collect(),
         scripts: understanding.scripts.iter().map(|file| text(file)).collect(),
         takes: Takes::Nothing,
+        in_place: understanding.broken || understanding.opaque,
     };
     for found in found {
         let rule = policy.classes.iter().rev().find(|rule| rule.class == found.class);
@@ -217,6 +218,7 @@ fn text(path: &Path) -> String {
 
 /// Tells the engine where an effect lands, for what only a look at the disk can say.
 fn locate(verdict: &mut Verdict, found: &FoundEffect) {
+    verdict.in_place |= writes_in_place(found);
     verdict.takes = verdict.takes.max(found.takes.unwrap_or_else(|| takes(found)));
     let is_outside = |_: &&PathBuf| found.scope != Scope::Workspace;
     for near in found.near.iter().chain(found.path.as_ref().filter(is_outside)).map(|path| text(path)) {
@@ -249,6 +251,33 @@ fn takes(found: &FoundEffect) -> Takes {
         Class::FileDelete | Class::FileMove | Class::VcsHistory | Class::System => Takes::Repositories,
         _ if is_named() => Takes::Repositories,
         _ => Takes::Nothing,
+    }
+}
+
+/// Commands that remove and move files of a `.git`, and write into none that is there.
+const UNLINKING: [&str; 11] = ["git", "rm", "grm", "rmdir", "unlink", "mv", "gmv", "find", "fd", "trash", "trash-put"];
+
+/// Returns true if an effect may change the content or the facts of a file in a `.git` under its present name.
+fn writes_in_place(found: &FoundEffect) -> bool {
+    let is_in_git = |path: &PathBuf| path.components().any(|part| part.as_os_str() == ".git");
+    let command = found.verb.split_whitespace().next().unwrap_or_default();
+    match found.class {
+        _ if matches!(found.scope, Scope::Temp | Scope::Device | Scope::Remote) => false,
+        Class::FileWrite | Class::FileOverwrite => found.path.as_ref().is_none_or(is_in_git),
+        Class::FileDelete | Class::FileMove | Class::VcsHistory => !UNLINKING.contains(&command),
+        Class::VcsDiscard
+        | Class::VcsRemote
+        | Class::Database
+        | Class::NetworkWrite
+        | Class::Cloud
+        | Class::Publish
+        | Class::Process
+        | Class::RemoteShell => false,
+        // A directory above the workspace makes a deletion one of the system.
+        Class::System => !UNLINKING.contains(&command),
+        Class::FilePerm | Class::Container | Class::ExecRemote | Class::ExecOpaque | Class::Piton | Class::Unknown => {
+            true
+        }
     }
 }
 

@@ -280,6 +280,7 @@ impl Verdict {
     pub fn doubted(mut self) -> Verdict {
         self.needs = Needs::of(true, self.needs.warn());
         self.confidence = Confidence::Opaque;
+        self.in_place = true;
         self.effects.push(Effect {
             class: Class::Unknown,
             verb: "text".to_owned(),
@@ -357,4 +358,7 @@ pub struct Verdict {
     /// The `.git` directories that go with the targets.
     #[serde(skip)]
     pub takes: Takes,
+    /// True if the action may change files of a `.git` in place, beside removing and moving them.
+    #[serde(skip)]
+    pub in_place: bool,
 }

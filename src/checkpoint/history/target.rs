@@ -80,7 +80,7 @@ impl Catalog {
         let mut warnings = in_use::warnings(plan, &self.workspace.path);
         warnings.extend(self.target_warnings(&loaded.coverage));
         warnings.extend(self.moment_notes(&loaded.checkpoint, &|path| restore.selects(path))?);
-        warnings.extend(self.repository_warnings(&loaded.checkpoint)?);
+        warnings.extend(self.repository_warnings(&loaded.checkpoint, &|path| restore.selects(path))?);
         Ok(warnings)
     }
 
