@@ -162,6 +162,7 @@ pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, polic
         patterns: Vec::new(),
         reaches_all: understanding.broken || (understanding.opaque && policy.opaque == Opaque::Checkpoint),
         wiped: Vec::new(),
+        wiped_patterns: Vec::new(),
         hold: None,
         denied: false,
         outside: Vec::new(),
@@ -242,6 +243,7 @@ fn locate(verdict: &mut Verdict, found: &FoundEffect) {
     }
     let pattern = found.pattern.as_deref().filter(|_| is_destroyed(found) && verdict.patterns.len() < MAX_OUTSIDE);
     verdict.patterns.extend(pattern.map(text));
+    verdict.wiped_patterns.extend(pattern.filter(|_| is_wiped(found)).map(text));
 }
 
 /// Returns the `.git` directories that go, where the command itself does not say it.
@@ -318,7 +320,7 @@ fn is_wiped(found: &FoundEffect) -> bool {
     match found.class {
         Class::FileDelete | Class::FileMove => true,
         // A directory above the workspace takes it along.
-        Class::System => found.above_workspace,
+        Class::System => found.above_workspace || found.removes,
         Class::VcsDiscard => {
             found.rule.starts_with("git-clean-ignored")
                 || matches!(found.rule.as_str(), "git-stash-all" | "git-worktree")

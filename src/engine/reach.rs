@@ -117,7 +117,10 @@ impl ActionReach {
 /// that the action reaches.
 pub fn reach(workspace: &Path, cwd: &Path, verdict: &Verdict) -> ActionReach {
     let wiped: Vec<PathBuf> = verdict.wiped.iter().map(|path| resolved(&cwd.join(path))).collect();
-    let expanded = expanded(&verdict.patterns);
+    let is_wiping = |pattern: &&String| verdict.wiped_patterns.contains(pattern);
+    let (wiping, others): (Vec<String>, Vec<String>) =
+        verdict.patterns.iter().cloned().partition(|pattern| is_wiping(&pattern));
+    let (wiping, others) = (expanded(&wiping), expanded(&others));
     let is_unclear = |path: &String| {
         let full = cwd.join(path);
         let has_place = || full.parent().is_none_or(Path::is_dir);
@@ -133,10 +136,11 @@ pub fn reach(workspace: &Path, cwd: &Path, verdict: &Verdict) -> ActionReach {
     // that `cd` did not reach.
     let is_everything = verdict.reaches_all || verdict.targets.iter().any(is_unclear);
     let mut reach = ActionReach { is_everything, ..ActionReach::default() };
-    let named = verdict.targets.iter().map(|path| (path, false));
-    for (path, is_match) in named.chain(expanded.iter().map(|path| (path, true))) {
+    let named = verdict.targets.iter().map(|path| (path, false, false));
+    let matches = wiping.iter().map(|path| (path, true, true)).chain(others.iter().map(|path| (path, true, false)));
+    for (path, is_match, wipes) in named.chain(matches) {
         let full = resolved(&cwd.join(path));
-        let (all, is_wiped) = (workspace.starts_with(&full), wiped.contains(&full));
+        let (all, is_wiped) = (workspace.starts_with(&full), wipes || wiped.contains(&full));
         reach.is_everything |= all;
         reach.targets.extend(target(workspace, &full, is_wiped));
         // A directory above the workspace holds more than the workspace.

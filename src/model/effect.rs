@@ -333,6 +333,9 @@ pub struct Verdict {
     /// Of `targets`, those of which everything goes, whatever ignore rules say (`rm -rf .`, `git clean -x`).
     #[serde(skip)]
     pub wiped: Vec<String>,
+    /// Of `patterns`, those of which everything goes.
+    #[serde(skip)]
+    pub wiped_patterns: Vec<String>,
     /// Files of the workspace that the action runs, as absolute paths: their texts would say more.
     #[serde(skip)]
     pub scripts: Vec<String>,

@@ -263,3 +263,49 @@ fn a_kept_copy_is_forgotten_by_its_name_and_told_of_only_where_it_belongs() {
     assert!(format!("{}{}", back.stdout, back.stderr).contains(&said), "{back:?}");
     assert_eq!(lab.piton(&["restore", "--outside", "1", &format!("{p3}/.git"), "--yes"]).code, 0);
 }
+
+#[test]
+fn the_repository_of_a_whole_workspace_is_kept_by_whatever_name_it_goes() {
+    for (command, is_known) in [
+        ("rm -rf ../p3", true),
+        ("find ../p3 -delete", true),
+        ("mv ../p3 ../p4 && rm -rf ../p4", true),
+        ("rm -rf ../p*", true),
+        ("cd .. && rm -rf ./*3/", true),
+        ("find .. -name p3 -exec rm -rf {} +", false),
+        ("find .. -name p3 | xargs rm -rf", false),
+    ] {
+        let Some(lab) = Lab::lasting() else { return };
+        let p3 = lab.root().join("p3");
+        if repository(&lab, "../p3").is_none() {
+            return;
+        }
+        let before = facts(&lab, "../p3");
+        let at = p3.to_str().unwrap();
+        if is_known {
+            lab.piton(&["checkpoint", "one", "-w", at]);
+        }
+        let reply = act(&lab, "t", command);
+        assert!(!p3.exists(), "{command}: {reply}");
+        std::fs::create_dir(&p3).unwrap();
+        let git_dir = format!("{at}/.git");
+        let restored = match is_known {
+            true => lab.piton(&["restore", "2", ".git", "-w", at, "--yes"]),
+            false => lab.piton(&["restore", "--outside", "1", &git_dir, "--yes"]),
+        };
+        assert_eq!(restored.code, 0, "{command}: {reply} {restored:?}");
+        lab.sh("cp staged ../p3 2>/dev/null || echo staged > ../p3/staged; echo two > ../p3/file");
+        assert_eq!(facts(&lab, "../p3"), before, "{command}");
+    }
+    // The session's own workspace, by a pattern.
+    for command in ["rm -rf ../w*", "cd .. && rm -rf ./[w]*/"] {
+        let lab = Lab::new();
+        lab.write(".git/HEAD", "ref: refs/heads/main\n");
+        lab.write("a", "a\n");
+        let mut sidecar = Sidecar::start(&lab, &[]);
+        sidecar.ask(json!({"type": "turn.start", "turn": "t"}));
+        let reply = shell(&mut sidecar, command);
+        assert_eq!(sidecar.finish(), 0);
+        assert!(lab.kept_repositories().contains(&".git".to_owned()), "{command}: {reply}");
+    }
+}
