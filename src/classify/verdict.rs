@@ -162,6 +162,7 @@ pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, polic
         patterns: Vec::new(),
         reaches_all: understanding.broken || (understanding.opaque && policy.opaque == Opaque::Checkpoint),
         wiped: Vec::new(),
+        through: Vec::new(),
         wiped_patterns: Vec::new(),
         hold: None,
         denied: false,
@@ -197,10 +198,13 @@ pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, polic
             add_warning(&mut verdict.warnings, &found, severity);
         }
         locate(&mut verdict, &found);
-        if let Some(path) = found.path.as_deref().filter(|_| is_destroyed(&found)).map(text)
-            && targets.insert(path.clone())
-        {
-            verdict.targets.push(path);
+        if let Some(path) = found.path.as_deref().filter(|_| is_destroyed(&found)).map(text) {
+            if is_written(&found) && !verdict.through.contains(&path) && verdict.through.len() < MAX_OUTSIDE {
+                verdict.through.push(path.clone());
+            }
+            if targets.insert(path.clone()) {
+                verdict.targets.push(path);
+            }
         }
         add_effect(&mut verdict.effects, found, severity);
     }
@@ -313,6 +317,12 @@ fn add_warning(warnings: &mut Vec<Warning>, found: &FoundEffect, severity: Sever
 /// Tells whether an effect destroys the file at its path, and the loss would matter.
 fn is_destroyed(found: &FoundEffect) -> bool {
     found.scope != Scope::Temp && found.class != Class::FileWrite
+}
+
+/// Returns true if a link at the path may be followed: the file that it leads to is changed, and not the link.
+fn is_written(found: &FoundEffect) -> bool {
+    let replaces = matches!(found.class, Class::FileDelete | Class::FileMove | Class::VcsDiscard | Class::VcsHistory);
+    !replaces && !found.removes
 }
 
 /// Returns true if all that stands at the path goes, ignored files too. `git checkout .` replaces tracked files alone.

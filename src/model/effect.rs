@@ -333,6 +333,9 @@ pub struct Verdict {
     /// Of `targets`, those of which everything goes, whatever ignore rules say (`rm -rf .`, `git clean -x`).
     #[serde(skip)]
     pub wiped: Vec<String>,
+    /// Of `targets`, those into which the action writes: through a link that stands there, too.
+    #[serde(skip)]
+    pub through: Vec<String>,
     /// Of `patterns`, those of which everything goes.
     #[serde(skip)]
     pub wiped_patterns: Vec<String>,

@@ -412,3 +412,50 @@ fn hooks_without_a_daemon_guard_what_is_outside_too() {
     assert_eq!(lab.piton(&["restore", "--outside", "1", "../notes.txt", "--yes"]).code, 0);
     assert_eq!(std::fs::read_to_string(notes).unwrap(), "mine\n");
 }
+
+#[test]
+fn what_is_written_through_a_link_is_held_where_it_lies() {
+    for (command, loses) in [
+        ("echo x > l", true),
+        ("cp own.txt l", true),
+        ("echo x | tee l", true),
+        ("truncate -s0 l", true),
+        ("truncate -s0 *", true),
+        ("rm l", false),
+        ("mv own.txt l", false),
+    ] {
+        let Some(lab) = Lab::lasting() else { return };
+        let file = beside(&lab, "precious", "mine\n");
+        lab.write("own.txt", "own\n");
+        std::os::unix::fs::symlink("../precious", lab.work.join("l")).unwrap();
+        let mut sidecar = Sidecar::start(&lab, &[]);
+        turn(&mut sidecar, "t1");
+        let reply = shell(&mut sidecar, command);
+        assert_eq!(sidecar.finish(), 0);
+        lab.sh(command);
+        assert_eq!(
+            (reply["others"].is_array(), reply["checkpoint"]["status"].as_str()),
+            (loses, Some("taken")),
+            "{reply}"
+        );
+        if loses {
+            assert_ne!(std::fs::read_to_string(&file).unwrap(), "mine\n", "{command}");
+            let n = number(outside(&reply));
+            assert_eq!(lab.piton(&["restore", "--outside", &n, file.to_str().unwrap(), "--yes"]).code, 0);
+        }
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine\n", "{command}");
+        let own = lab.piton(&["restore", "1", "--yes"]);
+        assert!(lab.work.join("l").is_symlink(), "{command}: {own:?}");
+    }
+    // A tool that writes follows it too.
+    let Some(lab) = Lab::lasting() else { return };
+    beside(&lab, "precious", "mine\n");
+    std::os::unix::fs::symlink("../precious", lab.work.join("l")).unwrap();
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    turn(&mut sidecar, "t1");
+    let path = lab.work.join("l");
+    let reply =
+        sidecar.ask(json!({"type": "tool.before", "tool": "Write", "input": {"file_path": path, "content": "x"}}));
+    assert_eq!(outside(&reply)["status"], "taken", "{reply}");
+    assert_eq!(sidecar.finish(), 0);
+}
