@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
-use super::support::{Lab, Sidecar, id_of, lacking, tree};
+use super::support::{Lab, Sidecar, git, id_of, lacking, tree};
 
 fn shell(sidecar: &mut Sidecar, command: &str) -> Value {
     sidecar.ask(json!({"type": "shell.before", "command": command}))
@@ -458,4 +458,34 @@ fn what_is_written_through_a_link_is_held_where_it_lies() {
         sidecar.ask(json!({"type": "tool.before", "tool": "Write", "input": {"file_path": path, "content": "x"}}));
     assert_eq!(outside(&reply)["status"], "taken", "{reply}");
     assert_eq!(sidecar.finish(), 0);
+}
+
+#[test]
+fn uncommitted_work_in_a_repository_that_nobody_has_opened_is_held() {
+    for command in [
+        "git -C ../other reset -q --hard",
+        "cd ../other && git reset -q --hard",
+        "cd ../other && git checkout -q -- f",
+        "git -C ../other stash -q",
+        "git --git-dir=../other/.git --work-tree=../other checkout -q -f",
+    ] {
+        let Some(lab) = Lab::lasting() else { return };
+        let file = beside(&lab, "other/f", "one\n");
+        let other = file.parent().unwrap().to_str().unwrap().to_owned();
+        for args in [&["init", "-q"][..], &["add", "."], &["commit", "-qm", "one"]] {
+            if git(&lab, &[&["-C", &other], args].concat()).is_none() {
+                return;
+            }
+        }
+        beside(&lab, "other/f", "in progress\n");
+        let mut sidecar = Sidecar::start(&lab, &[]);
+        turn(&mut sidecar, "t1");
+        let reply = shell(&mut sidecar, command);
+        assert_eq!(sidecar.finish(), 0);
+        let n = number(outside(&reply));
+        lab.sh(command);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "one\n", "{command}");
+        let restored = lab.piton(&["restore", "--outside", &n, file.to_str().unwrap(), "--yes"]);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "in progress\n", "{command}: {restored:?}");
+    }
 }
