@@ -40,11 +40,12 @@ use crate::model::cost::Cost;
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
 use crate::model::policy::Policy;
+use crate::store::foreign_objects::is_whole;
 use crate::store::{BOUNDS, Bounds, Slice, Store};
 use crate::sys::interrupt::Flow;
 use crate::sys::memory;
 use crate::worktree::Target;
-use crate::worktree::repository;
+use crate::worktree::repository::{self, BroughtBack};
 
 /// The checkpoints of one workspace, and everything that acts on them.
 pub struct Timeline {
@@ -111,15 +112,15 @@ impl Timeline {
         Ok(lock.map(|lock| Locked { catalog, capturer, codons, lock }))
     }
 
-    /// Brings a kept repository back to where it stood, and returns the number of its files.
+    /// Brings a kept repository back to where it stood.
     ///
     /// # Errors
     /// `conflict` if something stands there, or the directory around it is gone; `disk-full`, `permission`.
-    pub fn bring_back(&mut self, kept: &KeptRepository) -> Result<u64> {
+    pub fn bring_back(&mut self, kept: &KeptRepository) -> Result<BroughtBack> {
         // No retention removes it meanwhile.
         let locked = self.lock("restoring")?;
         locked.catalog.refuse_interrupted()?;
-        repository::bring_back(&kept.dir, &locked.catalog.workspace.path, &kept.path)
+        repository::bring_back(&kept.dir, &locked.catalog.workspace.path, &kept.path, &is_whole)
     }
 
     /// Takes a checkpoint.

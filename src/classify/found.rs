@@ -20,6 +20,8 @@ pub(super) struct FoundEffect {
     pub pattern: Option<PathBuf>,
     /// The part of the target that is certain; without a target, the directory in which it happens.
     pub near: Option<PathBuf>,
+    /// True if it deletes or moves what stands there, although its place makes it one of another class.
+    pub removes: bool,
     /// The `.git` directories that go with the target, where the class does not say it.
     pub takes: Option<Takes>,
     pub scope: Scope,
@@ -46,6 +48,7 @@ impl FoundEffect {
             path: None,
             pattern: None,
             near: None,
+            removes: false,
             takes: None,
             scope: if class.is_external() { Scope::Remote } else { Scope::Workspace },
             above_workspace: false,
@@ -205,6 +208,7 @@ pub(super) fn settle(mut found: FoundEffect, place: Whereabouts) -> Option<Found
     };
     let settings = matches!(place, Whereabouts::HomeSettings | Whereabouts::AboveWorkspace);
     if is_file_class(found.class) && found.class != Class::VcsDiscard && (found.scope == Scope::System || settings) {
+        found.removes = matches!(found.class, Class::FileDelete | Class::FileMove);
         found.class = Class::System;
     }
     Some(found)

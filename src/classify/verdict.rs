@@ -162,6 +162,8 @@ pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, polic
         patterns: Vec::new(),
         reaches_all: understanding.broken || (understanding.opaque && policy.opaque == Opaque::Checkpoint),
         wiped: Vec::new(),
+        through: Vec::new(),
+        wiped_patterns: Vec::new(),
         hold: None,
         denied: false,
         outside: Vec::new(),
@@ -170,6 +172,7 @@ pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, polic
         tops: understanding.tops.iter().map(|dir| text(dir)).collect(),
         scripts: understanding.scripts.iter().map(|file| text(file)).collect(),
         takes: Takes::Nothing,
+        in_place: understanding.broken || understanding.opaque,
     };
     for found in found {
         let rule = policy.classes.iter().rev().find(|rule| rule.class == found.class);
@@ -195,10 +198,13 @@ pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, polic
             add_warning(&mut verdict.warnings, &found, severity);
         }
         locate(&mut verdict, &found);
-        if let Some(path) = found.path.as_deref().filter(|_| is_destroyed(&found)).map(text)
-            && targets.insert(path.clone())
-        {
-            verdict.targets.push(path);
+        if let Some(path) = found.path.as_deref().filter(|_| is_destroyed(&found)).map(text) {
+            if is_written(&found) && !verdict.through.contains(&path) && verdict.through.len() < MAX_OUTSIDE {
+                verdict.through.push(path.clone());
+            }
+            if targets.insert(path.clone()) {
+                verdict.targets.push(path);
+            }
         }
         add_effect(&mut verdict.effects, found, severity);
     }
@@ -217,6 +223,7 @@ fn text(path: &Path) -> String {
 
 /// Tells the engine where an effect lands, for what only a look at the disk can say.
 fn locate(verdict: &mut Verdict, found: &FoundEffect) {
+    verdict.in_place |= writes_in_place(found);
     verdict.takes = verdict.takes.max(found.takes.unwrap_or_else(|| takes(found)));
     let is_outside = |_: &&PathBuf| found.scope != Scope::Workspace;
     for near in found.near.iter().chain(found.path.as_ref().filter(is_outside)).map(|path| text(path)) {
@@ -240,6 +247,7 @@ fn locate(verdict: &mut Verdict, found: &FoundEffect) {
     }
     let pattern = found.pattern.as_deref().filter(|_| is_destroyed(found) && verdict.patterns.len() < MAX_OUTSIDE);
     verdict.patterns.extend(pattern.map(text));
+    verdict.wiped_patterns.extend(pattern.filter(|_| is_wiped(found)).map(text));
 }
 
 /// Returns the `.git` directories that go, where the command itself does not say it.
@@ -249,6 +257,33 @@ fn takes(found: &FoundEffect) -> Takes {
         Class::FileDelete | Class::FileMove | Class::VcsHistory | Class::System => Takes::Repositories,
         _ if is_named() => Takes::Repositories,
         _ => Takes::Nothing,
+    }
+}
+
+/// Commands that remove and move files of a `.git`, and write into none that is there.
+const UNLINKING: [&str; 11] = ["git", "rm", "grm", "rmdir", "unlink", "mv", "gmv", "find", "fd", "trash", "trash-put"];
+
+/// Returns true if an effect may change the content or the facts of a file in a `.git` under its present name.
+fn writes_in_place(found: &FoundEffect) -> bool {
+    let is_in_git = |path: &PathBuf| path.components().any(|part| part.as_os_str() == ".git");
+    let command = found.verb.split_whitespace().next().unwrap_or_default();
+    match found.class {
+        _ if matches!(found.scope, Scope::Temp | Scope::Device | Scope::Remote) => false,
+        Class::FileWrite | Class::FileOverwrite => found.path.as_ref().is_none_or(is_in_git),
+        Class::FileDelete | Class::FileMove | Class::VcsHistory => !UNLINKING.contains(&command),
+        Class::VcsDiscard
+        | Class::VcsRemote
+        | Class::Database
+        | Class::NetworkWrite
+        | Class::Cloud
+        | Class::Publish
+        | Class::Process
+        | Class::RemoteShell => false,
+        // A directory above the workspace makes a deletion one of the system.
+        Class::System => !UNLINKING.contains(&command),
+        Class::FilePerm | Class::Container | Class::ExecRemote | Class::ExecOpaque | Class::Piton | Class::Unknown => {
+            true
+        }
     }
 }
 
@@ -284,12 +319,18 @@ fn is_destroyed(found: &FoundEffect) -> bool {
     found.scope != Scope::Temp && found.class != Class::FileWrite
 }
 
+/// Returns true if a link at the path may be followed: the file that it leads to is changed, and not the link.
+fn is_written(found: &FoundEffect) -> bool {
+    let replaces = matches!(found.class, Class::FileDelete | Class::FileMove | Class::VcsDiscard | Class::VcsHistory);
+    !replaces && !found.removes
+}
+
 /// Returns true if all that stands at the path goes, ignored files too. `git checkout .` replaces tracked files alone.
 fn is_wiped(found: &FoundEffect) -> bool {
     match found.class {
         Class::FileDelete | Class::FileMove => true,
         // A directory above the workspace takes it along.
-        Class::System => found.above_workspace,
+        Class::System => found.above_workspace || found.removes,
         Class::VcsDiscard => {
             found.rule.starts_with("git-clean-ignored")
                 || matches!(found.rule.as_str(), "git-stash-all" | "git-worktree")

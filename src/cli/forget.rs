@@ -94,7 +94,7 @@ pub(super) fn forget(context: &mut Context, args: &ForgetArgs) -> Result<Exit> {
         let hint = "the next checkpoint captures it again; change it, or leave it out by an ignore rule, first";
         print::warning(&format!("{} holds it now: {hint}", print::path(path)));
     }
-    let is_nothing = plan.checkpoints.is_empty();
+    let is_nothing = plan.checkpoints.is_empty() && plan.repositories.is_empty();
     if !context.json {
         print::data(&table(&plan, is_secret))?;
     }
@@ -205,7 +205,8 @@ fn table(plan: &ForgetPlan, is_secret: bool) -> String {
     let (versions, size) = plan.versions();
     if plan.checkpoints.is_empty() {
         let rest = if is_secret { " What was dropped, and records, are searched all the same." } else { "" };
-        add_line!(text, "No checkpoint holds it.{rest}");
+        let alone = if plan.repositories.is_empty() { "" } else { " as a file" };
+        add_line!(text, "No checkpoint holds it{alone}.{rest}");
     } else {
         let after = plan.checkpoints.len() - own.len();
         let told = match after {

@@ -12,6 +12,7 @@ use super::print;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::catalog::held::refusal;
 use crate::checkpoint::history::request::Restore;
+use crate::checkpoint::records::repositories::KeptRepository;
 use crate::doors::stdio;
 use crate::error::{Code, Error, Result};
 use crate::model::number::Number;
@@ -128,20 +129,28 @@ fn repositories(
     for path in paths {
         chosen.push(of(path).ok_or_else(|| refusal(checkpoint.record.number, path.to_path()))?);
     }
-    let names: Vec<String> = chosen.iter().map(|kept| kept.path.display()).collect();
+    let leading = context.leading();
+    let names: Vec<String> = chosen.iter().map(|kept| format!("{leading}{}", kept.path.display())).collect();
     let names = names.join(", ");
     if !context.json {
-        print::data(&format!("{names}, as it was before it was destroyed\n"))?;
+        let as_it_was = if chosen.iter().any(|kept| kept.left.is_some()) { "what was kept of it" } else { "as it was" };
+        print::data(&format!("{names}, {as_it_was} before it was destroyed\n"))?;
     }
+    chosen.iter().filter_map(|kept| missing(leading, kept)).for_each(|text| print::warning(&text));
     if args.preview {
         return Ok(Exit::Done);
     }
     if let Some(exit) = Some(()).filter(|()| !args.yes).and_then(|()| agreed("Bring it back")) {
         return Ok(exit);
     }
-    let mut files = 0;
+    let (mut files, mut is_part) = (0, chosen.iter().any(|kept| kept.left.is_some()));
     for kept in &chosen {
-        files += timeline.bring_back(kept)?;
+        let back = timeline.bring_back(kept)?;
+        files += back.files;
+        is_part |= !back.damaged.is_empty();
+        if let Some(text) = damaged(leading, kept, &back.damaged) {
+            print::warning(&text);
+        }
     }
     if context.json {
         let created = List::of_paths(chosen.iter().map(|kept| &kept.path));
@@ -150,7 +159,40 @@ fn repositories(
     } else {
         print::data(&format!("Brought back: {names}, {}. No undo takes that back.\n", count(files, "file")))?;
     }
-    Ok(Exit::Done)
+    Ok(if is_part { Exit::Part } else { Exit::Done })
+}
+
+/// Says what was not kept of a repository; `None` if all was.
+fn missing(leading: &str, kept: &KeptRepository) -> Option<String> {
+    let left = kept.left.as_ref()?;
+    let what = match left.count {
+        0 => "a part".to_owned(),
+        number => format!("{} ({})", count(number, "file"), left.weight),
+    };
+    let first = some(left.paths.iter().map(|path| format!("{leading}{}", path.display())), left.count);
+    let why = "over the budget (`limits.git_copy_mb`) or unreadable";
+    Some(format!("{what} of {leading}{} could not be kept, {why}, and stays missing{first}", kept.path.display()))
+}
+
+/// Says which objects of a repository were changed after it was kept; `None` if all are whole.
+fn damaged(leading: &str, kept: &KeptRepository, paths: &[RelPath]) -> Option<String> {
+    let number = paths.len() as u64;
+    let first = some(paths.iter().map(RelPath::display), number);
+    let of = kept.path.display();
+    let what = count(number, "file");
+    (number > 0).then(|| {
+        format!(
+            "{what} of the objects of {leading}{of} changed after the copy was made, so what they held is lost{first}. `git fsck` there \
+             tells what that was"
+        )
+    })
+}
+
+/// Lists the first of some paths behind a colon; nothing without any.
+fn some(paths: impl Iterator<Item = String>, number: u64) -> String {
+    let first: Vec<String> = paths.take(3).collect();
+    let more = if number > first.len() as u64 { ", …" } else { "" };
+    if first.is_empty() { String::new() } else { format!(": {}{more}", first.join(", ")) }
 }
 
 fn export(

@@ -122,7 +122,7 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
         1 => text.push_str(", and 1 directory\n"),
         many => add_line!(text, ", and {many} directories"),
     }
-    let leading = context.leading();
+    let (leading, option) = (context.leading(), if context.is_outside() { "--outside " } else { "" });
     for (path, why) in &skips {
         add_line!(text, "left out {leading}{}  {why}", path.display());
     }
@@ -136,7 +136,7 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
     for kept in catalog.repositories_of(checkpoint)? {
         add_line!(
             text,
-            "kept     {leading}{}  `piton restore {} {leading}{0}` brings it back where it is gone",
+            "kept     {leading}{}  `piton restore {option}{} {leading}{0}` brings it back where it is gone",
             kept.path.display(),
             record.number
         );

@@ -97,7 +97,8 @@ impl Task {
         let PartAction { action, verdict, cwd, asked, is_part } = shared;
         let mut take = Take { asked: Some(*asked), ..Take::of(CheckpointKind::Auto, run, reason) };
         let sparing = open.workspace.scope == Scope::TargetsOnly;
-        take.selection = Selection { takes: verdict.takes, sparing, ..Selection::with(reach.targets) };
+        take.selection =
+            Selection { takes: verdict.takes, in_place: verdict.in_place, sparing, ..Selection::with(reach.targets) };
         (take.draft.turn, take.draft.effects) = (turn, protect::classes(verdict));
         // An external effect gets a checkpoint even without changes: lists show the effect after it.
         take.draft.always = verdict.warnings.iter().any(|warning| warning.class.is_external());

@@ -190,9 +190,13 @@ pub fn only_named(pressing: &[Pressing]) -> Option<Take> {
     let mut targets: Vec<Target> = pressing.iter().flat_map(|one| named(&one.take).cloned()).collect();
     sort(&mut targets);
     let takes = pressing.iter().map(|one| one.take.selection.takes).max().unwrap_or_default();
+    let in_place = pressing.iter().any(|one| one.take.selection.in_place);
     let only = targets.iter().map(|target| target.path.clone()).collect();
     let sparing = first.take.selection.sparing;
-    Some(Take { selection: Selection { sparing, only, takes, ..Selection::with(targets) }, ..first.take.clone() })
+    Some(Take {
+        selection: Selection { sparing, only, takes, in_place, ..Selection::with(targets) },
+        ..first.take.clone()
+    })
 }
 
 /// Gives a capture of named paths to all requests that waited for it.
@@ -237,6 +241,7 @@ pub fn joined(open: &[&Wanted], last: Option<&LastTurn>) -> Option<Take> {
     for further in open.iter().skip(1).map(|wanted| &wanted.take) {
         take.selection.targets.extend(further.selection.targets.iter().cloned());
         take.draft.effects.extend(further.draft.effects.iter().copied());
+        take.selection.in_place |= further.selection.in_place;
         take.draft.always |= further.draft.always;
         // The capture has to hold all changes from before the last of them asked.
         take.asked = take.asked.zip(further.asked).map(|(one, two)| one.max(two));

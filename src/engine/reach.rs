@@ -105,6 +105,17 @@ pub struct OutsidePath {
 }
 
 impl ActionReach {
+    /// Adds the file to which a link leads that the action may write through.
+    fn add_behind(&mut self, workspace: &Path, link: &Path, is_written: bool, is_match: bool) {
+        let real = || link.canonicalize().ok().filter(|real| real.is_file());
+        let Some(real) = Some(link).filter(|link| is_written && link.is_symlink()).and_then(|_| real()) else { return };
+        match inside(workspace, &real) {
+            Some(target) => self.targets.push(target),
+            None if real.starts_with(workspace) => {}
+            None => self.outside.push(OutsidePath { path: real, is_wiped: false, is_match }),
+        }
+    }
+
     /// Returns true if the action reaches nothing in the workspace.
     pub fn is_nothing(&self) -> bool {
         self.targets.is_empty() && !self.is_everything
@@ -117,7 +128,10 @@ impl ActionReach {
 /// that the action reaches.
 pub fn reach(workspace: &Path, cwd: &Path, verdict: &Verdict) -> ActionReach {
     let wiped: Vec<PathBuf> = verdict.wiped.iter().map(|path| resolved(&cwd.join(path))).collect();
-    let expanded = expanded(&verdict.patterns);
+    let is_wiping = |pattern: &&String| verdict.wiped_patterns.contains(pattern);
+    let (wiping, others): (Vec<String>, Vec<String>) =
+        verdict.patterns.iter().cloned().partition(|pattern| is_wiping(&pattern));
+    let (wiping, others) = (expanded(&wiping), expanded(&others));
     let is_unclear = |path: &String| {
         let full = cwd.join(path);
         let has_place = || full.parent().is_none_or(Path::is_dir);
@@ -133,10 +147,13 @@ pub fn reach(workspace: &Path, cwd: &Path, verdict: &Verdict) -> ActionReach {
     // that `cd` did not reach.
     let is_everything = verdict.reaches_all || verdict.targets.iter().any(is_unclear);
     let mut reach = ActionReach { is_everything, ..ActionReach::default() };
-    let named = verdict.targets.iter().map(|path| (path, false));
-    for (path, is_match) in named.chain(expanded.iter().map(|path| (path, true))) {
+    let named = verdict.targets.iter().map(|path| (path, false, false));
+    let matches = wiping.iter().map(|path| (path, true, true)).chain(others.iter().map(|path| (path, true, false)));
+    for (path, is_match, wipes) in named.chain(matches) {
         let full = resolved(&cwd.join(path));
-        let (all, is_wiped) = (workspace.starts_with(&full), wiped.contains(&full));
+        let is_written = if is_match { !wipes } else { verdict.through.contains(path) };
+        reach.add_behind(workspace, &full, is_written, is_match);
+        let (all, is_wiped) = (workspace.starts_with(&full), wipes || wiped.contains(&full));
         reach.is_everything |= all;
         reach.targets.extend(target(workspace, &full, is_wiped));
         // A directory above the workspace holds more than the workspace.
@@ -317,6 +334,37 @@ mod tests {
         }
         assert!(aimed("w", "none/src/deep", true).is_everything && !aimed("w", "none/new", true).is_everything);
         assert!(!aimed("w", "gone", true).is_everything && !aimed("w", "new", false).is_everything);
+    }
+
+    #[test]
+    fn what_is_written_through_a_link_is_a_target_beside_the_link() {
+        let scratch = tempfile::tempdir().unwrap();
+        let root = scratch.path().canonicalize().unwrap();
+        let workspace = root.join("w");
+        std::fs::create_dir(&workspace).unwrap();
+        std::fs::write(root.join("beside"), "precious").unwrap();
+        std::fs::write(workspace.join("a"), "a").unwrap();
+        for (name, to) in [("far", "../beside"), ("near", "a"), ("hop", "far"), ("dangling", "none"), ("dir", "..")] {
+            std::os::unix::fs::symlink(to, workspace.join(name)).unwrap();
+        }
+        let found = |path: &str, through: bool| {
+            let targets = vec![path.to_owned()];
+            let through = if through { targets.clone() } else { Vec::new() };
+            let reach = reach(&workspace, &workspace, &Verdict { targets, through, ..Verdict::default() });
+            let inside = reach.targets.iter().map(|target| target.path.display());
+            let beside = reach.outside.iter().map(|outside| outside.path.display().to_string());
+            inside.chain(beside).collect::<Vec<_>>().join(" ").replace(&format!("{}/", root.display()), "../")
+        };
+        for (path, written, replaced) in [
+            ("far", "far ../beside", "far"),
+            ("near", "a near", "near"),
+            ("hop", "hop ../beside", "hop"),
+            ("dangling", "dangling", "dangling"),
+            ("dir", "dir", "dir"),
+            ("a", "a", "a"),
+        ] {
+            assert_eq!((found(path, true).as_str(), found(path, false).as_str()), (written, replaced), "{path}");
+        }
     }
 
     #[test]

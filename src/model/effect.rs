@@ -280,6 +280,7 @@ impl Verdict {
     pub fn doubted(mut self) -> Verdict {
         self.needs = Needs::of(true, self.needs.warn());
         self.confidence = Confidence::Opaque;
+        self.in_place = true;
         self.effects.push(Effect {
             class: Class::Unknown,
             verb: "text".to_owned(),
@@ -332,6 +333,12 @@ pub struct Verdict {
     /// Of `targets`, those of which everything goes, whatever ignore rules say (`rm -rf .`, `git clean -x`).
     #[serde(skip)]
     pub wiped: Vec<String>,
+    /// Of `targets`, those into which the action writes: through a link that stands there, too.
+    #[serde(skip)]
+    pub through: Vec<String>,
+    /// Of `patterns`, those of which everything goes.
+    #[serde(skip)]
+    pub wiped_patterns: Vec<String>,
     /// Files of the workspace that the action runs, as absolute paths: their texts would say more.
     #[serde(skip)]
     pub scripts: Vec<String>,
@@ -357,4 +364,7 @@ pub struct Verdict {
     /// The `.git` directories that go with the targets.
     #[serde(skip)]
     pub takes: Takes,
+    /// True if the action may change files of a `.git` in place, beside removing and moving them.
+    #[serde(skip)]
+    pub in_place: bool,
 }

@@ -1,6 +1,5 @@
 //! SHA-1 of bytes that were hashed before or are piton's own: collision detection has nothing to protect here.
 
-use std::fs::File;
 use std::io::Read;
 
 use sha1_checked::{Digest, Sha1};
@@ -41,8 +40,8 @@ pub(super) fn plain_sha1() -> Sha1 {
     Sha1::builder().detect_collision(false).build()
 }
 
-/// Returns the SHA-1 of a file from its current position to its end.
-pub(super) fn checksum_of(file: &mut File) -> std::io::Result<[u8; 20]> {
+/// Returns the SHA-1 of what is left to read.
+pub(super) fn checksum_of(file: &mut impl Read) -> std::io::Result<[u8; 20]> {
     let mut hasher = plain_sha1();
     let mut buffer = vec![0u8; 1 << 18];
     loop {

@@ -21,6 +21,7 @@ mod deltas;
 mod derive;
 mod entry;
 pub mod foreign;
+pub mod foreign_objects;
 mod hash;
 mod header;
 pub mod health;

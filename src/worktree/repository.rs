@@ -1,7 +1,7 @@
 //! Keeps the data of a git repository (`.git`) that an action is about to destroy, and brings it back where it is gone.
 //!
-//! git never changes a file of its object store in place. So such a file gets a second name, a hard link, which costs no bytes. On
-//! another file system it is copied, as all other files are (the kernel lets copies share blocks where the file system can). Copies
+//! git never changes a file of its object store in place. So such a file gets a second name, a hard link, which costs no bytes. Where
+//! the action may change files in place, and on another file system, it is copied, as all other files are (the kernel lets copies share blocks where the file system can). Copies
 //! keep to a budget: references, the index and settings come first, then loose objects, then packs, the newest first.
 //!
 //! *Invariant:* nothing is opened through a symbolic link, and nothing in the repository is changed. A link moves the link count and
@@ -32,20 +32,45 @@ use crate::sys::interrupt::Interrupt;
 /// Most files and directories that are kept of one repository.
 const MOST_ENTRIES: usize = 200_000;
 
+/// The way in which files of an object store are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Objects {
+    /// By a second name, where that is possible.
+    Linked,
+    /// By a copy: somebody may change them in place.
+    Copied,
+}
+
+/// The most paths that are named of those that were left out.
+const MOST_NAMED: usize = 100;
+
+/// What was left out of a kept repository.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The number of files and directories.
+    pub count: u64,
+    /// Their weight, as far as it is known.
+    pub weight: Weight,
+    /// The first of them, as paths of the workspace.
+    pub paths: Vec<RelPath>,
+}
+
 /// The amount that was kept of a repository.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     /// Files and links.
     pub files: u64,
     /// The bytes of those that were copied.
     pub copied: u64,
-    /// The weight of the files that were left out; `None` if everything was kept.
-    pub left: Option<Weight>,
+    /// The files that were left out; `None` if everything was kept.
+    pub left: Option<LeftOut>,
 }
 
 impl Kept {
-    fn leave(&mut self, weight: Weight) {
-        self.left = Some(self.left.unwrap_or_default().plus(weight));
+    fn leave(&mut self, path: &RelPath, weight: Weight) {
+        let left = self.left.get_or_insert_default();
+        (left.count, left.weight) = (left.count + 1, left.weight.plus(weight));
+        left.paths.extend((left.paths.len() < MOST_NAMED).then(|| path.clone()));
     }
 }
 
@@ -64,7 +89,7 @@ impl RepositoryPart {
     }
 
     fn mode(&self) -> u32 {
-        self.stat.st_mode & 0o777
+        self.stat.st_mode & 0o7777
     }
 
     /// Sorts what is needed most, and what no remote has, first.
@@ -87,12 +112,12 @@ fn is_object(path: &RelPath) -> bool {
     }
 }
 
-/// Keeps what stands at `path` of a workspace in the directory `to`, which is there and empty, under the name `data`. At most
-/// `budget` bytes are copied. Nothing there is an error.
+/// Keeps what stands at `path` of a workspace in the directory `to`, which is there and empty, under the name `data`. `how` has the
+/// way of its objects, and the most bytes that are copied. Nothing there is an error.
 ///
 /// # Errors
 /// `disk-full`, `permission`; errors of reading the directory itself. A file that cannot be read is left out.
-pub fn keep(root: &Path, path: &RelPath, to: &Path, budget: u64, control: Interrupt<'_>) -> Result<Kept> {
+pub fn keep(root: &Path, path: &RelPath, to: &Path, how: (Objects, u64), control: Interrupt<'_>) -> Result<Kept> {
     let root = Root::open(root)?;
     let shown = path.under(root.path());
     let stat = root.lstat(path).at("looking at", &shown)?;
@@ -101,10 +126,11 @@ pub fn keep(root: &Path, path: &RelPath, to: &Path, budget: u64, control: Interr
     while at < entries.len() {
         unless_stopped(control)?;
         if entries[at].kind() == FileType::Directory {
-            let found = children(&root, &entries[at].path.clone(), &mut buffer);
+            let dir = entries[at].path.clone();
+            let found = children(&root, &dir, &mut buffer);
             match found {
                 Ok(found) if entries.len() + found.len() <= MOST_ENTRIES => entries.extend(found),
-                Ok(_) | Err(_) => kept.leave(Weight { bytes: 0, is_least: true }),
+                Ok(_) | Err(_) => kept.leave(&dir, Weight { bytes: 0, is_least: true }),
             }
         }
         at += 1;
@@ -113,13 +139,13 @@ pub fn keep(root: &Path, path: &RelPath, to: &Path, budget: u64, control: Interr
     let place = |entry: &RepositoryPart| below(&data, path, &entry.path);
     for dir in entries.iter().filter(|entry| entry.kind() == FileType::Directory) {
         let place = place(dir);
-        DirBuilder::new().mode(dir.mode() | 0o700).create(&place).at("keeping a repository", &place)?;
+        make_dir(&place, dir.mode()).at("keeping a repository", &place)?;
     }
     entries.retain(|entry| entry.kind() != FileType::Directory);
     entries.sort_by_key(RepositoryPart::order);
     for entry in &entries {
         unless_stopped(control)?;
-        keep_one(&root, entry, &place(entry), (budget, &mut kept))?;
+        keep_one(&root, entry, &place(entry), how, &mut kept)?;
     }
     sync_dir(to)?;
     Ok(kept)
@@ -146,10 +172,16 @@ fn below(dir: &Path, of: &RelPath, path: &RelPath) -> PathBuf {
     names.fold(dir.to_owned(), |dir, name| dir.join(std::ffi::OsStr::from_bytes(name)))
 }
 
-fn keep_one(root: &Root, entry: &RepositoryPart, place: &Path, (budget, kept): (u64, &mut Kept)) -> Result<()> {
+fn keep_one(
+    root: &Root,
+    entry: &RepositoryPart,
+    place: &Path,
+    (objects, budget): (Objects, u64),
+    kept: &mut Kept,
+) -> Result<()> {
     let parent = root.open_dir(&entry.path.parent().unwrap_or_default());
     let (Ok(parent), name) = (parent, entry.path.name()) else {
-        kept.leave(Weight::whole(entry.size()));
+        kept.leave(&entry.path, Weight::whole(entry.size()));
         return Ok(());
     };
     match entry.kind() {
@@ -160,12 +192,13 @@ fn keep_one(root: &Root, entry: &RepositoryPart, place: &Path, (budget, kept): (
             }
         }
         FileType::RegularFile => {
-            if is_object(&entry.path) && linkat(&parent, name, CWD, place, AtFlags::empty()).is_ok() {
+            let may_link = objects == Objects::Linked && is_object(&entry.path);
+            if may_link && linkat(&parent, name, CWD, place, AtFlags::empty()).is_ok() {
                 kept.files += 1;
                 return Ok(());
             }
             if kept.copied.saturating_add(entry.size()) > budget {
-                kept.leave(Weight::whole(entry.size()));
+                kept.leave(&entry.path, Weight::whole(entry.size()));
                 return Ok(());
             }
             match root.open_file(&entry.path).map(File::from) {
@@ -177,13 +210,19 @@ fn keep_one(root: &Root, entry: &RepositoryPart, place: &Path, (budget, kept): (
                     kept.files += 1;
                 }
                 Err(Errno::NOENT) => {}
-                Err(_) => kept.leave(Weight::whole(entry.size())),
+                Err(_) => kept.leave(&entry.path, Weight::whole(entry.size())),
             }
         }
         // Sockets and the like are no data.
         _ => {}
     }
     Ok(())
+}
+
+/// Makes a directory with a mode, whatever the umask; its owner may always write into it.
+fn make_dir(place: &Path, mode: u32) -> std::io::Result<()> {
+    DirBuilder::new().mode(0o700).create(place)?;
+    std::fs::set_permissions(place, Permissions::from_mode(mode & 0o7777 | 0o700))
 }
 
 /// Copies a file, durably, and returns its length.
@@ -195,12 +234,21 @@ fn copy(from: &mut File, place: &Path, mode: u32) -> Result<u64> {
     Ok(length)
 }
 
-/// Brings kept data back to `path` of a workspace, where nothing may stand, and returns the number of files. `from` is the directory
-/// that [`keep`] filled; it stays as it is.
+/// A repository that was brought back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BroughtBack {
+    /// The number of its files.
+    pub files: u64,
+    /// Files of its object store that do not hold what their names say; as paths in it.
+    pub damaged: Vec<RelPath>,
+}
+
+/// Brings kept data back to `path` of a workspace, where nothing may stand. `from` is the directory that [`keep`] filled; it stays
+/// as it is. `is_whole` tells whether a file of an object store holds what its name says.
 ///
 /// # Errors
 /// `conflict` if something stands there, or the directory around it is gone; `disk-full`, `permission`.
-pub fn bring_back(from: &Path, root: &Path, path: &RelPath) -> Result<u64> {
+pub fn bring_back(from: &Path, root: &Path, path: &RelPath, is_whole: &dyn Fn(&Path) -> bool) -> Result<BroughtBack> {
     let open = Root::open(root)?;
     let (place, parent) = (path.under(root), path.parent().unwrap_or_default());
     let refused = |text: &str, hint: &str| Err(Error::new(Code::Conflict, text).path(&place).hint(hint.to_owned()));
@@ -212,22 +260,22 @@ pub fn bring_back(from: &Path, root: &Path, path: &RelPath) -> Result<u64> {
     }
     let name = [TEMPORARY_PREFIX, unique_suffix().as_bytes()].concat();
     let aside = parent.join(&name).under(root);
-    let files = copy_tree(&from.join("data"), &aside).and_then(|files| {
+    let back = copy_tree(&from.join("data"), &aside, is_whole).and_then(|back| {
         sync_dir(&parent.under(root))?;
         std::fs::rename(&aside, &place).at("bringing a repository back", &place)?;
-        Ok(files)
+        Ok(back)
     });
-    if files.is_err() {
+    if back.is_err() {
         // The first error is the one to report.
         let _ = std::fs::remove_dir_all(&aside);
     }
     sync_dir(&parent.under(root))?;
-    files
+    back
 }
 
 /// Copies a tree of kept data; files of an object store by a second name, where that is possible.
-fn copy_tree(from: &Path, to: &Path) -> Result<u64> {
-    let (mut pending, mut files) = (vec![PathBuf::new()], 0);
+fn copy_tree(from: &Path, to: &Path, is_whole: &dyn Fn(&Path) -> bool) -> Result<BroughtBack> {
+    let (mut pending, mut back) = (vec![PathBuf::new()], BroughtBack::default());
     while let Some(path) = pending.pop() {
         let (source, place) = (from.join(&path), to.join(&path));
         // Joining nothing would add a slash.
@@ -235,20 +283,21 @@ fn copy_tree(from: &Path, to: &Path) -> Result<u64> {
             if path.as_os_str().is_empty() { (from.to_owned(), to.to_owned()) } else { (source, place) };
         let facts = source.symlink_metadata().at("reading what was kept", &source)?;
         if facts.is_dir() {
-            let mode = facts.permissions().mode() & 0o777;
-            DirBuilder::new().mode(mode | 0o700).create(&place).at("bringing a repository back", &place)?;
+            make_dir(&place, facts.permissions().mode()).at("bringing a repository back", &place)?;
             for entry in std::fs::read_dir(&source).at("reading what was kept", &source)? {
                 pending.push(path.join(entry.at("reading what was kept", &source)?.file_name()));
             }
             continue;
         }
-        files += 1;
+        back.files += 1;
         if facts.is_symlink() {
             let target = std::fs::read_link(&source).at("reading what was kept", &source)?;
             symlink(target, &place).at("bringing a repository back", &place)?;
             continue;
         }
-        let is_object = RelPath::parse(path.as_os_str().as_bytes()).is_ok_and(|path| is_object(&path));
+        let object = RelPath::parse(path.as_os_str().as_bytes()).ok().filter(is_object);
+        let is_object = object.is_some();
+        back.damaged.extend(object.filter(|_| !is_whole(&source)));
         match is_object.then(|| std::fs::hard_link(&source, &place)) {
             Some(Ok(())) => {}
             Some(Err(error)) if error.kind() == ErrorKind::StorageFull => {
@@ -256,11 +305,11 @@ fn copy_tree(from: &Path, to: &Path) -> Result<u64> {
             }
             _ => {
                 let mut file = File::open(&source).at("reading what was kept", &source)?;
-                copy(&mut file, &place, facts.permissions().mode() & 0o777)?;
+                copy(&mut file, &place, facts.permissions().mode() & 0o7777)?;
             }
         }
     }
-    Ok(files)
+    Ok(back)
 }
 
 #[cfg(test)]
@@ -304,16 +353,16 @@ mod tests {
         let kept = |name: &str, budget| {
             let to = scratch.path().join(name);
             std::fs::create_dir(&to).unwrap();
-            (keep(&root, &git, &to, budget, &|| Flow::Continue).unwrap(), to)
+            (keep(&root, &git, &to, (Objects::Linked, budget), &|| Flow::Continue).unwrap(), to)
         };
         let (all, whole) = kept("whole", 1000);
-        assert_eq!((all.files, all.left), (5, None), "{all:?}");
+        assert_eq!((all.files, &all.left), (5, &None), "{all:?}");
         let (some, part) = kept("part", 7);
         assert!(some.copied <= 7 && some.left.is_some(), "{some:?}");
         assert!(part.join("data").join(&object).exists(), "a link costs nothing");
-        assert_eq!(bring_back(&whole, &root, &git).unwrap_err().code(), Code::Conflict);
+        assert_eq!(bring_back(&whole, &root, &git, &|_| true).unwrap_err().code(), Code::Conflict);
         std::fs::remove_dir_all(root.join(".git")).unwrap();
-        assert_eq!(bring_back(&whole, &root, &git).unwrap(), 5);
+        assert_eq!(bring_back(&whole, &root, &git, &|_| true).unwrap().files, 5);
         assert_eq!(std::fs::read_link(root.join(".git/link")).unwrap(), Path::new("HEAD"));
         let head = root.join(".git/HEAD");
         assert_eq!(
@@ -321,7 +370,7 @@ mod tests {
             (b"ref: x\n".to_vec(), 0o640)
         );
         let nested = RelPath::parse(b"gone/.git").unwrap();
-        assert_eq!(bring_back(&whole, &root, &nested).unwrap_err().code(), Code::Conflict);
+        assert_eq!(bring_back(&whole, &root, &nested, &|_| true).unwrap_err().code(), Code::Conflict);
         assert_eq!(std::fs::read_dir(&root).unwrap().count(), 1, "nothing temporary is left");
     }
 }

@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
-use super::support::{Lab, Sidecar, id_of, lacking, tree};
+use super::support::{Lab, Sidecar, git, id_of, lacking, tree};
 
 fn shell(sidecar: &mut Sidecar, command: &str) -> Value {
     sidecar.ask(json!({"type": "shell.before", "command": command}))
@@ -411,4 +411,81 @@ fn hooks_without_a_daemon_guard_what_is_outside_too() {
     assert_eq!(rows, ["1.1", "1"], "the second is a step of the turn's");
     assert_eq!(lab.piton(&["restore", "--outside", "1", "../notes.txt", "--yes"]).code, 0);
     assert_eq!(std::fs::read_to_string(notes).unwrap(), "mine\n");
+}
+
+#[test]
+fn what_is_written_through_a_link_is_held_where_it_lies() {
+    for (command, loses) in [
+        ("echo x > l", true),
+        ("cp own.txt l", true),
+        ("echo x | tee l", true),
+        ("truncate -s0 l", true),
+        ("truncate -s0 *", true),
+        ("rm l", false),
+        ("mv own.txt l", false),
+    ] {
+        let Some(lab) = Lab::lasting() else { return };
+        let file = beside(&lab, "precious", "mine\n");
+        lab.write("own.txt", "own\n");
+        std::os::unix::fs::symlink("../precious", lab.work.join("l")).unwrap();
+        let mut sidecar = Sidecar::start(&lab, &[]);
+        turn(&mut sidecar, "t1");
+        let reply = shell(&mut sidecar, command);
+        assert_eq!(sidecar.finish(), 0);
+        lab.sh(command);
+        assert_eq!(
+            (reply["others"].is_array(), reply["checkpoint"]["status"].as_str()),
+            (loses, Some("taken")),
+            "{reply}"
+        );
+        if loses {
+            assert_ne!(std::fs::read_to_string(&file).unwrap(), "mine\n", "{command}");
+            let n = number(outside(&reply));
+            assert_eq!(lab.piton(&["restore", "--outside", &n, file.to_str().unwrap(), "--yes"]).code, 0);
+        }
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine\n", "{command}");
+        let own = lab.piton(&["restore", "1", "--yes"]);
+        assert!(lab.work.join("l").is_symlink(), "{command}: {own:?}");
+    }
+    // A tool that writes follows it too.
+    let Some(lab) = Lab::lasting() else { return };
+    beside(&lab, "precious", "mine\n");
+    std::os::unix::fs::symlink("../precious", lab.work.join("l")).unwrap();
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    turn(&mut sidecar, "t1");
+    let path = lab.work.join("l");
+    let reply =
+        sidecar.ask(json!({"type": "tool.before", "tool": "Write", "input": {"file_path": path, "content": "x"}}));
+    assert_eq!(outside(&reply)["status"], "taken", "{reply}");
+    assert_eq!(sidecar.finish(), 0);
+}
+
+#[test]
+fn uncommitted_work_in_a_repository_that_nobody_has_opened_is_held() {
+    for command in [
+        "git -C ../other reset -q --hard",
+        "cd ../other && git reset -q --hard",
+        "cd ../other && git checkout -q -- f",
+        "git -C ../other stash -q",
+        "git --git-dir=../other/.git --work-tree=../other checkout -q -f",
+    ] {
+        let Some(lab) = Lab::lasting() else { return };
+        let file = beside(&lab, "other/f", "one\n");
+        let other = file.parent().unwrap().to_str().unwrap().to_owned();
+        for args in [&["init", "-q"][..], &["add", "."], &["commit", "-qm", "one"]] {
+            if git(&lab, &[&["-C", &other], args].concat()).is_none() {
+                return;
+            }
+        }
+        beside(&lab, "other/f", "in progress\n");
+        let mut sidecar = Sidecar::start(&lab, &[]);
+        turn(&mut sidecar, "t1");
+        let reply = shell(&mut sidecar, command);
+        assert_eq!(sidecar.finish(), 0);
+        let n = number(outside(&reply));
+        lab.sh(command);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "one\n", "{command}");
+        let restored = lab.piton(&["restore", "--outside", &n, file.to_str().unwrap(), "--yes"]);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "in progress\n", "{command}: {restored:?}");
+    }
 }

@@ -131,3 +131,181 @@ fn objects_get_a_second_name_and_what_changes_is_copied() {
     assert!(forgotten.stderr.contains(".git goes too"), "{forgotten:?}");
     assert_eq!(lab.piton(&["restore", "2", ".git", "--yes"]).code, 3, "it is gone");
 }
+
+/// Answers one command of a turn of its own, and runs it.
+fn act(lab: &Lab, turn: &str, command: &str) -> Value {
+    let mut sidecar = Sidecar::start(lab, &[]);
+    sidecar.ask(json!({"type": "hello", "client": "test", "session": "one"}));
+    sidecar.ask(json!({"type": "turn.start", "turn": turn}));
+    let reply = shell(&mut sidecar, command);
+    assert_eq!(sidecar.finish(), 0);
+    lab.sh(command);
+    reply
+}
+
+#[test]
+fn each_kept_copy_has_a_number_of_its_own() {
+    for (turns, second) in [(["t1", "t2"], "2"), (["t", "t"], "1.1")] {
+        let lab = Lab::new();
+        if repository(&lab, "").is_none() {
+            return;
+        }
+        assert_eq!(number_of(&act(&lab, turns[0], "rm -rf .git")), "1");
+        assert_eq!(lab.piton(&["restore", "1", ".git", "--yes"]).code, 0);
+        in_dir(&lab, "", &["commit", "-q", "--allow-empty", "-m", "newer"]).unwrap();
+        let before = facts(&lab, "");
+        let reply = act(&lab, turns[1], "rm -rf .git");
+        assert_eq!((&reply["checkpoint"]["status"], number_of(&reply).as_str()), (&json!("taken"), second), "{reply}");
+        assert_eq!(lab.piton(&["restore", second, ".git", "--yes"]).code, 0);
+        assert_eq!(facts(&lab, ""), before, "{turns:?}");
+    }
+}
+
+#[test]
+fn an_action_that_writes_into_objects_does_not_reach_the_copy() {
+    for command in [
+        "find .git -type f -exec shred -fu {} +",
+        "chmod -R u+w .git && find .git -type f -exec truncate -s 0 {} \\; && rm -rf .git",
+        "chmod -R 777 .git; rm -rf .git",
+        "chmod -R u+w .git; for f in .git/objects/??/*; do : > $f; done; rm -rf .git",
+        "chmod -R u+w .git; echo 'for f in .git/objects/??/*; do : > $f; done; rm -rf .git' > x.sh; sh x.sh; rm -rf .git x.sh",
+    ] {
+        let lab = Lab::new();
+        if repository(&lab, "").is_none() {
+            return;
+        }
+        let before = facts(&lab, "");
+        let reply = act(&lab, "t", command);
+        assert_eq!((&reply["checkpoint"]["status"], &reply["not_held"]), (&json!("taken"), &Value::Null), "{reply}");
+        lab.sh("rm -rf .git");
+        let back = lab.piton(&["restore", "1", ".git", "--yes"]);
+        assert_eq!((back.code, facts(&lab, "")), (0, before), "{command}: {back:?}");
+        let objects = lab.work.join(".git/objects");
+        let fan = std::fs::read_dir(&objects).unwrap().flatten().find(|dir| dir.file_name().len() == 2).unwrap();
+        let object = std::fs::read_dir(fan.path()).unwrap().next().unwrap().unwrap();
+        assert_eq!(object.metadata().unwrap().mode() & 0o777, 0o444, "{command}");
+    }
+}
+
+/// Returns a loose object of a kept copy.
+fn kept_object(lab: &Lab) -> std::path::PathBuf {
+    let mut dirs = vec![lab.home.join("piton/workspaces")];
+    while let Some(dir) = dirs.pop() {
+        for entry in std::fs::read_dir(dir).unwrap().flatten() {
+            let path = entry.path();
+            let is_loose = entry.file_name().len() == 38 && path.to_string_lossy().contains("/repositories/");
+            if is_loose && path.is_file() {
+                return path;
+            } else if entry.file_type().unwrap().is_dir() {
+                dirs.push(path);
+            }
+        }
+    }
+    panic!("no object was kept")
+}
+
+#[test]
+fn a_restore_says_what_of_a_repository_is_missing_or_damaged() {
+    let lab = Lab::new();
+    if repository(&lab, "").is_none() {
+        return;
+    }
+    lab.sh("mkdir -p .git/shared && chmod 2775 .git/shared && chmod 755 .git");
+    act(&lab, "t", "rm -rf .git");
+    let object = kept_object(&lab);
+    std::fs::remove_file(&object).unwrap();
+    std::fs::write(&object, "").unwrap();
+    let back = lab.piton(&["restore", "1", ".git", "--yes"]);
+    assert!(back.code == 4 && back.stderr.contains("1 file of the objects of .git changed"), "{back:?}");
+    let mode = |path: &str| lab.work.join(path).metadata().unwrap().mode() & 0o7777;
+    assert_eq!((mode(".git"), mode(".git/shared"), mode(".git/refs")), (0o755, 0o2775, 0o755));
+    // Copies beyond the budget.
+    std::fs::write(lab.work.join(".git/large"), vec![7; 3_000_000]).unwrap();
+    let mut sidecar = Sidecar::start(&lab, &["--set", "limits.git_copy_mb=2"]);
+    sidecar.ask(json!({"type": "turn.start", "turn": "t2"}));
+    let reply = shell(&mut sidecar, "rm -rf .git");
+    assert_eq!(sidecar.finish(), 0);
+    lab.sh("rm -rf .git");
+    let back = lab.piton(&["restore", &number_of(&reply), ".git", "--yes"]);
+    assert!(back.code == 4 && back.stderr.contains("1 file (3.0 MB) of .git could not be kept"), "{back:?}");
+    assert!(back.stderr.contains(".git/large") && !back.stdout.contains("as it was"), "{back:?}");
+}
+
+#[test]
+fn a_kept_copy_is_forgotten_by_its_name_and_told_of_only_where_it_belongs() {
+    let lab = Lab::new();
+    if repository(&lab, "v").is_none() {
+        return;
+    }
+    lab.write("a", "a\n");
+    act(&lab, "t", "rm -rf v");
+    let told = |path: &str| {
+        let preview = lab.piton(&["restore", "1", path, "--preview"]);
+        format!("{}{}", preview.stdout, preview.stderr).contains("`v/.git` was kept")
+    };
+    lab.write("a", "changed\n");
+    assert!(told("v") && !told("a"));
+    let nothing = lab.piton(&["forget", "none", "--yes"]);
+    assert_eq!((nothing.code, lab.kept_repositories().len()), (3, 1), "{nothing:?}");
+    let forgotten = lab.piton(&["forget", "v/.git", "--yes"]);
+    assert_eq!((forgotten.code, lab.kept_repositories().len()), (0, 0), "{forgotten:?}");
+    // Outside of all workspaces its name is absolute.
+    let Some(lab) = Lab::lasting() else { return };
+    if repository(&lab, "../p3").is_none() {
+        return;
+    }
+    act(&lab, "t2", "rm -rf ../p3");
+    let p3 = lab.work.parent().unwrap().join("p3").display().to_string();
+    let said = format!("`piton restore --outside 1 {p3}/.git` brings it back");
+    let shown = lab.piton(&["show", "--outside", "1"]).stdout;
+    let back = lab.piton(&["restore", "--outside", "1", &p3, "--yes"]);
+    assert!(shown.contains(&said), "{shown}");
+    assert!(format!("{}{}", back.stdout, back.stderr).contains(&said), "{back:?}");
+    assert_eq!(lab.piton(&["restore", "--outside", "1", &format!("{p3}/.git"), "--yes"]).code, 0);
+}
+
+#[test]
+fn the_repository_of_a_whole_workspace_is_kept_by_whatever_name_it_goes() {
+    for (command, is_known) in [
+        ("rm -rf ../p3", true),
+        ("find ../p3 -delete", true),
+        ("mv ../p3 ../p4 && rm -rf ../p4", true),
+        ("rm -rf ../p*", true),
+        ("cd .. && rm -rf ./*3/", true),
+        ("find .. -name p3 -exec rm -rf {} +", false),
+        ("find .. -name p3 | xargs rm -rf", false),
+    ] {
+        let Some(lab) = Lab::lasting() else { return };
+        let p3 = lab.root().join("p3");
+        if repository(&lab, "../p3").is_none() {
+            return;
+        }
+        let before = facts(&lab, "../p3");
+        let at = p3.to_str().unwrap();
+        if is_known {
+            lab.piton(&["checkpoint", "one", "-w", at]);
+        }
+        let reply = act(&lab, "t", command);
+        assert!(!p3.exists(), "{command}: {reply}");
+        std::fs::create_dir(&p3).unwrap();
+        let git_dir = format!("{at}/.git");
+        let restored = match is_known {
+            true => lab.piton(&["restore", "2", ".git", "-w", at, "--yes"]),
+            false => lab.piton(&["restore", "--outside", "1", &git_dir, "--yes"]),
+        };
+        assert_eq!(restored.code, 0, "{command}: {reply} {restored:?}");
+        lab.sh("cp staged ../p3 2>/dev/null || echo staged > ../p3/staged; echo two > ../p3/file");
+        assert_eq!(facts(&lab, "../p3"), before, "{command}");
+    }
+    // The session's own workspace, by a pattern.
+    for command in ["rm -rf ../w*", "cd .. && rm -rf ./[w]*/"] {
+        let lab = Lab::new();
+        lab.write(".git/HEAD", "ref: refs/heads/main\n");
+        lab.write("a", "a\n");
+        let mut sidecar = Sidecar::start(&lab, &[]);
+        sidecar.ask(json!({"type": "turn.start", "turn": "t"}));
+        let reply = shell(&mut sidecar, command);
+        assert_eq!(sidecar.finish(), 0);
+        assert!(lab.kept_repositories().contains(&".git".to_owned()), "{command}: {reply}");
+    }
+}

@@ -27,7 +27,7 @@ use crate::store::Batch;
 use crate::sys::clock::boot_id;
 use crate::sys::interrupt::Flow;
 use crate::sys::memory;
-use crate::worktree::repository::Kept;
+use crate::worktree::repository::{Kept, Objects};
 use crate::worktree::stamps::{Built, Stamps};
 use crate::worktree::{Capture, Early, PrivatePart, Request, Sinks, Spare, Stats, capture, rewritten};
 
@@ -261,7 +261,7 @@ impl Observation {
         };
         leave_out_staying(&mut capture, take.selection.takes);
         let repositories = match destination {
-            Destination::Batch(..) => keep_repositories(catalog, &mut capture, control)?,
+            Destination::Batch(..) => keep_repositories(catalog, &mut capture, take.selection.in_place, control)?,
             Destination::Nowhere => Vec::new(),
         };
         let is_typed = take.draft.kind.is_typed();
@@ -367,23 +367,29 @@ impl<'s> LocalBatch<'s> {
 }
 
 /// Keeps the repositories that the action is about to destroy, and takes those that are kept whole out of what is left out.
-fn keep_repositories(catalog: &Catalog, capture: &mut Capture, control: &dyn Fn() -> Flow) -> Result<Vec<Staged>> {
+fn keep_repositories(
+    catalog: &Catalog,
+    capture: &mut Capture,
+    in_place: bool,
+    control: &dyn Fn() -> Flow,
+) -> Result<Vec<Staged>> {
     let is_repository = |why: &SkipReason| matches!(why, SkipReason::Repository(_));
     let skipped = &mut capture.coverage.skipped;
     let going: Vec<RelPath> =
         skipped.iter().filter(|(_, why)| is_repository(why)).map(|(path, _)| path.clone()).collect();
     let (records, root, mut staged) = (&catalog.workspace.dir, &catalog.workspace.path, Vec::new());
     let mut budget = catalog.policy.limits.git_copy;
+    let objects = if in_place { Objects::Copied } else { Objects::Linked };
     for path in going {
-        let kept = stage(records, root, &path, budget, control);
+        let kept = stage(records, root, &path, (objects, budget), control);
         budget -= kept.as_ref().map_or(0, |(_, kept)| kept.copied.min(budget));
         match kept {
             Ok((kept, Kept { left: None, .. })) => {
                 skipped.remove(&path);
                 staged.push(kept);
             }
-            Ok((kept, Kept { left: Some(weight), .. })) => {
-                skipped.insert(path, SkipReason::Repository(weight));
+            Ok((kept, Kept { left: Some(left), .. })) => {
+                skipped.insert(path, SkipReason::Repository(left.weight));
                 staged.push(kept);
             }
             Err(error) if error.code() == Code::ShuttingDown => return Err(error),

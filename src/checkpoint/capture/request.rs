@@ -43,6 +43,8 @@ pub struct Selection {
     pub only: Vec<RelPath>,
     /// The repositories whose `.git` goes with the targets; others are left alone although the directories around them are emptied.
     pub takes: Takes,
+    /// True if the action may write into files of those repositories: then they are copied, and not linked.
+    pub in_place: bool,
 }
 
 /// The record that a checkpoint is to get.
@@ -94,6 +96,7 @@ impl Default for Selection {
             wanted: false,
             only: Vec::new(),
             takes: Takes::Repositories,
+            in_place: false,
         }
     }
 }

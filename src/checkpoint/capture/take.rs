@@ -64,13 +64,14 @@ impl Locked<'_> {
             }).ok(),
             None => Some(observed.totals.0 + observed.private.files()),
         };
-        let same = same(catalog, &known, &take.draft, &observed)?;
+        // A kept repository is found by the number of its own checkpoint.
+        let is_own = !observed.repositories.is_empty();
+        let same = if is_own { None } else { same(catalog, &known, &take.draft, &observed)? };
         let is_gone = same.as_ref().map_or(Ok(false), |same| catalog.store.has(&same.id).map(|has| !has))?;
         if let Some(same) = same.filter(|_| !is_gone) {
             // Objects of an unchanged capture are kept too: the warm tree takes them for stored.
             batch.map(Batch::finish).transpose()?;
             local.begun().map(Batch::finish).transpose()?;
-            settle(&self.catalog.workspace.dir, &observed.repositories, same.record.ordinal(), &self.lock)?;
             self.capturer.put_back(catalog, attempt, before, &observed, take)?;
             let taken = taken(same, true, Some(0), &observed, started);
             self.capturer.account(&taken);

@@ -1,6 +1,7 @@
 //! Names paths that an action destroys and no checkpoint holds: in the answer, in lists, and at a restore.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::checkpoint::Checkpoint;
 use super::open::Catalog;
@@ -181,14 +182,21 @@ impl Catalog {
         Ok(found)
     }
 
-    /// Says which repositories a restore does not bring back by itself.
-    pub(crate) fn repository_warnings(&self, checkpoint: &Checkpoint) -> Result<Vec<String>> {
-        let gone = self.repositories_of(checkpoint)?.into_iter().filter(|kept| !self.is_there(&kept.path));
+    /// Says which of the selected repositories a restore does not bring back by itself.
+    pub(crate) fn repository_warnings(
+        &self,
+        checkpoint: &Checkpoint,
+        selects: &dyn Fn(&RelPath) -> bool,
+    ) -> Result<Vec<String>> {
+        let is_missing = |kept: &KeptRepository| selects(&kept.path) && !self.is_there(&kept.path);
+        let gone = self.repositories_of(checkpoint)?.into_iter().filter(is_missing);
+        // Files outside of all workspaces have absolute names.
+        let (option, leading) = if self.workspace.path == Path::new("/") { ("--outside ", "/") } else { ("", "") };
         let number = checkpoint.record.number;
         Ok(gone
             .map(|kept| {
                 let path = kept.path.display();
-                format!("`{path}` was kept: `piton restore {number} {path}` brings it back")
+                format!("`{leading}{path}` was kept: `piton restore {option}{number} {leading}{path}` brings it back")
             })
             .collect())
     }
@@ -200,7 +208,11 @@ impl Catalog {
             return Ok(true);
         }
         let recorded = self.own_coverage(held)?;
-        Ok(gaps.all(|(path, why)| recorded.skipped.get(path).is_some_and(|known| known.as_str() == why.as_str())))
+        // No checkpoint tells whether a repository is still as it was kept.
+        let is_repository = |why: &SkipReason| matches!(why, SkipReason::Repository(_));
+        Ok(gaps.all(|(path, why)| {
+            !is_repository(why) && recorded.skipped.get(path).is_some_and(|known| known.as_str() == why.as_str())
+        }))
     }
 
     fn is_there(&self, path: &RelPath) -> bool {

@@ -86,7 +86,7 @@ impl Catalog {
             ));
         }
         warnings.extend(self.moment_notes(&loaded.checkpoint, &|path| restore.selects(path))?);
-        warnings.extend(self.repository_warnings(&loaded.checkpoint)?);
+        warnings.extend(self.repository_warnings(&loaded.checkpoint, &|path| restore.selects(path))?);
         Ok(warnings)
     }
 

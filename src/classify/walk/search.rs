@@ -121,7 +121,11 @@ impl Walk<'_> {
         let names_root = words.iter().any(|word| search.matched.iter().any(|root| root.text == word.text));
         for found in &mut self.found[first..] {
             found.certainty = found.certainty.max(Certainty::Likely);
-            found.takes = Some(if search.sought == Sought::Named { Takes::Nothing } else { Takes::Repositories });
+            let removes = found.removes || matches!(found.class, Class::FileDelete | Class::FileMove);
+            // A directory of a name that is sought goes with its repository.
+            let goes_whole = removes && search.names.is_some() && is_recursive(words);
+            let takes_all = search.sought != Sought::Named || goes_whole;
+            found.takes = Some(if takes_all { Takes::Repositories } else { Takes::Nothing });
             if search.sought == Sought::Repositories && found.class == Class::VcsHistory {
                 // Those further below go too.
                 found.path = found.path.take().and_then(|path| path.parent().map(Path::to_owned));
@@ -181,6 +185,12 @@ impl Sought {
         }
         sought
     }
+}
+
+/// Returns true if a command takes directories with all that is in them.
+fn is_recursive(words: &[Arg]) -> bool {
+    let is_short = |word: &str| word.starts_with('-') && !word.starts_with("--") && word.contains(['r', 'R']);
+    words.iter().any(|word| word.text == "--recursive" || word.text == "mv" || is_short(&word.text))
 }
 
 /// Returns true for what a `find` does, as opposed to what it asks.

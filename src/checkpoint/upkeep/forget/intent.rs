@@ -7,9 +7,12 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::rewrite::{Rewriter, Victims};
 use crate::checkpoint::records::home::Home;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
+use crate::model::meta::{quote, unquote};
+use crate::model::path::RelPath;
 use crate::sys::clock::local_minute;
 use crate::sys::fs::durable::{replace_file, sync_dir};
 
@@ -29,6 +32,28 @@ pub(super) enum IntentKind {
     },
     /// Everything of a workspace.
     Workspace,
+}
+
+impl IntentKind {
+    /// Returns what a rewriter takes out.
+    pub(super) fn of(rewriter: &Rewriter<'_>) -> IntentKind {
+        match &rewriter.victims {
+            Victims::Paths(paths) => {
+                IntentKind::Paths { paths: paths.iter().map(|path| quote(path.as_bytes())).collect() }
+            }
+            Victims::Secret(_) | Victims::Contents(_) => {
+                IntentKind::Secret { contents: rewriter.gone.keys().copied().collect() }
+            }
+        }
+    }
+
+    /// Returns true for a kept repository that goes. Where no checkpoint holds any of the paths, only those go that they name.
+    pub(super) fn takes(&self, kept: &RelPath, is_nothing_held: bool) -> bool {
+        let IntentKind::Paths { paths } = self else { return true };
+        let is_named = |path: RelPath| kept.starts_with(&path) || path.starts_with(kept);
+        let mut paths = paths.iter().filter_map(|path| RelPath::parse(&unquote(path).ok()?).ok());
+        !is_nothing_held || paths.any(is_named)
+    }
 }
 
 /// The note.

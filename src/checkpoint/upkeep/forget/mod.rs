@@ -32,7 +32,7 @@ use crate::checkpoint::records::repositories;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectId, ObjectKind};
-use crate::model::meta::{quote, unquote};
+use crate::model::meta::unquote;
 use crate::model::path::RelPath;
 use crate::model::sink::ObjectSink;
 use crate::model::sought::{SecretPattern, SecretSearch};
@@ -116,6 +116,8 @@ impl ForgetPlan {
         plan.present = plan.files_now(home)?;
         for workspace in scope(home, plan.of.as_ref())? {
             let kept = repositories::of(&workspace.dir).into_iter();
+            let (kind, is_nothing) = (IntentKind::of(&plan.rewriter), plan.checkpoints.is_empty());
+            let kept = kept.filter(|kept| kind.takes(&kept.path, is_nothing));
             plan.repositories.extend(kept.map(|kept| kept.path.under(&workspace.path)));
         }
         Ok(plan)
@@ -155,7 +157,8 @@ impl ForgetPlan {
     /// # Errors
     /// When it cannot be computed.
     pub fn digest(&self) -> Result<String> {
-        let text: String = self.checkpoints.iter().map(|one| format!("{} {}\n", one.old, one.new)).collect();
+        let checkpoints = self.checkpoints.iter().map(|one| format!("{} {}\n", one.old, one.new));
+        let text: String = checkpoints.chain(self.repositories.iter().map(|path| format!("{path:?}\n"))).collect();
         Ok(ObjectId::of(ObjectKind::Blob, format!("piton forget 1\n{text}").as_bytes())?.to_string())
     }
 
@@ -178,7 +181,7 @@ impl ForgetPlan {
     pub fn carry_out(mut self, home: &Home) -> Result<Forgotten> {
         let pace = Pace::patient();
         let _one = lock(home, "forget.lock", pace)?;
-        let (kind, at) = (self.kind(), now_ms());
+        let (kind, at) = (IntentKind::of(&self.rewriter), now_ms());
         let workspace = self.of.as_ref().map(|of| of.id.clone());
         let mut intent = ForgetIntent { at, kind, workspace, map: Vec::new(), has_moved: false };
         self.rewriter.restart([]);
@@ -187,17 +190,6 @@ impl ForgetPlan {
         let upkept = finish(home, self.of.as_ref(), &intent, true, pace)?;
         let proof = self.proven(home)?;
         Ok(Forgotten { replaced, upkept, proof })
-    }
-
-    fn kind(&self) -> IntentKind {
-        match &self.rewriter.victims {
-            Victims::Paths(paths) => {
-                IntentKind::Paths { paths: paths.iter().map(|path| quote(path.as_bytes())).collect() }
-            }
-            Victims::Secret(_) | Victims::Contents(_) => {
-                IntentKind::Secret { contents: self.rewriter.gone.keys().copied().collect() }
-            }
-        }
     }
 
     /// Proves that the content is gone, as far as no other path or workspace has it.
@@ -413,7 +405,8 @@ fn finish(
         let lock = WorkspaceLock::acquire(&workspace.dir, "forgetting", pace.workspace)?;
         records::remove_derived(&workspace.dir, &lock)?;
         // Nobody looks into the objects of kept repositories.
-        repositories::clear(&workspace.dir, &lock)?;
+        let goes = |path: &RelPath| intent.kind.takes(path, intent.map.is_empty());
+        repositories::clear(&workspace.dir, &goes, &lock)?;
     }
     match (upkept.left.is_none(), is_whole) {
         (true, true) => ForgetIntent::remove(home)?,
