@@ -137,10 +137,9 @@ pub(super) fn others(
     let dirs: &[String] = if verdict.reaches_all { &verdict.dirs } else { &[] };
     let dirs = dirs
         .iter()
-        .map(|dir| (dir, false))
-        .chain(verdict.abroad.iter().map(|dir| (dir, true)))
-        .map(|(dir, is_abroad)| (cwd.join(dir), is_abroad))
-        .filter(|(dir, _)| is_broad || !dir.starts_with(&own.path));
+        .chain(&verdict.abroad)
+        .map(|dir| cwd.join(dir))
+        .filter(|dir| is_broad || !dir.starts_with(&own.path));
     let (dirs, outside) = (dirs.collect::<Vec<_>>(), std::mem::take(&mut reach.outside));
     if outside.is_empty() && dirs.is_empty() && (!is_broad || reach.targets.is_empty()) {
         return Ok(Vec::new());
@@ -170,22 +169,24 @@ pub(super) fn others(
             false
         });
     }
-    for (dir, is_abroad) in dirs {
+    for dir in dirs {
         let dir = real(&dir);
         match places.around(&dir) {
             Some(root) if root == own.path => {}
             Some(root) => parts.entry(root.clone()).or_insert_with(|| OtherReach::at(&root)).reach.is_everything = true,
-            None if is_abroad => add_unknown(&mut parts, &dir),
-            None => {}
+            None => add_unknown(&mut parts, &dir),
         }
     }
     Ok(bounded(parts.into_values()))
 }
 
-/// Adds the repository around a directory of no workspace in which an action destroys files that it does not name.
+/// Adds a directory of no workspace in which an action may destroy what it does not name: the repository around it, else itself.
 fn add_unknown(parts: &mut BTreeMap<PathBuf, OtherReach>, dir: &Path) {
-    let top = dir.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok());
-    let Some(top) = top.filter(|top| !is_passed_over(top)) else { return };
+    let repository = dir.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok());
+    let top = repository.unwrap_or(dir);
+    if is_passed_over(top) || !top.is_dir() {
+        return;
+    }
     let outside = OutsidePath { path: top.to_owned(), is_wiped: false, is_match: false };
     let part = parts.entry(PathBuf::from(OUTSIDE)).or_insert_with(|| OtherReach::at(Path::new(OUTSIDE)));
     match too_broad(&outside) {
