@@ -146,7 +146,7 @@ impl<'a> CaptureJudge<'a> {
             let level = self.inside(&parent).ok().flatten();
             let beside = |name: &[u8]| self.may_stand(level.as_ref(), &parent.join(name));
             let name = dir.name();
-            // What such a directory holds is not known.
+            // Nobody knows the content of such a directory.
             let inside = generated::made_inside(name, &|_| true);
             inside || generated::made_beside(name, &beside) || (self.tree.exists)(&dir.join(generated::CACHE_TAG))
         })

@@ -2,9 +2,10 @@
 //!
 //! A checkpoint before an action leaves out what is too large or generated. The checkpoint before a later action of the turn holds such
 //! a file if that action names it. If the file had not changed since before the first one looked (by its ctime), that version is the
-//! first one's too; so must be the directories above it, for a renamed one takes its files along. Otherwise nobody knows, and the path is
-//! listed. A narrowed checkpoint leaves out what its patterns do not cover,
-//! which a base capture of the same moment holds.
+//! first one's too. The same must be so of the directories above it, for a renamed one takes its files along. Otherwise nobody knows,
+//! and the path is listed.
+//!
+//! A narrowed checkpoint leaves out what its patterns do not cover, which a base capture of the same moment holds.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;

@@ -152,7 +152,7 @@ impl Catalog {
         let holds_files = |dir: &RelPath| present.inside(dir).any(|(_, entry)| entry.kind != EntryKind::Dir);
         let goes_along = |path: &RelPath, entry: &ManifestEntry| entry.kind == EntryKind::Dir && holds_files(path);
         let is_expired = self.is_layer_expired(&loaded.checkpoint)?;
-        // What git shows and stands where a private directory was goes as everything goes that git shows.
+        // A file where a private directory was: if git shows it, it goes as all such files go.
         let is_dir =
             |manifest: &Manifest, path: &RelPath| manifest.get(path).is_some_and(|at| at.kind == EntryKind::Dir);
         let was_private = |path: &RelPath| {

@@ -35,7 +35,7 @@ pub struct KeptRepository {
     pub path: RelPath,
     /// The directory that has it.
     pub dir: PathBuf,
-    /// What was left out.
+    /// The part that was left out.
     pub left: Option<LeftOut>,
 }
 
