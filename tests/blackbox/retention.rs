@@ -334,3 +334,27 @@ fn a_prune_that_is_killed_loses_nothing_that_is_listed() {
     let left = tree(&lab.store().join("objects"));
     assert!(!left.keys().any(|path| path.to_string_lossy().contains("tmp_")), "{:?}", left.keys());
 }
+
+#[test]
+fn steps_back_end_where_retention_has_pruned() {
+    let lab = Lab::new();
+    lab.set("retention: {per_workspace: 6}\n");
+    lab.write("a", "1");
+    lab.take("A");
+    lab.write("a", "2");
+    lab.take("B");
+    for _ in 0..8 {
+        lab.restore("A", &[]);
+        lab.restore("B", &[]);
+    }
+    let undone = (0..16).find(|_| lab.piton(&["undo", "--yes"]).code != 0);
+    assert!(undone.is_some_and(|undone| undone > 0), "{undone:?}");
+    let ended = lab.piton(&["undo", "--yes"]);
+    assert!(ended.code == 3 && ended.stdout.contains("nothing more to undo"), "{ended:?}");
+    assert!(ended.stdout.contains("was pruned on"), "{ended:?}");
+    for look in [["status", "--json"], ["doctor", "--refs"]] {
+        let looked = lab.piton(&look);
+        assert!(looked.code == 0 && !looked.stdout.contains("no ref names"), "{looked:?}");
+    }
+    assert_eq!(lab.piton(&["redo", "--yes"]).code, 0);
+}

@@ -234,6 +234,12 @@ impl Ledger {
         (1..).map(|number| self.part(number)).take_while(|path| path.exists())
     }
 
+    /// Returns what is noted of a checkpoint that was pruned, and not replaced by another.
+    pub fn pruned(&self, id: &ObjectId) -> Option<DroppedCheckpoint> {
+        let sought = SoughtCheckpoint { id: Some(id.to_string()), ..SoughtCheckpoint::default() };
+        self.find(&sought).filter(|gone| gone.by.is_none())
+    }
+
     /// Returns the newest checkpoint that is meant; `None` also where the ledger cannot be read.
     pub fn find(&self, sought: &SoughtCheckpoint) -> Option<DroppedCheckpoint> {
         let text = std::fs::read(&self.path).unwrap_or_default();

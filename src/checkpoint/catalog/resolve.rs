@@ -8,6 +8,7 @@ use super::selector::{Selector, matches, named, shown};
 use crate::checkpoint::records::pins::Pins;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::{CheckpointKind, Record, recorded};
+use crate::model::id::ObjectId;
 use crate::model::id::ObjectKind;
 use crate::sys::clock::local_minute;
 
@@ -195,6 +196,14 @@ impl Catalog {
         let elsewhere = SoughtCheckpoint { id: id.clone(), ..SoughtCheckpoint::default() };
         let found = Ledger::of_workspace(&self.workspace.dir).find(&SoughtCheckpoint { number, id, labels });
         found.or_else(|| Ledger::of_home(self.home.path()).find(&elsewhere).filter(|_| elsewhere.id.is_some()))
+    }
+
+    /// Says when and by which rule a checkpoint was pruned; `None` for one that is there, and for one that was not pruned.
+    pub(crate) fn told_pruned(&self, id: &ObjectId) -> Option<String> {
+        if self.all().ok()?.checkpoints.iter().any(|one| one.id == *id) {
+            return None;
+        }
+        Ledger::of_workspace(&self.workspace.dir).pruned(id).map(|gone| told(&gone))
     }
 
     /// Returns a checkpoint with its pin as it is now.

@@ -33,7 +33,7 @@ impl Catalog {
         match direction {
             Direction::Undo if !history.knows_undo() => Err(self.unsure_step(&history, "undo")),
             Direction::Redo if !history.knows_redo() => Err(self.unsure_step(&history, "redo")),
-            Direction::Undo => Ok(history.undo.last().cloned()),
+            Direction::Undo => Ok(history.undo.last().filter(|step| self.pruned_end(step).is_none()).cloned()),
             Direction::Redo => {
                 let Some(step) = history.redo.last().cloned() else {
                     return Ok(None);
@@ -42,6 +42,12 @@ impl Catalog {
                 Ok(Some(step))
             }
         }
+    }
+
+    /// Says when the checkpoint before an operation was pruned; `None` if it was not. Retention keeps that of the newest operation;
+    /// after many steps back, older ones come first.
+    fn pruned_end(&self, step: &UndoStep) -> Option<String> {
+        self.told_pruned(&step.to)
     }
 
     /// Returns the refusal of a step that damaged lines of the journal hide; it names the checkpoints from before restores.
@@ -70,6 +76,11 @@ impl Catalog {
     /// Returns the errors of listing.
     pub fn why_no_step(&self, direction: Direction) -> Result<String> {
         let history = self.history()?;
+        if direction == Direction::Undo
+            && let Some(pruned) = history.undo.last().and_then(|step| self.pruned_end(step))
+        {
+            return Ok(format!("nothing more to undo: the next step goes back to a checkpoint that is gone: {pruned}"));
+        }
         let (last, was_undone) = (history.undo.last().map(|step| step.kind), !history.redo.is_empty());
         let text = match (direction, last) {
             (Direction::Redo, None) => "nothing to redo: nothing was undone in this workspace",

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::{Damage, NamedCheckpoint, PREFIXES, WorkspaceCheck, fits, is_ref_name, owner};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
+use crate::checkpoint::catalog::dropped::Ledger;
 use crate::checkpoint::history::journal::Journal;
 use crate::checkpoint::history::operations::History;
 use crate::checkpoint::records::state::WorkspaceState;
@@ -119,9 +120,10 @@ impl WorkspaceCheck<'_> {
             self.must_be("the interrupted restore", begin.target);
             self.must_be("the interrupted restore", begin.pre_restore);
         }
-        // Retention may have dropped older steps, but not these.
+        // Retention keeps what the newest operation goes back to. Steps back lead to older ones, which it may have dropped.
+        let ledger = Ledger::of_workspace(dir);
         for (step, what) in [(history.undo.last(), "the next undo"), (history.redo.last(), "the next redo")] {
-            if let Some(step) = step {
+            if let Some(step) = step.filter(|step| ledger.pruned(&step.to).is_none()) {
                 self.must_be(what, step.to);
             }
         }
