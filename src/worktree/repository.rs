@@ -45,7 +45,7 @@ pub enum Objects {
 /// The most paths that are named of those that were left out.
 const MOST_NAMED: usize = 100;
 
-/// What was left out of a kept repository.
+/// The files that a kept repository lacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// The number of files and directories.

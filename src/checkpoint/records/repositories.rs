@@ -45,7 +45,7 @@ pub struct KeptRepository {
     pub path: RelPath,
     /// The directory that has it.
     pub dir: PathBuf,
-    /// What was left out.
+    /// The files that were left out.
     pub left: Option<LeftOut>,
 }
 
@@ -106,8 +106,8 @@ fn keep_administration(
     }
 }
 
-/// Brings a kept repository back to where it stood in the workspace `root`. What its repository knows of a linked worktree comes
-/// back too, where that is gone.
+/// Brings a kept repository back to where it stood in the workspace `root`. The administration of a linked worktree comes back
+/// too, where it is gone.
 ///
 /// # Errors
 /// As [`repository::bring_back`]; `conflict` if the repository of a linked worktree is gone.
