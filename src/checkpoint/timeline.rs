@@ -23,7 +23,7 @@ use super::history::undo::Direction;
 use super::locked::Locked;
 use super::records::home::Home;
 use super::records::lock::LOCK_WAIT;
-use super::records::repositories::KeptRepository;
+use super::records::repositories::{self, KeptRepository};
 use super::records::state::WorkspaceState;
 use super::records::workspace::{Scope, Workspace};
 use super::remote::receive::Received;
@@ -40,12 +40,11 @@ use crate::model::cost::Cost;
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
 use crate::model::policy::Policy;
-use crate::store::foreign_objects::is_whole;
 use crate::store::{BOUNDS, Bounds, Slice, Store};
 use crate::sys::interrupt::Flow;
 use crate::sys::memory;
 use crate::worktree::Target;
-use crate::worktree::repository::{self, BroughtBack};
+use crate::worktree::repository::BroughtBack;
 
 /// The checkpoints of one workspace, and everything that acts on them.
 pub struct Timeline {
@@ -120,7 +119,7 @@ impl Timeline {
         // No retention removes it meanwhile.
         let locked = self.lock("restoring")?;
         locked.catalog.refuse_interrupted()?;
-        repository::bring_back(&kept.dir, &locked.catalog.workspace.path, &kept.path, &is_whole)
+        repositories::bring_back(kept, &locked.catalog.workspace.path)
     }
 
     /// Takes a checkpoint.

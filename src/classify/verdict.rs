@@ -255,7 +255,7 @@ fn takes(found: &FoundEffect) -> Takes {
     let is_named = || found.path.iter().flat_map(|path| path.components()).any(|part| part.as_os_str() == ".git");
     match found.class {
         Class::FileDelete | Class::FileMove | Class::VcsHistory | Class::System => Takes::Repositories,
-        _ if is_named() => Takes::Repositories,
+        _ if is_named() || found.rule == "git-worktree" => Takes::Repositories,
         _ => Takes::Nothing,
     }
 }

@@ -171,7 +171,7 @@ fn missing(leading: &str, kept: &KeptRepository) -> Option<String> {
     };
     let first = some(left.paths.iter().map(|path| format!("{leading}{}", path.display())), left.count);
     let why = "over the budget (`limits.git_copy_mb`) or unreadable";
-    Some(format!("{what} of {leading}{} could not be kept, {why}, and stays missing{first}", kept.path.display()))
+    Some(format!("not kept of {leading}{}, and missing: {what}, {why}{first}", kept.path.display()))
 }
 
 /// Says which objects of a repository were changed after it was kept; `None` if all are whole.

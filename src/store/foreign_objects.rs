@@ -12,8 +12,8 @@ use crate::model::id::ObjectId;
 /// The length of a checksum at the end of a pack and of its index.
 const SUM: u64 = 20;
 
-/// Returns false for a file of an object store that is empty, or does not hold what its name says. What another hash than SHA-1 names
-/// is only known not to be empty.
+/// Returns false for a file of an object store that is empty, or does not hold what its name says. A file that
+/// another hash than SHA-1 names is only known not to be empty.
 pub fn is_whole(path: &Path) -> bool {
     let Ok(facts) = path.symlink_metadata() else { return false };
     let (name, kind) = (path.file_stem().unwrap_or_default().to_string_lossy(), path.extension().unwrap_or_default());

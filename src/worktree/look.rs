@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
@@ -22,6 +22,11 @@ const BUFFER: usize = 64 << 10;
 /// Tells whether a directory is a linked worktree (`git worktree add`) of some repository.
 pub fn is_linked_worktree(dir: &Path) -> bool {
     GitDir::of(dir).is_some_and(|git| git.linked)
+}
+
+/// Returns the directory in which a repository keeps its facts of a linked worktree; `None` for any other directory.
+pub fn administration_of(dir: &Path) -> Option<PathBuf> {
+    GitDir::of(dir).filter(|git| git.linked).and_then(|git| git.dir.canonicalize().ok())
 }
 
 /// Returns the files and links at and below a path, whatever ignore rules say; in nothing that a tool made and can make

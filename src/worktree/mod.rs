@@ -32,7 +32,7 @@ mod warm;
 pub use capture::capture;
 pub use content::rewritten;
 pub use git_dir::read_regular;
-pub use look::{files_below, is_linked_worktree, read_small};
+pub use look::{administration_of, files_below, is_linked_worktree, read_small};
 pub use probe::{Probe, ProbeKind, probe, stamp_of};
 pub use request::{
     Capture, PrivatePart, Request, SPARING_BYTES, SPARING_FILES, Sinks, Spare, Stats, TARGET_BYTES, TARGET_FILES,

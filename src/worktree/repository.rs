@@ -1,8 +1,9 @@
 //! Keeps the data of a git repository (`.git`) that an action is about to destroy, and brings it back where it is gone.
 //!
 //! git never changes a file of its object store in place. So such a file gets a second name, a hard link, which costs no bytes. Where
-//! the action may change files in place, and on another file system, it is copied, as all other files are (the kernel lets copies share blocks where the file system can). Copies
-//! keep to a budget: references, the index and settings come first, then loose objects, then packs, the newest first.
+//! the action may change files in place, and on another file system, it is copied, as all other files are (the kernel lets copies
+//! share blocks where the file system can). Copies keep to a budget: references, the index and settings come first, then loose
+//! objects, then packs, the newest first. An object beyond the budget is linked all the same, and counts as exposed.
 //!
 //! *Invariant:* nothing is opened through a symbolic link, and nothing in the repository is changed. A link moves the link count and
 //! the ctime of an object file; that is the one exception to "nothing ever writes into a `.git`".
@@ -44,7 +45,7 @@ pub enum Objects {
 /// The most paths that are named of those that were left out.
 const MOST_NAMED: usize = 100;
 
-/// The part that was left out of a kept repository.
+/// The files that a kept repository lacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// The number of files and directories.
@@ -62,11 +63,19 @@ pub struct Kept {
     pub files: u64,
     /// The bytes of those that were copied.
     pub copied: u64,
+    /// The weight of objects that are only linked although the action may change them: copies would be over the budget.
+    pub at_risk: Option<Weight>,
     /// The files that were left out; `None` if everything was kept.
     pub left: Option<LeftOut>,
 }
 
 impl Kept {
+    /// Returns the weight of what an action may destroy for good; `None` if everything is kept.
+    pub fn exposed(&self) -> Option<Weight> {
+        let left = self.left.as_ref().map(|left| left.weight);
+        left.zip(self.at_risk).map(|(one, other)| one.plus(other)).or(left).or(self.at_risk)
+    }
+
     fn leave(&mut self, path: &RelPath, weight: Weight) {
         let left = self.left.get_or_insert_default();
         (left.count, left.weight) = (left.count + 1, left.weight.plus(weight));
@@ -192,12 +201,19 @@ fn keep_one(
             }
         }
         FileType::RegularFile => {
-            let may_link = objects == Objects::Linked && is_object(&entry.path);
-            if may_link && linkat(&parent, name, CWD, place, AtFlags::empty()).is_ok() {
+            let may_link = is_object(&entry.path);
+            let link = || may_link && linkat(&parent, name, CWD, place, AtFlags::empty()).is_ok();
+            if objects == Objects::Linked && link() {
                 kept.files += 1;
                 return Ok(());
             }
             if kept.copied.saturating_add(entry.size()) > budget {
+                if objects == Objects::Copied && link() {
+                    // Better than nothing: most actions only remove it.
+                    kept.files += 1;
+                    kept.at_risk = Some(kept.at_risk.unwrap_or_default().plus(Weight::whole(entry.size())));
+                    return Ok(());
+                }
                 kept.leave(&entry.path, Weight::whole(entry.size()));
                 return Ok(());
             }
@@ -360,6 +376,11 @@ mod tests {
         let (some, part) = kept("part", 7);
         assert!(some.copied <= 7 && some.left.is_some(), "{some:?}");
         assert!(part.join("data").join(&object).exists(), "a link costs nothing");
+        let to = scratch.path().join("risky");
+        std::fs::create_dir(&to).unwrap();
+        let risky = keep(&root, &git, &to, (Objects::Copied, 0), &|| Flow::Continue).unwrap();
+        assert_eq!((risky.files, risky.at_risk), (2, Some(Weight::whole(1))), "an object, and a link: {risky:?}");
+        assert!(risky.exposed() > risky.at_risk && to.join("data").join(&object).exists());
         assert_eq!(bring_back(&whole, &root, &git, &|_| true).unwrap_err().code(), Code::Conflict);
         std::fs::remove_dir_all(root.join(".git")).unwrap();
         assert_eq!(bring_back(&whole, &root, &git, &|_| true).unwrap().files, 5);

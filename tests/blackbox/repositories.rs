@@ -227,7 +227,7 @@ fn a_restore_says_what_of_a_repository_is_missing_or_damaged() {
     assert_eq!(sidecar.finish(), 0);
     lab.sh("rm -rf .git");
     let back = lab.piton(&["restore", &number_of(&reply), ".git", "--yes"]);
-    assert!(back.code == 4 && back.stderr.contains("1 file (3.0 MB) of .git could not be kept"), "{back:?}");
+    assert!(back.code == 4 && back.stderr.contains("not kept of .git, and missing: 1 file (3.0 MB)"), "{back:?}");
     assert!(back.stderr.contains(".git/large") && !back.stdout.contains("as it was"), "{back:?}");
 }
 
@@ -307,5 +307,42 @@ fn the_repository_of_a_whole_workspace_is_kept_by_whatever_name_it_goes() {
         let reply = shell(&mut sidecar, command);
         assert_eq!(sidecar.finish(), 0);
         assert!(lab.kept_repositories().contains(&".git".to_owned()), "{command}: {reply}");
+    }
+}
+
+#[test]
+fn a_linked_worktree_comes_back_with_its_index_and_head() {
+    for (at, command) in [
+        ("wt", "git worktree remove -f wt"),
+        ("wt", "rm -rf wt"),
+        ("wt", "rm -rf wt && git worktree prune"),
+        ("../wt", "git worktree remove --force ../wt"),
+    ] {
+        let Some(lab) = Lab::lasting() else { return };
+        if repository(&lab, "").is_none() || in_dir(&lab, "", &["worktree", "add", "-q", "--detach", at]).is_none() {
+            return;
+        }
+        std::fs::write(lab.work.join(at).join("file"), "alone\n").unwrap();
+        in_dir(&lab, at, &["commit", "-qam", "on no branch"]).unwrap();
+        std::fs::write(lab.work.join(at).join("more"), "staged\n").unwrap();
+        in_dir(&lab, at, &["add", "more"]).unwrap();
+        let known = || [&["rev-parse", "HEAD"][..], &["status", "--short"]].map(|args| in_dir(&lab, at, args).unwrap());
+        let before = known();
+        let reply = act(&lab, "t", command);
+        let is_outside = at.starts_with("..");
+        let place = lab.work.join(at).components().fold(std::path::PathBuf::new(), |path, part| match part {
+            std::path::Component::ParentDir => path.parent().unwrap().to_owned(),
+            part => path.join(part),
+        });
+        assert!(!place.exists(), "{command}: {reply}");
+        let outside: &[&str] = if is_outside { &["--outside"] } else { &[] };
+        let restore = |path: &std::path::Path| {
+            let args = [&["restore"], outside, &["1", path.to_str().unwrap(), "--yes"]].concat();
+            lab.piton(&args)
+        };
+        let files = restore(&place);
+        let back = restore(&place.join(".git"));
+        assert_eq!(back.code, 0, "{command}: {files:?} {back:?} {reply}");
+        assert_eq!(known(), before, "{command}");
     }
 }

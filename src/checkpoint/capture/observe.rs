@@ -27,7 +27,7 @@ use crate::store::Batch;
 use crate::sys::clock::boot_id;
 use crate::sys::interrupt::Flow;
 use crate::sys::memory;
-use crate::worktree::repository::{Kept, Objects};
+use crate::worktree::repository::Objects;
 use crate::worktree::stamps::{Built, Stamps};
 use crate::worktree::{Capture, Early, PrivatePart, Request, Sinks, Spare, Stats, capture, rewritten};
 
@@ -384,13 +384,12 @@ fn keep_repositories(
         let kept = stage(records, root, &path, (objects, budget), control);
         budget -= kept.as_ref().map_or(0, |(_, kept)| kept.copied.min(budget));
         match kept {
-            Ok((kept, Kept { left: None, .. })) => {
-                skipped.remove(&path);
-                staged.push(kept);
-            }
-            Ok((kept, Kept { left: Some(left), .. })) => {
-                skipped.insert(path, SkipReason::Repository(left.weight));
-                staged.push(kept);
+            Ok((repository, kept)) => {
+                match kept.exposed() {
+                    None => _ = skipped.remove(&path),
+                    Some(weight) => _ = skipped.insert(path, SkipReason::Repository(weight)),
+                }
+                staged.push(repository);
             }
             Err(error) if error.code() == Code::ShuttingDown => return Err(error),
             // It stays listed as left out, and the checkpoint is taken all the same.

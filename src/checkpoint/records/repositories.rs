@@ -1,6 +1,8 @@
 //! The repositories (`.git`) that were kept before an action destroyed them, in the directory `repositories` of a workspace's records.
 //!
-//! Each is a directory `<ordinal>-<k>`: `data` is what stood there, `path` says where, `left` what was left out, if anything was. It is made aside and gets its name when its
+//! Each is a directory `<ordinal>-<k>`: `data` is what stood there, `path` says where, `left` what was left out, if anything was.
+//! Of a linked worktree, `administration` is the directory in which its repository keeps its HEAD and index, and `administration-of` the
+//! place of that. It is made aside and gets its name when its
 //! checkpoint has its own. It goes with its checkpoint, and of one path the newest [`MOST_OF_A_PATH`] stay.
 
 use std::collections::BTreeMap;
@@ -9,19 +11,27 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::lock::WorkspaceLock;
-use crate::error::{IoContext, Result};
+use crate::error::{Code, Error, IoContext, Result};
 use crate::model::coverage::Weight;
 use crate::model::path::RelPath;
+use crate::store::foreign_objects::is_whole;
 use crate::sys::fs::aside::Aside;
 use crate::sys::fs::durable::{create_private_dir, replace_file, sync_dir};
 use crate::sys::interrupt::Interrupt;
-use crate::worktree::repository::{Kept, LeftOut, Objects, keep};
+use crate::worktree::administration_of;
+use crate::worktree::repository::{self, BroughtBack, Kept, LeftOut, Objects, keep};
 
 /// The most copies of the repository at one path.
 pub const MOST_OF_A_PATH: usize = 5;
 
 /// The name of the directory.
 pub(crate) const NAME: &str = "repositories";
+
+/// The directory of what a repository knows of a linked worktree.
+const ADMINISTRATION: &str = "administration";
+
+/// The file that says where that stood, from the root of the file system.
+const ADMINISTRATION_OF: &str = "administration-of";
 
 /// The file that names what was left out.
 const LEFT: &str = "left";
@@ -35,7 +45,7 @@ pub struct KeptRepository {
     pub path: RelPath,
     /// The directory that has it.
     pub dir: PathBuf,
-    /// The part that was left out.
+    /// The files that were left out.
     pub left: Option<LeftOut>,
 }
 
@@ -57,12 +67,76 @@ pub(crate) fn stage(
     let all = dir.join(NAME);
     create_private_dir(&all)?;
     let aside = Aside::dir(&all.join("kept"))?;
-    let kept = keep(root, path, &aside.path, how, control)?;
+    let mut kept = keep(root, path, &aside.path, how, control)?;
+    keep_administration(&path.under(root), &aside.path, how, &mut kept, control)?;
     if let Some(left) = &kept.left {
         replace_file(&aside.path.join(LEFT), &written(left))?;
     }
     replace_file(&aside.path.join("path"), path.as_bytes())?;
     Ok((Staged(aside), kept))
+}
+
+/// Keeps the directory in which a repository has its facts of a linked worktree, if `pointer` is the `.git` of one.
+fn keep_administration(
+    pointer: &Path,
+    aside: &Path,
+    how: (Objects, u64),
+    kept: &mut Kept,
+    control: Interrupt<'_>,
+) -> Result<()> {
+    let is_pointer = pointer.file_name().is_some_and(|name| name == ".git");
+    let found = pointer.parent().filter(|_| is_pointer).and_then(administration_of);
+    let Some(Ok(place)) = found.map(|place| RelPath::from_path(place.strip_prefix("/").unwrap_or(&place))) else {
+        return Ok(());
+    };
+    let to = aside.join(ADMINISTRATION);
+    create_private_dir(&to)?;
+    match keep(Path::new("/"), &place, &to, how, control) {
+        Ok(further) => {
+            (kept.files, kept.copied) = (kept.files + further.files, kept.copied + further.copied);
+            kept.left = kept.left.take().or(further.left);
+            kept.at_risk = kept.at_risk.or(further.at_risk);
+            replace_file(&aside.join(ADMINISTRATION_OF), place.as_bytes())
+        }
+        Err(error) if error.code() == Code::ShuttingDown => Err(error),
+        Err(error) => {
+            tracing::warn!(%error, "the administration of a linked worktree was not kept");
+            Ok(())
+        }
+    }
+}
+
+/// Brings a kept repository back to where it stood in the workspace `root`. The administration of a linked worktree comes back
+/// too, where it is gone.
+///
+/// # Errors
+/// As [`repository::bring_back`]; `conflict` if the repository of a linked worktree is gone.
+pub(crate) fn bring_back(kept: &KeptRepository, root: &Path) -> Result<BroughtBack> {
+    let place = std::fs::read(kept.dir.join(ADMINISTRATION_OF)).ok().and_then(|path| RelPath::parse(&path).ok());
+    let top = Path::new("/");
+    let gone = place.filter(|place| place.under(top).symlink_metadata().is_err());
+    let around = gone.as_ref().and_then(RelPath::parent).map(|around| around.under(top));
+    if let Some(around) = around.filter(|around| !around.is_dir()) {
+        // git removes it with its last worktree.
+        make_as_above(&around).map_err(|error| {
+            Error::new(Code::Conflict, "the repository of this linked worktree is gone")
+                .path(around.parent().unwrap_or(&around))
+                .hint("bring that back first, and repeat the command")
+                .caused_by(error)
+        })?;
+    }
+    let mut back = repository::bring_back(&kept.dir, root, &kept.path, &is_whole)?;
+    if let Some(place) = gone {
+        back.files += repository::bring_back(&kept.dir.join(ADMINISTRATION), top, &place, &is_whole)?.files;
+    }
+    Ok(back)
+}
+
+/// Makes a directory with the mode of the one around it.
+fn make_as_above(dir: &Path) -> std::io::Result<()> {
+    let around = dir.parent().unwrap_or(dir).metadata()?;
+    std::fs::create_dir(dir)?;
+    std::fs::set_permissions(dir, around.permissions())
 }
 
 /// Gives kept repositories to a checkpoint.

@@ -158,7 +158,8 @@ impl ForgetPlan {
     /// When it cannot be computed.
     pub fn digest(&self) -> Result<String> {
         let checkpoints = self.checkpoints.iter().map(|one| format!("{} {}\n", one.old, one.new));
-        let text: String = checkpoints.chain(self.repositories.iter().map(|path| format!("{path:?}\n"))).collect();
+        let text: String =
+            checkpoints.chain(self.repositories.iter().map(|path| format!("{}\n", path.display()))).collect();
         Ok(ObjectId::of(ObjectKind::Blob, format!("piton forget 1\n{text}").as_bytes())?.to_string())
     }
 
