@@ -172,6 +172,8 @@ pub(super) fn others(
     for dir in dirs {
         let dir = real(&dir);
         match places.around(&dir) {
+            // Its own answer says what it is.
+            _ if dir == own.path => {}
             Some(root) if root == own.path => {}
             Some(root) => parts.entry(root.clone()).or_insert_with(|| OtherReach::at(&root)).reach.is_everything = true,
             None => add_unknown(&mut parts, &dir),
@@ -182,8 +184,8 @@ pub(super) fn others(
 
 /// Adds a directory of no workspace in which an action may destroy what it does not name: the repository around it, else itself.
 fn add_unknown(parts: &mut BTreeMap<PathBuf, OtherReach>, dir: &Path) {
-    let repository = dir.ancestors().find(|dir| dir.join(".git").symlink_metadata().is_ok());
-    let top = repository.unwrap_or(dir);
+    let is_repository = |dir: &&Path| dir.join(".git").symlink_metadata().is_ok() && scope_of(dir) == Scope::Tree;
+    let top = dir.ancestors().find(is_repository).unwrap_or(dir);
     if is_passed_over(top) || !top.is_dir() {
         return;
     }
