@@ -489,3 +489,16 @@ fn uncommitted_work_in_a_repository_that_nobody_has_opened_is_held() {
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "in progress\n", "{command}: {restored:?}");
     }
 }
+
+#[test]
+fn a_directory_of_nobody_is_held_before_an_opaque_action_in_it() {
+    let Some(lab) = Lab::lasting() else { return };
+    let file = beside(&lab, "notes/deep/f", "mine\n");
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    turn(&mut sidecar, "t1");
+    let n = number(outside(&shell(&mut sidecar, "cd ../notes && make clean")));
+    assert_eq!(sidecar.finish(), 0);
+    std::fs::remove_dir_all(lab.root().join("notes/deep")).unwrap();
+    let restored = lab.piton(&["restore", "--outside", &n, file.to_str().unwrap(), "--yes"]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine\n", "{restored:?}");
+}
