@@ -328,10 +328,11 @@ pub fn not_held(
                 Protected::Taken(taken) => beyond(&taken.coverage),
                 Protected::Held(checkpoint) => catalog.beyond_at(checkpoint)?,
             };
-            let of_named: HashSet<RelPath> = gaps.iter().map(|gap| gap.path.clone()).collect();
-            gaps.extend(missed.into_iter().filter(|gap| !of_named.contains(&gap.path)));
+            gaps.extend(missed);
         }
         gaps.extend(catalog.repositories_left_out(checkpoint, repositories)?);
+        let mut named = HashSet::new();
+        gaps.retain(|gap| named.insert(gap.path.clone()));
         Ok(gaps)
     };
     gaps().unwrap_or_else(|error| {

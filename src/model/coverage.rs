@@ -135,18 +135,19 @@ impl SkipReason {
         !matches!(self, SkipReason::Special | SkipReason::Vanished)
     }
 
-    /// Returns true if it was left out, whether or not an action named it, and a person may miss it.
+    /// Returns true if it was left out, whether or not an action named it, and a person may miss it. A linked worktree is a workspace of
+    /// its own: it is named where an action is at work in it.
     pub fn is_missed(self) -> bool {
         match self {
             SkipReason::TooLarge(_)
             | SkipReason::Unreadable
             | SkipReason::OverCount
             | SkipReason::Secret
-            | SkipReason::LinkedWorktree
             | SkipReason::OverBudget(_)
             | SkipReason::Collision
             | SkipReason::Beyond(_) => true,
             SkipReason::Special
+            | SkipReason::LinkedWorktree
             | SkipReason::IgnoredRepository
             | SkipReason::Store
             | SkipReason::Vanished
