@@ -29,6 +29,9 @@ pub enum Presence {
     Unreadable,
 }
 
+/// Tells what the absence of a path of a kind means in a checkpoint that does not hold it.
+pub(crate) type AbsenceJudge<'a> = dyn Fn(&RelPath, Mode) -> Presence + 'a;
+
 /// One version of a path, and the checkpoints that have it so.
 #[derive(Clone, Debug)]
 pub struct Version {
@@ -159,7 +162,7 @@ impl Catalog {
     pub(crate) fn judging<T>(
         &self,
         checkpoint: &Checkpoint,
-        work: &mut dyn FnMut(&dyn Fn(&RelPath, Mode) -> Presence) -> Result<T>,
+        work: &mut dyn FnMut(&AbsenceJudge<'_>) -> Result<T>,
     ) -> Result<T> {
         let (coverage, whole) = (self.coverage_of(checkpoint)?, self.whole(checkpoint)?);
         let is_expired = self.is_layer_expired(checkpoint)?;
