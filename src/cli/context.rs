@@ -85,6 +85,11 @@ impl Context {
         if self.is_outside() { OUTSIDE } else { "" }
     }
 
+    /// Returns a path as a person names it: absolute outside of all workspaces.
+    pub(super) fn place(&self, path: &RelPath) -> PathBuf {
+        Path::new(self.leading()).join(path.to_path())
+    }
+
     /// Returns the workspace, if it is known already; nothing is made.
     ///
     /// # Errors

@@ -81,7 +81,7 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
     let restore = Restore { local: args.local, ..Restore::to(checkpoint.id, "local", paths.clone(), args.keep_new) };
     let preview = timeline.preview(&restore, &|| Flow::Continue)?;
     if let Some(path) = timeline.catalog().unheld(&preview.target, &preview.plan, &paths)?.first() {
-        return Err(refusal(preview.target.record.number, path.to_path()));
+        return Err(refusal(preview.target.record.number, &context.place(path)));
     }
     if let Some(exit) = ask_first(context, &preview, (args.yes, args.preview), "Restore")? {
         return Ok(exit);
@@ -127,7 +127,7 @@ fn repositories(
     let of = |path: &RelPath| all.iter().find(|kept| kept.path == *path).cloned();
     let mut chosen = Vec::new();
     for path in paths {
-        chosen.push(of(path).ok_or_else(|| refusal(checkpoint.record.number, path.to_path()))?);
+        chosen.push(of(path).ok_or_else(|| refusal(checkpoint.record.number, &context.place(path)))?);
     }
     let leading = context.leading();
     let names: Vec<String> = chosen.iter().map(|kept| format!("{leading}{}", kept.path.display())).collect();

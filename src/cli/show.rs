@@ -177,7 +177,7 @@ fn codon_text(record: &Record) -> String {
 
 fn show_path(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint, path: &RelPath) -> Result<Exit> {
     let Some((mode, id)) = timeline.catalog().entry_at(&timeline.catalog().whole(checkpoint)?, path)? else {
-        return Err(refusal(checkpoint.record.number, path.to_path()));
+        return Err(refusal(checkpoint.record.number, &context.place(path)));
     };
     if mode == Mode::Dir {
         let (manifest, _) = timeline.catalog().contents(checkpoint)?;

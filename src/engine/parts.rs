@@ -172,10 +172,10 @@ pub(super) fn others(
     for dir in dirs {
         let dir = real(&dir);
         match places.around(&dir) {
-            // Its own answer says what it is.
-            _ if dir == own.path => {}
             Some(root) if root == own.path => {}
             Some(root) => parts.entry(root.clone()).or_insert_with(|| OtherReach::at(&root)).reach.is_everything = true,
+            // The answer for the session's own directory says what is not held there.
+            None if dir == own.path => {}
             None => add_unknown(&mut parts, &dir),
         }
     }

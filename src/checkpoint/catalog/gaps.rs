@@ -8,6 +8,7 @@ use super::open::Catalog;
 use crate::checkpoint::records::repositories::{self, KeptRepository};
 use crate::error::Result;
 use crate::model::coverage::{Coverage, Extent, SkipReason, Weight, not_held};
+use crate::model::number::Number;
 use crate::model::path::RelPath;
 use crate::worktree::{Target, is_linked_worktree};
 
@@ -190,15 +191,30 @@ impl Catalog {
     ) -> Result<Vec<String>> {
         let is_missing = |kept: &KeptRepository| selects(&kept.path) && !self.is_there(&kept.path);
         let gone = self.repositories_of(checkpoint)?.into_iter().filter(is_missing);
-        // Files outside of all workspaces have absolute names.
-        let (option, leading) = if self.workspace.path == Path::new("/") { ("--outside ", "/") } else { ("", "") };
         let number = checkpoint.record.number;
         Ok(gone
             .map(|kept| {
-                let path = kept.path.display();
-                format!("`{leading}{path}` was kept: `piton restore {option}{number} {leading}{path}` brings it back")
+                let (path, command) = (self.shown(&kept.path), self.restore_command(number, &kept.path));
+                format!("`{path}` was kept: `{command}` brings it back")
             })
             .collect())
+    }
+
+    /// Returns a path as a person reads it: absolute outside of all workspaces.
+    pub(super) fn shown(&self, path: &RelPath) -> String {
+        let leading = if self.is_outside() { "/" } else { "" };
+        format!("{leading}{}", path.display())
+    }
+
+    /// Returns the command that brings one path of a checkpoint back.
+    pub(super) fn restore_command(&self, number: Number, path: &RelPath) -> String {
+        let option = if self.is_outside() { "--outside " } else { "" };
+        format!("piton restore {option}{number} {}", self.shown(path))
+    }
+
+    /// Returns true if the workspace is that of files outside of all others.
+    fn is_outside(&self) -> bool {
+        self.workspace.path == Path::new("/")
     }
 
     /// Returns true if a checkpoint records each of these gaps.

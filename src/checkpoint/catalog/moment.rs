@@ -203,17 +203,25 @@ impl Catalog {
         for (step, paths) in by_step(&moment.from, selects) {
             notes.push(format!(
                 "{} from {step}: checkpoint {number} did not look there, and nothing had changed until then",
-                named(&paths)
+                self.some_named(&paths)
             ));
         }
         for (step, paths) in by_step(&moment.later, selects) {
+            let command = paths.first().map(|path| self.restore_command(step, path)).unwrap_or_default();
             notes.push(format!(
-                "checkpoint {number} did not look at {}, which {step} holds as it was later: `piton restore {step} {}` brings that back",
-                named(&paths),
-                paths.first().map(|path| path.display()).unwrap_or_default()
+                "checkpoint {number} did not look at {}, which {step} holds as it was later: `{command}` brings that back",
+                self.some_named(&paths)
             ));
         }
         Ok(notes)
+    }
+
+    /// Names the first of some paths, and the number of the others.
+    fn some_named(&self, paths: &[&RelPath]) -> String {
+        let first: Vec<String> = paths.iter().take(NAMED).map(|path| format!("`{}`", self.shown(path))).collect();
+        let more = paths.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{}{more}", first.join(", "))
     }
 
     /// Returns the base capture that holds the whole workspace at the moment of a narrowed checkpoint, where it is still there.
@@ -237,12 +245,4 @@ fn by_step<'p>(
         steps.entry(*step).or_default().push(path);
     }
     steps
-}
-
-/// Names some paths.
-fn named(paths: &[&RelPath]) -> String {
-    let first: Vec<String> = paths.iter().take(NAMED).map(|path| format!("`{}`", path.display())).collect();
-    let more = paths.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}", first.join(", "))
 }

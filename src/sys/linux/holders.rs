@@ -35,6 +35,7 @@ pub fn holders(files: &BTreeSet<FileIdentity>) -> Vec<FileHolder> {
     if files.is_empty() {
         return found;
     }
+    // Where it cannot be read, a process of piton's own may be named too: better one too many than none.
     let own = read_link("/proc/self/exe").ok();
     let mut rest = MOST_DESCRIPTORS;
     for (pid, process) in numbered(Path::new("/proc")) {
