@@ -240,7 +240,7 @@ impl<'a> CaptureJudge<'a> {
         if entry.kind != EntryKind::File {
             return None;
         }
-        if !self.coverage.secrets && secret::is_secret(path.name()) {
+        if !self.coverage.secrets && secret::is_secret(path.as_bytes()) {
             return Some(Denial::Secret);
         }
         (entry.size > self.coverage.file_cap).then_some(Denial::TooLarge)

@@ -239,7 +239,7 @@ impl Locked<'_> {
     /// Says once for each workspace that its checkpoints hold secrets, and where.
     fn tell_secrets(&self, observed: &mut Observation) {
         let mut paths = observed.private.manifest.iter().map(|(path, _)| path);
-        let Some(path) = paths.find(|path| is_secret(path.name())) else { return };
+        let Some(path) = paths.find(|path| is_secret(path.as_bytes())) else { return };
         if self.catalog.state().told_secrets {
             return;
         }

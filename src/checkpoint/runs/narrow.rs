@@ -221,7 +221,7 @@ impl Catalog {
             return Ok(None);
         }
         let tracked = Tracked::new(&patterns, &self.policy.read_only)?;
-        let secret = |path: &RelPath| crate::filter::secret::is_secret(path.name());
+        let secret = |path: &RelPath| crate::filter::secret::is_secret(path.as_bytes());
         let wanted = |path: &RelPath| tracked.matches(path) && !secret(path);
         let mut widened = take.clone();
         widened.selection.wanted = true;

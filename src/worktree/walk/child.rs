@@ -149,7 +149,7 @@ impl Walker<'_> {
             self.listing = self.listing.saturating_sub(1);
         }
         let class = self.class(place, &path, known);
-        let secret = secret::is_secret(path.name()) && !is_tracked(place, &path);
+        let secret = secret::is_secret(path.as_bytes()) && !is_tracked(place, &path);
         let gap = if secret {
             Some(SkipReason::Secret)
         } else if stamp.size > self.request.limits.file_bytes {

@@ -281,7 +281,9 @@ impl Warm {
                 paths.insert(self.reachable(path));
             }
             // A secret that git does not track any more is private from now on.
-            for path in own.tracked.not_in(&tracked).filter(|path| secret::is_secret(path.name()) && is_shared(path)) {
+            for path in
+                own.tracked.not_in(&tracked).filter(|path| secret::is_secret(path.as_bytes()) && is_shared(path))
+            {
                 paths.insert(self.reachable(path));
             }
             let own = walk::Repository { marks, tracked: Arc::new(tracked), ..own.clone() };
@@ -373,8 +375,8 @@ impl Warm {
         let leaf = parent.take_leaf(path.name());
         let dir = parent.take_dir(path.name());
         let (mut files, mut bytes, mut secrets, mut private) = (0, 0, 0, 0);
-        let mut count = |leaf: &Leaf| {
-            secrets += u64::from(secret::is_secret(&leaf.name));
+        let mut count = |path: &RelPath, leaf: &Leaf| {
+            secrets += u64::from(secret::is_secret(path.as_bytes()));
             if leaf.known.private {
                 private += leaf.known.stamp.size;
                 return;
@@ -382,9 +384,9 @@ impl Warm {
             files += 1;
             bytes += leaf.known.stamp.size;
         };
-        leaf.iter().for_each(&mut count);
+        leaf.iter().for_each(|leaf| count(path, leaf));
         if let Some(dir) = dir {
-            dir.visit(path, &mut |_, leaf| count(leaf));
+            dir.visit(path, &mut |path, leaf| count(&path, leaf));
         }
         self.files -= files;
         self.bytes -= bytes;

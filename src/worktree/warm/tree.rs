@@ -397,7 +397,7 @@ impl Warm {
         if has_names(&known) || (is_file(&known) && database::is_database(path.name())) {
             self.moved |= self.eventless.insert(path.clone());
         }
-        self.secrets += u64::from(secret::is_secret(path.name()));
+        self.secrets += u64::from(secret::is_secret(path.as_bytes()));
         if known.private {
             self.private.paths.insert(path.clone());
             (self.private.bytes, self.private.tree) = (self.private.bytes + known.stamp.size, None);
