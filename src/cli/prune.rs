@@ -95,12 +95,12 @@ pub(super) fn prune(context: &mut Context, args: &PruneArgs) -> Result<Exit> {
         print::data(&table(&plan))?;
     }
     // Where nothing goes there is nothing to agree to.
-    let may = !args.dry_run && (args.yes || plan.lines.is_empty());
+    let may = !args.dry_run && (args.yes || plan.is_empty());
     if !may && (args.dry_run || context.json) {
         if context.json {
             print::json_as_declared(&document(&plan, args.dry_run, None)?)?;
         }
-        return Ok(match (args.dry_run, plan.lines.is_empty()) {
+        return Ok(match (args.dry_run, plan.is_empty()) {
             (true, true) => Exit::Nothing,
             (true, false) => Exit::Done,
             (false, _) => Exit::Refused,
@@ -131,7 +131,7 @@ pub(super) fn prune(context: &mut Context, args: &PruneArgs) -> Result<Exit> {
         print::data(&outcome(&plan, &pruned))?;
     }
     let is_part = pruned.gone.len() < plan.lines.len() || pruned.upkept.left.is_some() || !plan.faults.is_empty();
-    let is_nothing = plan.lines.is_empty() && pruned.upkept.freed <= pruned.upkept.written;
+    let is_nothing = plan.is_empty() && pruned.upkept.freed <= pruned.upkept.written;
     Ok(match (is_part, is_nothing) {
         (true, _) => Exit::Part,
         (false, true) => Exit::Nothing,
@@ -184,6 +184,15 @@ fn table(plan: &PrunePlan) -> String {
                 bytes(plan.stored)
             );
         }
+    }
+    if !plan.layers.names.is_empty() {
+        add_line!(
+            text,
+            "The ignored files and secrets of {} go too, {}: they are older than 7 days, or over `ignored.total_mb` or \
+             `retention.total_mb`.",
+            count(plan.layers.names.len() as u64, "capture"),
+            bytes(plan.layers.bytes)
+        );
     }
     if plan.over > 0 {
         add_line!(text, "The checkpoints that stay in any case are {} over the cap.", bytes(plan.over));
@@ -244,6 +253,8 @@ fn document(plan: &PrunePlan, dry_run: bool, pruned: Option<&Pruned>) -> Result<
         digest: plan.digest()?,
         checkpoints: plan.lines.iter().map(item).collect(),
         dropped: pruned.map_or(0, |pruned| pruned.gone.len() as u64),
+        private_captures: plan.layers.names.len() as u64,
+        private_bytes: plan.layers.bytes,
         stored: plan.stored,
         over: plan.over,
         freed: pruned.map_or(0, |pruned| pruned.upkept.freed.saturating_sub(pruned.upkept.written)),

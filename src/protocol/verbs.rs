@@ -1,6 +1,5 @@
 //! Documents that only the command line prints, with `--json`. All other verbs print replies of the protocol.
 
-use crate::model::number::Number;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -10,8 +9,7 @@ use super::shapes::{List, PathItem};
 use super::status::StatusFacts;
 use super::words::Word;
 use crate::error::Code;
-use crate::model::checkpoint::CheckpointKind;
-use crate::model::policy::Guard;
+use crate::model::{checkpoint::CheckpointKind, number::Number, policy::Guard};
 
 /// The error that ended a verb.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -203,6 +201,10 @@ pub struct PruneDocument {
     pub checkpoints: Vec<PruneItem>,
     /// The number of those that were dropped.
     pub dropped: u64,
+    /// The number of captures of ignored files and secrets that go too.
+    pub private_captures: u64,
+    /// The stored bytes of these.
+    pub private_bytes: u64,
     /// The bytes that all checkpoints took before.
     pub stored: u64,
     /// The bytes by which those that stay are over the cap.

@@ -674,6 +674,8 @@ fn documents() -> Vec<Example> {
         digest: s(),
         checkpoints: vec![pruned.clone()],
         dropped: 1,
+        private_captures: 0,
+        private_bytes: 0,
         stored: 1,
         over: 1,
         freed: 1,

@@ -72,6 +72,41 @@ impl Catalog {
         }
         Ok(named)
     }
+
+    /// Returns the layers that no checkpoint names, and those that are too old.
+    fn old_layers(&self) -> Result<Vec<LayerRef>> {
+        let mut layers = self.layer_refs()?;
+        // A checkpoint that cannot be read may name any of them.
+        if layers.is_empty() || !self.all()?.broken.is_empty() {
+            return Ok(Vec::new());
+        }
+        let named = self.named_layers()?;
+        let since = rfc3339(now_ms() - DAYS * DAY);
+        let ages = self.policy.retention.enabled;
+        layers.retain(|layer| match named.get(&layer.sequence) {
+            None => true,
+            Some((stays, last)) => ages && !stays && *last < since,
+        });
+        Ok(layers)
+    }
+
+    /// Returns the oldest layers, without which the rest takes at most `most` bytes, by what each takes. Those in `going` are
+    /// taken for gone.
+    fn large_layers(&self, bytes: &HashMap<ObjectId, u64>, most: u64, going: &[LayerRef]) -> Result<Vec<LayerRef>> {
+        let (mut layers, named) = (self.layer_refs()?, self.named_layers()?);
+        layers.retain(|layer| going.iter().all(|gone| gone.sequence != layer.sequence));
+        let size = |layer: &LayerRef| bytes.get(&layer.target).copied().unwrap_or(0);
+        let (mut total, mut large) = (layers.iter().map(size).sum::<u64>(), Vec::new());
+        layers.pop();
+        for layer in layers {
+            let stays = named.get(&layer.sequence).is_some_and(|(stays, _)| *stays);
+            if total > most && !stays {
+                total -= size(&layer);
+                large.push(layer);
+            }
+        }
+        Ok(large)
+    }
 }
 
 impl Locked<'_> {
@@ -80,43 +115,15 @@ impl Locked<'_> {
     /// # Errors
     /// Returns the errors of reading refs and of writing.
     pub(crate) fn drop_old_layers(&self) -> Result<()> {
-        let layers = self.catalog.layer_refs()?;
-        if layers.is_empty() {
-            return Ok(());
-        }
-        let known = self.catalog.all()?;
-        if !known.broken.is_empty() {
-            // A checkpoint that cannot be read may name any of them.
-            return Ok(());
-        }
-        let named = self.catalog.named_layers()?;
-        let since = rfc3339(now_ms() - DAYS * DAY);
-        let ages = self.catalog.policy.retention.enabled;
-        let goes = |layer: &&LayerRef| match named.get(&layer.sequence) {
-            None => true,
-            Some((stays, last)) => ages && !stays && *last < since,
-        };
-        let going: Vec<_> = layers.iter().filter(goes).map(|layer| (layer.name.clone(), layer.target)).collect();
+        self.drop_layers(&self.catalog.old_layers()?)
+    }
+
+    fn drop_layers(&self, going: &[LayerRef]) -> Result<()> {
         if !going.is_empty() {
             tracing::info!(layers = going.len(), "dropped private layers");
         }
-        self.catalog.drop_layers(&going)
-    }
-
-    /// Drops the oldest layers until the rest takes at most `most` bytes, by what each takes.
-    fn drop_large_layers(&self, bytes: &HashMap<ObjectId, u64>, most: u64) -> Result<()> {
-        let (layers, named) = (self.catalog.layer_refs()?, self.catalog.named_layers()?);
-        let size = |layer: &LayerRef| bytes.get(&layer.target).copied().unwrap_or(0);
-        let (mut total, mut going) = (layers.iter().map(size).sum::<u64>(), Vec::new());
-        let Some((_, older)) = layers.split_last() else { return Ok(()) };
-        for layer in older {
-            let stays = named.get(&layer.sequence).is_some_and(|(stays, _)| *stays);
-            if total > most && !stays {
-                total -= size(layer);
-                going.push((layer.name.clone(), layer.target));
-            }
-        }
-        self.catalog.drop_layers(&going)
+        let refs: Vec<_> = going.iter().map(|layer| (layer.name.clone(), layer.target)).collect();
+        self.catalog.drop_layers(&refs)
     }
 }
 
@@ -219,6 +226,47 @@ fn weigh(home: &Home, store: &Store, owners: &[String], control: Interrupt<'_>) 
     Ok(Weighed { marks, bytes, taken })
 }
 
+/// The layers that are to go, as far as that can be told before.
+#[derive(Clone, Debug, Default)]
+pub struct GoingLayers {
+    /// Their refs.
+    pub names: Vec<String>,
+    /// The stored bytes that no other layer has.
+    pub bytes: u64,
+}
+
+/// Returns the layers that [`keep_up`] would drop now; all together get at most `room` bytes.
+///
+/// # Errors
+/// When refs, logs or layers cannot be read.
+pub(super) fn going(
+    home: &Home,
+    policies: &[(&Workspace, &Policy)],
+    room: u64,
+    control: Interrupt<'_>,
+) -> Result<GoingLayers> {
+    let mut found = GoingLayers::default();
+    let Some(store) = opened(home)? else { return Ok(found) };
+    let owners: Vec<String> = policies.iter().map(|(workspace, _)| workspace.id.clone()).collect();
+    let Weighed { bytes, taken, .. } = weigh(home, &store, &owners, control)?;
+    let shares = budgets(&taken, &vec![0; taken.len()], room);
+    for (((workspace, policy), share), taken) in policies.iter().zip(shares).zip(taken) {
+        let catalog = Catalog::open(home, (*workspace).clone(), (*policy).clone())?;
+        let most = policy.limits.ignored.total_bytes.min(share);
+        let layers = catalog.old_layers().and_then(|mut layers| {
+            if taken > most {
+                layers.extend(catalog.large_layers(&bytes, most, &layers)?);
+            }
+            Ok(layers)
+        });
+        // One that cannot be read is named elsewhere, and nothing of it goes.
+        let Ok(layers) = layers else { continue };
+        found.bytes += layers.iter().filter_map(|layer| bytes.get(&layer.target)).sum::<u64>();
+        found.names.extend(layers.into_iter().map(|layer| layer.name));
+    }
+    Ok(found)
+}
+
 /// Returns the bytes that the layers of each workspace take, in their order.
 ///
 /// # Errors
@@ -234,6 +282,11 @@ pub(super) fn taken(home: &Home, workspaces: &[Workspace], control: Interrupt<'_
 /// Returns the part of the bytes of all checkpoints that layers may take in any case.
 pub(super) fn sure_room(total: u64) -> u64 {
     total / 8
+}
+
+/// Returns the bytes that layers may take, where the checkpoints take `stored` of all.
+pub(super) fn room(total: u64, stored: u64) -> u64 {
+    sure_room(total).max(total.saturating_sub(stored))
 }
 
 /// Has layers that are too large dropped, and the store of private files delete what nothing reaches. `policies` are the workspaces
@@ -277,6 +330,6 @@ impl Timeline {
     fn drop_layers(&mut self, bytes: &HashMap<ObjectId, u64>, (taken, most): (u64, u64)) -> Result<()> {
         let locked = self.lock_within("dropping private layers", Duration::ZERO)?;
         locked.drop_old_layers()?;
-        if taken > most { locked.drop_large_layers(bytes, most) } else { Ok(()) }
+        if taken > most { locked.drop_layers(&locked.catalog.large_layers(bytes, most, &[])?) } else { Ok(()) }
     }
 }

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
+use super::layers::GoingLayers;
 use super::schedule::Looks;
 use super::usage::{Usage, WorkspaceUsage};
 use super::{copies, layers, orphans, refs};
@@ -92,6 +93,8 @@ pub struct PrunePlan {
     pub workspaces: Vec<PrunedWorkspace>,
     /// The checkpoints that are to go, by workspace and number.
     pub lines: Vec<PruneLine>,
+    /// The captures of private files that are to go, though checkpoints that stay may name them.
+    pub layers: GoingLayers,
     /// Bytes that all checkpoints take now.
     pub stored: u64,
     /// Bytes that all may take.
@@ -135,6 +138,7 @@ impl PrunePlan {
         let mut plan = PrunePlan {
             workspaces,
             lines,
+            layers: GoingLayers::default(),
             stored: 0,
             total: wish.total_bytes.unwrap_or(total),
             over: 0,
@@ -163,8 +167,15 @@ impl PrunePlan {
             plan.add(of, looked);
         }
         let private = layers::taken(home, &known, control)?.iter().sum();
-        plan.weigh(&store, private, looks, control)?;
+        let stay = plan.weigh(&store, private, looks, control)?;
+        let policies: Vec<_> = plan.workspaces.iter().map(|of| (&of.workspace, &of.policy)).collect();
+        plan.layers = layers::going(home, &policies, layers::room(plan.total, stay), control)?;
         Ok(plan)
+    }
+
+    /// Returns true if nothing goes.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty() && self.layers.names.is_empty()
     }
 
     fn add(&mut self, mut of: PrunedWorkspace, looked: Result<(std::sync::Arc<AllCheckpoints>, Kept)>) {
@@ -187,8 +198,9 @@ impl PrunePlan {
         self.workspaces.push(of);
     }
 
-    /// Chooses what goes by counts and ages, and then by size. `private` has the bytes of all private layers.
-    fn weigh(&mut self, store: &Store, private: u64, looks: &mut Looks, control: Interrupt<'_>) -> Result<()> {
+    /// Chooses what goes by counts and ages, and then by size. `private` has the bytes of all private layers. Returns the bytes
+    /// that the checkpoints which stay take without them.
+    fn weigh(&mut self, store: &Store, private: u64, looks: &mut Looks, control: Interrupt<'_>) -> Result<u64> {
         let now = now_ms();
         // Layers that take more are dropped for themselves.
         let total = self.total.saturating_sub(private.min(layers::sure_room(self.total)));
@@ -264,17 +276,18 @@ impl PrunePlan {
                 self.lines.push(PruneLine { workspace, checkpoint: checkpoint.clone(), reason, bytes });
             }
         }
-        Ok(())
+        Ok(left)
     }
 
-    /// Returns the digest of the plan: of the checkpoints that are to go.
+    /// Returns the digest of the plan: of the checkpoints and the captures of private files that are to go.
     ///
     /// # Errors
     /// When it cannot be computed.
     pub fn digest(&self) -> Result<String> {
         let line =
             |line: &PruneLine| format!("{} {}\n", self.workspaces[line.workspace].workspace.id, line.checkpoint.id);
-        let text: String = self.lines.iter().map(line).collect();
+        let layers = self.layers.names.iter().map(|name| format!("{name}\n"));
+        let text: String = self.lines.iter().map(line).chain(layers).collect();
         Ok(ObjectId::of(ObjectKind::Blob, format!("piton prune 1\n{text}").as_bytes())?.to_string())
     }
 
@@ -378,8 +391,8 @@ pub fn keep_up(home: &Home, dropped: Option<(&PrunePlan, &DroppedIds)>, control:
     };
     let (Charges { of: charges, shared }, shares) = store.charges_and_shares(&marks)?;
     let stored = charges.iter().sum::<u64>() + shared;
-    let room = layers::sure_room(plan.total).max(plan.total.saturating_sub(stored));
-    layers::add(&mut upkept, layers::keep_up(home, &workspaces, (&policies, room), control)?);
+    let room = (&policies[..], layers::room(plan.total, stored));
+    layers::add(&mut upkept, layers::keep_up(home, &workspaces, room, control)?);
     let share = |(owner, id): (u32, &String)| (id.clone(), (0, shares.get(&owner).copied().unwrap_or(0)));
     let mut of: HashMap<String, (u64, u64)> = (0..).zip(&owners).map(share).collect();
     for (root, bytes) in roots.iter().zip(&charges) {
