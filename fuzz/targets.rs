@@ -135,6 +135,8 @@ static CONTEXT: LazyLock<Context> = LazyLock::new(|| Context {
     aliases: Vec::new(),
     tops: vec![(PathBuf::from("/home/u/w/src"), PathBuf::from("/home/u/w"))],
     files: Vec::new(),
+    existing: Vec::new(),
+    checkouts: Vec::new(),
 });
 
 /// A shell line to a verdict whose places lie in the line; what only surrounds it takes nothing away.

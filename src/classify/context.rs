@@ -18,6 +18,11 @@ pub struct Context {
     pub tops: Vec<(PathBuf, PathBuf)>,
     /// Files of the workspace that the action runs, with their texts; `None` for one that is not there, or is no short text.
     pub files: Vec<(PathBuf, Option<Arc<str>>)>,
+    /// Files that stand where the action would make one.
+    pub existing: Vec<PathBuf>,
+    /// Directories in which git is told to check out a commit, its name as it was given, and the files that git would replace
+    /// without asking: ignored here, and tracked there.
+    pub checkouts: Vec<(PathBuf, String, Vec<PathBuf>)>,
     /// The user's home.
     pub home: Option<PathBuf>,
     /// Directories of temporary files, whose loss does not matter.

@@ -74,6 +74,13 @@ impl Arg {
         rest.known = self.known.saturating_sub(bytes).min(rest.text.len());
         rest
     }
+
+    /// Returns the argument with an ending where the name is certain and has none.
+    pub(super) fn with_ending(&self, ending: &str) -> Arg {
+        let name = self.text.rsplit('/').next().unwrap_or_default();
+        let is_bare = self.is_exact() && !name.is_empty() && !name.contains('.');
+        if is_bare { Arg::literal(format!("{}{ending}", self.text), self.span) } else { self.clone() }
+    }
 }
 
 /// The content of a variable.

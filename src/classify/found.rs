@@ -22,6 +22,10 @@ pub(super) struct FoundEffect {
     pub near: Option<PathBuf>,
     /// True if it deletes or moves what stands there, although its place makes it one of another class.
     pub removes: bool,
+    /// True if it makes a file, and replaces one that stands there.
+    pub replaces: bool,
+    /// True if no word tells where it happens: maybe where other words of the line point.
+    pub anywhere: bool,
     /// The `.git` directories that go with the target, where the class does not say it.
     pub takes: Option<Takes>,
     pub scope: Scope,
@@ -49,6 +53,8 @@ impl FoundEffect {
             pattern: None,
             near: None,
             removes: false,
+            replaces: false,
+            anywhere: false,
             takes: None,
             scope: if class.is_external() { Scope::Remote } else { Scope::Workspace },
             above_workspace: false,

@@ -92,7 +92,7 @@ impl Classifier {
             let rule = if unread { "limits" } else { "not-understood" };
             walk.found.push(FoundEffect::new(Class::Unknown, "shell", rule, (0, command.len())));
         }
-        let Walk { found, opaque, assumed, blind, tops, scripts, .. } = walk;
-        (found, Understanding { opaque, assumed, broken, blind, tops, scripts })
+        let Walk { found, opaque, assumed, blind, mentioned, tops, checkouts, scripts, .. } = walk;
+        (found, Understanding { opaque, assumed, broken, blind, mentioned, tops, checkouts, scripts })
     }
 }

@@ -23,8 +23,12 @@ pub(super) struct Understanding {
     pub broken: bool,
     /// Directories in which something runs that could not be seen into.
     pub blind: Vec<PathBuf>,
+    /// Paths outside of the workspace that words name.
+    pub mentioned: Vec<PathBuf>,
     /// Directories from which git is asked for the top of its repository.
     pub tops: Vec<PathBuf>,
+    /// Directories in which git checks out a commit, with the name of that.
+    pub checkouts: Vec<(PathBuf, String)>,
     /// Files of the workspace whose texts would say more.
     pub scripts: Vec<PathBuf>,
 }
@@ -36,7 +40,9 @@ impl Understanding {
         self.assumed |= other.assumed;
         self.broken |= other.broken;
         self.blind.extend(other.blind);
+        self.mentioned.extend(other.mentioned);
         self.tops.extend(other.tops);
+        self.checkouts.extend(other.checkouts);
         self.scripts.extend(other.scripts);
     }
 }
@@ -163,6 +169,7 @@ pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, polic
         reaches_all: understanding.broken || (understanding.opaque && policy.opaque == Opaque::Checkpoint),
         wiped: Vec::new(),
         through: Vec::new(),
+        made: Vec::new(),
         wiped_patterns: Vec::new(),
         hold: None,
         denied: false,
@@ -170,10 +177,14 @@ pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, polic
         dirs: understanding.blind.iter().map(|dir| text(dir)).collect(),
         abroad: Vec::new(),
         tops: understanding.tops.iter().map(|dir| text(dir)).collect(),
+        checkouts: understanding.checkouts.iter().map(|(dir, rev)| (text(dir), rev.clone())).collect(),
         scripts: understanding.scripts.iter().map(|file| text(file)).collect(),
         takes: Takes::Nothing,
         in_place: understanding.broken || understanding.opaque,
     };
+    if found.iter().any(|found| found.anywhere && is_file_class(found.class) && is_destroyed(found)) {
+        verdict.abroad.extend(understanding.mentioned.iter().map(|path| text(path)));
+    }
     for found in found {
         let rule = policy.classes.iter().rev().find(|rule| rule.class == found.class);
         let severity = rule.and_then(|rule| rule.severity).or(found.severity);
@@ -245,6 +256,8 @@ fn locate(verdict: &mut Verdict, found: &FoundEffect) {
     if let Some(path) = found.path.as_deref().filter(|_| is_wiped(found) && verdict.wiped.len() < MAX_OUTSIDE) {
         verdict.wiped.push(text(path));
     }
+    let made = found.path.as_deref().filter(|_| found.replaces && found.class == Class::FileWrite);
+    verdict.made.extend(made.filter(|_| verdict.made.len() < MAX_OUTSIDE).map(text));
     let pattern = found.pattern.as_deref().filter(|_| is_destroyed(found) && verdict.patterns.len() < MAX_OUTSIDE);
     verdict.patterns.extend(pattern.map(text));
     verdict.wiped_patterns.extend(pattern.filter(|_| is_wiped(found)).map(text));

@@ -47,6 +47,8 @@ impl CommandJudge {
                 aliases: Vec::new(),
                 tops: Vec::new(),
                 files: Vec::new(),
+                existing: Vec::new(),
+                checkouts: Vec::new(),
                 workspace: context.root()?.canonicalize().or_else(|_| context.root())?,
                 home: std::env::home_dir(),
                 temp_dirs: crate::engine::reach::temp_dirs(),

@@ -5,6 +5,7 @@
 //! a worker longer than the event's deadline.
 
 pub mod before;
+mod checkouts;
 pub mod connection;
 pub mod deadlines;
 pub mod decision;

@@ -183,10 +183,11 @@ pub(super) fn others(
 }
 
 /// Adds a directory of no workspace in which an action may destroy what it does not name: the repository around it, else itself.
+/// It may be a file to which a word points.
 fn add_unknown(parts: &mut BTreeMap<PathBuf, OtherReach>, dir: &Path) {
     let is_repository = |dir: &&Path| dir.join(".git").symlink_metadata().is_ok() && scope_of(dir) == Scope::Tree;
-    let top = dir.ancestors().find(is_repository).unwrap_or(dir);
-    if is_passed_over(top) || !top.is_dir() {
+    let top = dir.ancestors().find(is_repository).filter(|_| dir.is_dir()).unwrap_or(dir);
+    if is_passed_over(top) || top.symlink_metadata().is_err() {
         return;
     }
     let outside = OutsidePath { path: top.to_owned(), is_wiped: false, is_match: false };

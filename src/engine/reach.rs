@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use super::checkouts;
 use crate::classify::Context;
 use crate::model::effect::Verdict;
 use crate::model::path::RelPath;
@@ -27,11 +28,15 @@ const MAX_LOOKS: usize = 4;
 const MAX_SCRIPT: u64 = 64 << 10;
 
 /// Judges an action, and judges it again if the disk adds something to the context. The disk tells which outside paths
-/// lead into the workspace through links, where the repository begins in which git works, and what scripts do.
+/// lead into the workspace through links, where the repository begins in which git works, what scripts do, and which
+/// files stand where it makes one.
 pub fn judged(mut context: Context, judge: impl Fn(&Context) -> Verdict) -> Verdict {
     let mut verdict = judge(&context);
     for _ in 0..MAX_LOOKS {
-        let count = |context: &Context| (context.aliases.len(), context.tops.len(), context.files.len());
+        let count = |context: &Context| {
+            let facts = [context.tops.len(), context.existing.len(), context.checkouts.len()];
+            (context.aliases.len(), context.files.len(), facts)
+        };
         let known = count(&context);
         learn(&mut context, &verdict);
         if count(&context) == known {
@@ -61,6 +66,14 @@ fn learn(context: &mut Context, verdict: &Verdict) {
         let is_top = |dir: &&Path| dir.join(".git").symlink_metadata().is_ok();
         let top = dir.canonicalize().ok().and_then(|dir| dir.ancestors().find(is_top).map(Path::to_owned));
         context.tops.extend(top.map(|top| (dir, top)));
+    }
+    let made =
+        verdict.made.iter().map(PathBuf::from).filter(|path| path.symlink_metadata().is_ok_and(|file| !file.is_dir()));
+    context.existing.extend(made);
+    for (dir, rev) in &verdict.checkouts {
+        let dir = PathBuf::from(dir);
+        let replaced = checkouts::replaced(&dir, rev);
+        context.checkouts.push((dir, rev.clone(), replaced));
     }
     for file in verdict.scripts.iter().map(PathBuf::from) {
         if !context.files.iter().any(|(known, _)| *known == file) {
@@ -334,6 +347,52 @@ mod tests {
         }
         assert!(aimed("w", "none/src/deep", true).is_everything && !aimed("w", "none/new", true).is_everything);
         assert!(!aimed("w", "gone", true).is_everything && !aimed("w", "new", false).is_everything);
+    }
+
+    #[test]
+    fn what_would_be_made_is_replaced_where_it_stands() {
+        let scratch = tempfile::tempdir().unwrap();
+        let root = scratch.path().canonicalize().unwrap();
+        let workspace = root.join("w");
+        std::fs::create_dir(&workspace).unwrap();
+        let classifier = crate::classify::Classifier::embedded();
+        let policy = crate::settings::resolve(&crate::settings::Sources::default()).unwrap().policy;
+        let needs = |line: &str| {
+            let context = Context { cwd: workspace.clone(), workspace: workspace.clone(), ..Context::default() };
+            let verdict = judged(context, |context| classifier.shell(line, context, &policy));
+            let targets = reach(&workspace, &workspace, &verdict).targets;
+            (
+                verdict.needs.checkpoint(),
+                targets.iter().map(|target| target.path.display()).collect::<Vec<_>>().join(" "),
+            )
+        };
+        for (line, file) in [
+            ("tar cf made.tar src", "made.tar"),
+            ("tar -czf made.tgz src", "made.tgz"),
+            ("tar --create --file=made2.tar src", "made2.tar"),
+            ("tar acf auto.tgz src", "auto.tgz"),
+            ("tar Af join.tar b.tar", "join.tar"),
+            ("zip -r made.zip src", "made.zip"),
+            ("zip -r bare src", "bare.zip"),
+            ("7z a seven src", "seven.7z"),
+            ("jar cf made.jar src", "made.jar"),
+            ("ls | cpio -o -F made.cpio", "made.cpio"),
+            ("script -c ls log.txt", "log.txt"),
+            ("script", "typescript"),
+            ("terraform plan -out=my.plan", "my.plan"),
+            ("mongodump --archive=dump.gz", "dump.gz"),
+            ("cargo add serde", "Cargo.toml"),
+            ("npm install left-pad", "package.json"),
+        ] {
+            assert_eq!(needs(line), (false, String::new()), "{line}: nothing is there");
+            std::fs::write(workspace.join(file), "precious").unwrap();
+            assert_eq!(needs(line), (true, file.to_owned()), "{line}");
+            std::fs::remove_file(workspace.join(file)).unwrap();
+        }
+        std::fs::create_dir(workspace.join("d")).unwrap();
+        assert_eq!(needs("tar cf d src"), (false, String::new()), "no archive replaces a directory");
+        std::fs::write(workspace.join("log"), "precious").unwrap();
+        assert!(!needs("script -a log").0, "it is appended to");
     }
 
     #[test]

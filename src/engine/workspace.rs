@@ -38,6 +38,8 @@ impl OpenWorkspace {
             aliases: Vec::new(),
             tops: Vec::new(),
             files: Vec::new(),
+            existing: Vec::new(),
+            checkouts: Vec::new(),
             home: std::env::home_dir(),
             temp_dirs: reach::temp_dirs(),
             piton: home.own_dirs(),

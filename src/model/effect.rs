@@ -336,6 +336,9 @@ pub struct Verdict {
     /// Of `targets`, those into which the action writes: through a link that stands there, too.
     #[serde(skip)]
     pub through: Vec<String>,
+    /// Paths at which the action makes a file, and replaces one that stands there.
+    #[serde(skip)]
+    pub made: Vec<String>,
     /// Of `patterns`, those of which everything goes.
     #[serde(skip)]
     pub wiped_patterns: Vec<String>,
@@ -355,12 +358,16 @@ pub struct Verdict {
     /// Directories in which an action destroys files that cannot be named in advance.
     #[serde(skip)]
     pub dirs: Vec<String>,
-    /// Directories outside of the workspace in which an action destroys files that it does not name.
+    /// Directories outside of the workspace in which an action destroys files that it does not name, and files there to which its
+    /// words point.
     #[serde(skip)]
     pub abroad: Vec<String>,
     /// Directories from which git is asked for the top of its repository.
     #[serde(skip)]
     pub tops: Vec<String>,
+    /// Directories in which git checks out a commit, with the name of that.
+    #[serde(skip)]
+    pub checkouts: Vec<(String, String)>,
     /// The `.git` directories that go with the targets.
     #[serde(skip)]
     pub takes: Takes,

@@ -130,6 +130,7 @@ pub(super) fn rule(spec: &RuleSpec) -> Result<Rule, String> {
         severity: spec.severity,
         roles,
         needs_target: spec.needs_target,
+        replaces: spec.replaces,
         address: spec.address,
         opaque: spec.opaque,
         known: spec.known.as_deref().map(KnownVerbs::parse),

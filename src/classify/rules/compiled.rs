@@ -24,6 +24,7 @@ pub(crate) struct Rule {
     pub severity: Option<Severity>,
     pub roles: Vec<Role>,
     pub needs_target: bool,
+    pub replaces: bool,
     pub address: bool,
     pub opaque: bool,
     pub known: Option<KnownVerbs>,

@@ -249,6 +249,8 @@ fn any_value(pattern: &Pattern, parsed: &Parsed) -> bool {
 pub(crate) enum Role {
     Operands,
     First,
+    /// The first, with this ending where its name has none.
+    FirstWith(String),
     Last,
     Rest,
     Init,
@@ -268,6 +270,7 @@ impl Role {
         Some(match word {
             "operands" => Role::Operands,
             "first" => Role::First,
+            _ if word.starts_with("first.") => Role::FirstWith(word["first".len()..].to_owned()),
             "last" => Role::Last,
             "rest" => Role::Rest,
             "init" => Role::Init,
@@ -283,6 +286,7 @@ impl Role {
         match self {
             Role::Operands => into.extend_from_slice(operands),
             Role::First => into.extend(operands.first().cloned()),
+            Role::FirstWith(ending) => into.extend(operands.first().map(|arg| arg.with_ending(ending))),
             Role::Last => into.extend(operands.last().cloned()),
             Role::Rest => into.extend(operands.iter().skip(1).cloned()),
             Role::Init => into.extend_from_slice(&operands[..operands.len().saturating_sub(1)]),

@@ -59,6 +59,9 @@ pub(crate) struct WrapperSpec {
     /// The number of operands before the command.
     #[serde(default)]
     pub skip: usize,
+    /// The name of the file that it writes unless the first operand names another (`script`); empty if it writes none.
+    #[serde(default)]
+    pub makes: Text,
     /// `NAME=value` may stand before the command.
     #[serde(default)]
     pub assignments: bool,
@@ -324,12 +327,16 @@ pub(crate) struct RuleSpec {
     pub and: List<Class>,
     #[serde(default)]
     pub severity: Option<Severity>,
-    /// The place of its targets: `operands first last rest init here`, or options whose value is one.
+    /// The place of its targets: `operands first last rest init here`, `first.zip` for the first with that ending where it has none, or options
+    /// whose value is one.
     #[serde(default)]
     pub target: Text,
     /// Targets must be given, else the rule does not hold.
     #[serde(default)]
     pub needs_target: bool,
+    /// It makes files (`file-write`), and replaces one that stands there: whoever may look at the disk has to.
+    #[serde(default)]
+    pub replaces: bool,
     /// Operands are addresses: on this very machine it is only recorded.
     #[serde(default)]
     pub address: bool,

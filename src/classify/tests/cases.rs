@@ -65,8 +65,8 @@ fn targets_are_literal_and_follow_cd() {
         ("find src -name .git; xargs rm -rf", &[]),
         ("find src -name .git | sort | xargs rm -rf", &["src"]),
         ("find src -exec rm -rf {}/x \\;", &[]),
-        ("tar -cf a.tar --remove-files a b", &["a", "b"]),
-        ("tar czf ../a.tgz --remove-files a b", &["a", "b"]),
+        ("tar -cf a.tar --remove-files a b", &["a", "b", "a.tar"]),
+        ("tar czf a.tgz --remove-files a b", &["a.tgz", "a", "b"]),
         ("tar -C d -cf a.tar --remove-files a", &[]),
         ("git worktree remove --force wt", &["wt"]),
         ("rm $(echo a || pwd)", &["a"]),
@@ -200,6 +200,31 @@ fn the_disk_is_asked_where_effects_land() {
         "cd sub; cd \"$(git rev-parse --show-toplevel || pwd)\"; rm a",
     ] {
         assert_eq!(shared().shell(line, &context, &policy()).targets, ["/home/dev/proj/a"], "{line}");
+    }
+}
+
+#[test]
+fn directories_outside_are_named_where_no_word_tells_what_goes() {
+    for (line, abroad) in [
+        ("cd ../x && ls | xargs rm", "/home/dev/x"),
+        ("cd ../x; for f in *; do rm $f; done", "/home/dev/x"),
+        ("for f in ../x/*; do rm \"$f\"; done", "/home/dev/x"),
+        ("rm $(find ../x -name a)", "/home/dev/x"),
+        ("find ../x -name a | while read f; do rm \"$f\"; done", "/home/dev/x"),
+        ("ls ../x | while read f; do rm ../x/$f; done", "/home/dev/x"),
+        ("cd ../x && tar xf a.tar", "/home/dev/x"),
+        ("cd ../x && make clean", "/home/dev/x"),
+        ("python3 -c \"import glob, os; [os.remove(f) for f in glob.glob('../x/*')]\"", "/home/dev/x"),
+        ("sed -n 'w ../x/t' a", "/home/dev/x/t"),
+        ("awk '{ print > \"../x/t\" }' a", ""),
+        ("ls | xargs rm", ""),
+        ("ls ../x; rm a", ""),
+        ("cat ../x/a | xargs echo", ""),
+    ] {
+        let verdict = verdict(line);
+        let mut dirs = verdict.abroad.clone();
+        dirs.dedup();
+        assert_eq!(dirs.join(" "), abroad, "{line}");
     }
 }
 

@@ -47,6 +47,8 @@ pub(crate) fn context() -> Context {
         aliases: Vec::new(),
         tops: Vec::new(),
         files: Vec::new(),
+        existing: Vec::new(),
+        checkouts: Vec::new(),
         home: Some(PathBuf::from("/home/dev")),
         temp_dirs: vec![PathBuf::from("/tmp"), PathBuf::from("/var/tmp")],
         piton: vec![PathBuf::from("/home/dev/.local/share/piton"), PathBuf::from("/home/dev/.config/piton")],

@@ -6,9 +6,11 @@ use super::outputs::Familiarity;
 use super::{Stream, Walk};
 use crate::classify::context::resolve;
 use crate::classify::expand::{Arg, Shell, TextOrigin, Value};
+use crate::classify::found::FoundEffect;
 use crate::classify::rules::Wrapper;
 use crate::classify::rules::args::{Grammar, parse};
 use crate::classify::shell::Span;
+use crate::model::effect::Class;
 
 /// Tools that `yarn`, `pnpm` and `bun` run by name; names that these managers use themselves are not among them.
 const LOCAL_TOOLS: [&str; 32] = [
@@ -72,6 +74,11 @@ impl Walk<'_> {
         }
         let own = &args[..parsed.rest.min(args.len())];
         self.outputs(&Invocation { args: own, ..call.clone() }, Familiarity::Unknown, shell);
+        if !wrapper.spec.makes.is_empty() && !parsed.has(&["-a", "--append"]) {
+            let file = args.get(parsed.rest).cloned().unwrap_or_else(|| Arg::literal(&*wrapper.spec.makes, call.span));
+            let made = FoundEffect::new(Class::FileWrite, call.program, "made-beside", call.span);
+            self.report(FoundEffect { replaces: true, ..made }, Some(&file), shell);
+        }
         let mut inner_shell = shell.clone();
         if let Some(directory) = parsed.values(&wrapper.directory).last() {
             inner_shell.cwd = directory.exact().and_then(|text| Some(resolve(inner_shell.cwd.as_deref()?, text)));

@@ -186,6 +186,7 @@ impl Walk<'_> {
                     let target = target.filter(|text| !text.contains('\n')).map(|text| Arg::literal(text, span));
                     let mut found = FoundEffect::new(class, program, "code", span).certainty(Certainty::Likely);
                     found.severity = call.severity;
+                    found.anywhere = target.is_none() && self.mention_within(code, shell);
                     self.report(found, target.as_ref(), &there);
                 }
             }

@@ -29,6 +29,7 @@ impl Walk<'_> {
         if self.bounds.overflow || !self.bounds.enter() {
             return Stream::Opaque;
         }
+        args[1..].iter().for_each(|arg| self.mention(arg, shell));
         let outer = std::mem::take(&mut self.opaque);
         let output = match first.exact() {
             Some(text) if !text.is_empty() => {
@@ -219,12 +220,15 @@ impl Walk<'_> {
                 checkpoint: rule.checkpoint,
                 warn: rule.warn,
                 answer: rule.answer,
+                replaces: rule.replaces,
                 say: rule.say.as_ref().map(|say| say.replace("{verb}", &hit.verb)),
                 ..FoundEffect::new(*class, hit.verb.as_str(), &*rule.id, call.span)
             };
             let uncertain = Certainty::Likely;
             if hit.targets.is_empty() {
-                self.report(found.clone(), None, shell);
+                let scripts = call.args.iter().filter(|arg| arg.text.contains(char::is_whitespace));
+                let points = scripts.filter(|arg| self.mention_within(&arg.text, shell)).count();
+                self.report(FoundEffect { anywhere: points > 0, ..found.clone() }, None, shell);
             }
             for target in &hit.targets {
                 let found = found.clone();

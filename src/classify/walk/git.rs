@@ -7,9 +7,10 @@ use super::git_settings as settings;
 use super::{Stream, Walk};
 use crate::classify::context::resolve;
 use crate::classify::expand::{Arg, Shell, TextOrigin};
+use crate::classify::found::FoundEffect;
 use crate::classify::rules::Run;
 use crate::classify::rules::args::{Grammar, parse};
-use crate::model::effect::Takes;
+use crate::model::effect::{Class, Takes};
 
 /// Options of git itself that take the next word as their value; `--exec-path` takes none but behind `=`.
 const VALUES: [&str; 7] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--attr-source", "--config-env"];
@@ -47,6 +48,9 @@ const WRITING: &[(&str, &[&str])] = &[
     ("config", &["--file"]),
     ("interpret-trailers", &["--in-place"]),
 ];
+
+/// Verbs that put the files of a commit in the place of those of another.
+const CHECKING_OUT: [&str; 6] = ["checkout", "switch", "merge", "cherry-pick", "read-tree", "pull"];
 
 /// Most directories of one line from which git is asked for the top of its repository.
 const MAX_TOPS: usize = 8;
@@ -117,7 +121,31 @@ impl Walk<'_> {
         if sub.text == "clean" && forces > 1 {
             self.cleans_repositories(first, &shell);
         }
+        if CHECKING_OUT.contains(&sub.text.as_str()) {
+            self.checks_out(&inner, &shell);
+        }
         Stream::Opaque
+    }
+
+    /// Git keeps what is changed or untracked when it checks a commit out, but it replaces ignored files without a word.
+    fn checks_out(&mut self, call: &Invocation<'_>, shell: &Shell) {
+        let Some(cwd) = shell.cwd.as_ref().filter(|_| !self.site.elsewhere) else { return };
+        let is_commit = |arg: &&Arg| arg.is_exact() && (arg.text == "-" || !arg.text.starts_with('-'));
+        for rev in call.args.iter().skip(1).take_while(|arg| arg.text != "--").filter(is_commit) {
+            let known = self.context.checkouts.iter().find(|(dir, name, _)| dir == cwd && *name == rev.text);
+            let Some((_, _, replaced)) = known else {
+                if self.checkouts.len() < MAX_TOPS && !self.checkouts.contains(&(cwd.clone(), rev.text.clone())) {
+                    self.checkouts.push((cwd.clone(), rev.text.clone()));
+                }
+                continue;
+            };
+            for path in replaced {
+                let target = Arg::literal(path.to_string_lossy(), call.span);
+                let verb = format!("git {}", call.args[0].text);
+                let found = FoundEffect::new(Class::FileOverwrite, verb, "git-replaces-ignored", call.span);
+                self.report(found, Some(&target), shell);
+            }
+        }
     }
 
     /// `git clean -ff` removes untracked repositories whole.

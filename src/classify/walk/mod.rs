@@ -101,8 +101,12 @@ pub(super) struct Walk<'a> {
     pub assumed: bool,
     /// Directories in which something runs that could not be seen into.
     pub blind: Vec<PathBuf>,
+    /// Paths outside of the workspace that words name, whatever the commands do with them; at most [`MAX_MENTIONED`].
+    pub mentioned: Vec<PathBuf>,
     /// Directories from which git is asked for the top of its repository.
     pub tops: Vec<PathBuf>,
+    /// Directories in which git checks out a commit, with the name of that.
+    pub checkouts: Vec<(PathBuf, String)>,
     /// Files of the workspace that it would read, if somebody looked at the disk.
     pub scripts: Vec<PathBuf>,
     /// True within such a file.
@@ -148,7 +152,9 @@ impl<'a> Walk<'a> {
             opaque: false,
             assumed: false,
             blind: Vec::new(),
+            mentioned: Vec::new(),
             tops: Vec::new(),
+            checkouts: Vec::new(),
             scripts: Vec::new(),
             is_script: false,
             is_within: false,
@@ -287,6 +293,7 @@ impl<'a> Walk<'a> {
                 Stream::Nothing
             }
             CompoundKind::For(name) => {
+                words.iter().for_each(|word| self.mention(word, shell));
                 if !words.iter().all(Arg::is_exact) {
                     shell.set(name, Value::Unknown(TextOrigin::Plain));
                     return self.script(&compound.body, Stream::Nothing, shell);

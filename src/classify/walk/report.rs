@@ -8,7 +8,7 @@ use crate::classify::expand::{Arg, Shell};
 use crate::classify::found::{FoundEffect, is_file_class, pattern, place, settle};
 use crate::classify::names;
 use crate::classify::shell::Span;
-use crate::model::effect::{Certainty, Class, Severity};
+use crate::model::effect::{Certainty, Class, Scope, Severity};
 
 impl Walk<'_> {
     /// Records an effect, placed by its target.
@@ -40,13 +40,46 @@ impl Walk<'_> {
         let placed = place(target.unwrap_or(&here), shell, &self.site, self.context);
         found.path = placed.path.filter(|_| target.is_some());
         found.pattern = target.and_then(|target| pattern(target, shell, &self.site, self.context));
+        if placed.whereabouts == Whereabouts::Plain(Scope::Unknown) && found.pattern.is_none() {
+            found.anywhere = true;
+            self.mention(&here, shell);
+        }
         found.near = placed.near;
+        if found.replaces && found.path.as_ref().is_some_and(|path| self.context.existing.contains(path)) {
+            found.class = Class::FileOverwrite;
+        }
         // A directory around piton's own files holds more than them.
         let own = |path: &PathBuf| self.context.piton.iter().any(|own| own.starts_with(path) && own != path);
         if placed.whereabouts == Whereabouts::Piton && found.path.as_ref().is_some_and(own) {
             self.found.extend(settle(found.clone(), Whereabouts::HomeSettings));
         }
         self.found.extend(settle(found, placed.whereabouts));
+    }
+
+    /// Notes a path outside of the workspace that a word names.
+    pub(super) fn mention(&mut self, word: &Arg, shell: &Shell) {
+        let text = word.text.as_str();
+        if self.mentioned.len() >= MAX_MENTIONED || !(text.starts_with('/') || text.contains("..") || text == ".") {
+            return;
+        }
+        let placed = place(word, shell, &self.site, self.context);
+        self.mentioned.extend(placed.near.filter(|path| !path.starts_with(&self.context.workspace)));
+    }
+
+    /// Notes the paths outside of the workspace that stand in code, and returns true if there are any.
+    pub(super) fn mention_within(&mut self, code: &str, shell: &Shell) -> bool {
+        let known = self.mentioned.len();
+        for piece in code.split(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '`' | '(' | ')' | ',' | ';')) {
+            // Of a pattern, the directory counts.
+            let certain = piece.find(['*', '?', '[', '{', '$']).map_or(piece, |at| {
+                let dir = &piece[..at];
+                &dir[..dir.rfind('/').map_or(0, |slash| slash + 1)]
+            });
+            if certain.starts_with(['/', '~']) || certain.starts_with("..") {
+                self.mention(&Arg::literal(certain, (0, 0)), shell);
+            }
+        }
+        self.mentioned.len() > known
     }
 
     /// Records that something was run that cannot be seen into.
@@ -65,6 +98,9 @@ impl Walk<'_> {
         self.found.push(FoundEffect::new(Class::ExecRemote, verb, "fetched-code", span));
     }
 }
+
+/// The most paths outside of the workspace that are noted for one line.
+const MAX_MENTIONED: usize = 20;
 
 /// Returns true for what may destroy a tree.
 fn is_of_paths(class: Class) -> bool {

@@ -126,7 +126,9 @@ impl Walk<'_> {
         self.found.extend(likely);
         let new_dirs: Vec<PathBuf> = inner.blind.into_iter().filter(|dir| !self.blind.contains(dir)).collect();
         self.blind.extend(new_dirs);
+        self.mentioned.extend(inner.mentioned);
         self.tops.extend(inner.tops);
+        self.checkouts.extend(inner.checkouts);
     }
 }
 
