@@ -393,6 +393,7 @@ mod tests {
         assert_eq!(needs("tar cf d src"), (false, String::new()), "no archive replaces a directory");
         std::fs::write(workspace.join("log"), "precious").unwrap();
         assert!(!needs("script -a log").0, "it is appended to");
+        assert!(!needs("cpio -t -F log").0, "it is only read");
     }
 
     #[test]

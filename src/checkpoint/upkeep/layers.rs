@@ -90,22 +90,22 @@ impl Catalog {
         Ok(layers)
     }
 
-    /// Returns the oldest layers, without which the rest takes at most `most` bytes, by what each takes. Those in `going` are
-    /// taken for gone.
-    fn large_layers(&self, bytes: &HashMap<ObjectId, u64>, most: u64, going: &[LayerRef]) -> Result<Vec<LayerRef>> {
-        let (mut layers, named) = (self.layer_refs()?, self.named_layers()?);
+    /// Returns the layers that go by age, and then the oldest ones, until the rest takes at most `most` bytes. `bytes` has what each
+    /// takes.
+    fn going_layers(&self, bytes: &HashMap<ObjectId, u64>, most: u64) -> Result<Vec<LayerRef>> {
+        let (mut going, mut layers, named) = (self.old_layers()?, self.layer_refs()?, self.named_layers()?);
         layers.retain(|layer| going.iter().all(|gone| gone.sequence != layer.sequence));
         let size = |layer: &LayerRef| bytes.get(&layer.target).copied().unwrap_or(0);
-        let (mut total, mut large) = (layers.iter().map(size).sum::<u64>(), Vec::new());
+        let mut total = layers.iter().map(size).sum::<u64>();
         layers.pop();
         for layer in layers {
             let stays = named.get(&layer.sequence).is_some_and(|(stays, _)| *stays);
             if total > most && !stays {
                 total -= size(&layer);
-                large.push(layer);
+                going.push(layer);
             }
         }
-        Ok(large)
+        Ok(going)
     }
 }
 
@@ -204,12 +204,12 @@ pub(super) fn add(done: &mut Upkept, more: Upkept) {
 }
 
 /// The weight of all layers.
-struct Weighed {
+pub(super) struct Weighed {
     marks: Marks,
     /// Bytes of each layer that no newer one has, by its commit.
     bytes: HashMap<ObjectId, u64>,
     /// Bytes of each workspace, in the order of the owners.
-    taken: Vec<u64>,
+    pub taken: Vec<u64>,
 }
 
 fn weigh(home: &Home, store: &Store, owners: &[String], control: Interrupt<'_>) -> Result<Weighed> {
@@ -235,48 +235,29 @@ pub struct GoingLayers {
     pub bytes: u64,
 }
 
-/// Returns the layers that [`keep_up`] would drop now; all together get at most `room` bytes.
-///
-/// # Errors
-/// When refs, logs or layers cannot be read.
-pub(super) fn going(
-    home: &Home,
-    policies: &[(&Workspace, &Policy)],
-    room: u64,
-    control: Interrupt<'_>,
-) -> Result<GoingLayers> {
+/// Returns the layers that [`keep_up`] would drop now, of workspaces that were weighed in this order; all together get at most
+/// `room` bytes.
+pub(super) fn going(home: &Home, weighed: &Weighed, policies: &[(&Workspace, &Policy)], room: u64) -> GoingLayers {
     let mut found = GoingLayers::default();
-    let Some(store) = opened(home)? else { return Ok(found) };
-    let owners: Vec<String> = policies.iter().map(|(workspace, _)| workspace.id.clone()).collect();
-    let Weighed { bytes, taken, .. } = weigh(home, &store, &owners, control)?;
-    let shares = budgets(&taken, &vec![0; taken.len()], room);
-    for (((workspace, policy), share), taken) in policies.iter().zip(shares).zip(taken) {
-        let catalog = Catalog::open(home, (*workspace).clone(), (*policy).clone())?;
+    let shares = budgets(&weighed.taken, &vec![0; weighed.taken.len()], room);
+    for ((workspace, policy), share) in policies.iter().zip(shares) {
         let most = policy.limits.ignored.total_bytes.min(share);
-        let layers = catalog.old_layers().and_then(|mut layers| {
-            if taken > most {
-                layers.extend(catalog.large_layers(&bytes, most, &layers)?);
-            }
-            Ok(layers)
-        });
-        // One that cannot be read is named elsewhere, and nothing of it goes.
-        let Ok(layers) = layers else { continue };
-        found.bytes += layers.iter().filter_map(|layer| bytes.get(&layer.target)).sum::<u64>();
+        let catalog = Catalog::open(home, (*workspace).clone(), (*policy).clone());
+        // Of a workspace that cannot be read nothing goes; it is named elsewhere.
+        let Ok(layers) = catalog.and_then(|catalog| catalog.going_layers(&weighed.bytes, most)) else { continue };
+        found.bytes += layers.iter().filter_map(|layer| weighed.bytes.get(&layer.target)).sum::<u64>();
         found.names.extend(layers.into_iter().map(|layer| layer.name));
     }
-    Ok(found)
+    found
 }
 
-/// Returns the bytes that the layers of each workspace take, in their order.
+/// Weighs the layers of workspaces; `None` where there are none.
 ///
 /// # Errors
 /// When refs, logs or layers cannot be read.
-pub(super) fn taken(home: &Home, workspaces: &[Workspace], control: Interrupt<'_>) -> Result<Vec<u64>> {
+pub(super) fn weighed(home: &Home, workspaces: &[Workspace], control: Interrupt<'_>) -> Result<Option<Weighed>> {
     let owners: Vec<String> = workspaces.iter().map(|workspace| workspace.id.clone()).collect();
-    match opened(home)? {
-        Some(store) => Ok(weigh(home, &store, &owners, control)?.taken),
-        None => Ok(vec![0; owners.len()]),
-    }
+    opened(home)?.map(|store| weigh(home, &store, &owners, control)).transpose()
 }
 
 /// Returns the part of the bytes of all checkpoints that layers may take in any case.
@@ -314,7 +295,7 @@ pub(super) fn keep_up(
         let Some(owner) = owners.iter().position(|id| *id == workspace.id) else { continue };
         let most = policy.limits.ignored.total_bytes.min(shares[owner]);
         let mut timeline = Timeline::open(home, (*workspace).clone(), (*policy).clone())?;
-        match timeline.drop_layers(&bytes, (taken[owner], most)) {
+        match timeline.drop_layers(&bytes, most) {
             Err(error) if error.code() == Code::StoreLocked => {}
             dropped => {
                 dropped?;
@@ -327,9 +308,8 @@ pub(super) fn keep_up(
 }
 
 impl Timeline {
-    fn drop_layers(&mut self, bytes: &HashMap<ObjectId, u64>, (taken, most): (u64, u64)) -> Result<()> {
+    fn drop_layers(&mut self, bytes: &HashMap<ObjectId, u64>, most: u64) -> Result<()> {
         let locked = self.lock_within("dropping private layers", Duration::ZERO)?;
-        locked.drop_old_layers()?;
-        if taken > most { locked.drop_layers(&locked.catalog.large_layers(bytes, most, &[])?) } else { Ok(()) }
+        locked.drop_layers(&locked.catalog.going_layers(bytes, most)?)
     }
 }

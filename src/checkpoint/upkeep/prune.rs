@@ -166,10 +166,12 @@ impl PrunePlan {
             let of = PrunedWorkspace { workspace, policy, limits, is_sized, goes_whole, all, kept, has_unkept_commits };
             plan.add(of, looked);
         }
-        let private = layers::taken(home, &known, control)?.iter().sum();
+        let weighed = layers::weighed(home, &known, control)?;
+        let private = weighed.as_ref().map_or(0, |weighed| weighed.taken.iter().sum());
         let stay = plan.weigh(&store, private, looks, control)?;
         let policies: Vec<_> = plan.workspaces.iter().map(|of| (&of.workspace, &of.policy)).collect();
-        plan.layers = layers::going(home, &policies, layers::room(plan.total, stay), control)?;
+        let going = |weighed| layers::going(home, weighed, &policies, layers::room(plan.total, stay));
+        plan.layers = weighed.as_ref().map(going).unwrap_or_default();
         Ok(plan)
     }
 
@@ -400,7 +402,7 @@ pub fn keep_up(home: &Home, dropped: Option<(&PrunePlan, &DroppedIds)>, control:
             of.entry(id.clone()).or_default().0 += bytes;
         }
     }
-    let private = layers::taken(home, &workspaces, control)?;
+    let private = layers::weighed(home, &workspaces, control)?.map_or_else(Vec::new, |weighed| weighed.taken);
     for (id, bytes) in owners.iter().zip(&private) {
         of.entry(id.clone()).or_default().0 += bytes;
     }

@@ -217,6 +217,7 @@ fn directories_outside_are_named_where_no_word_tells_what_goes() {
         ("python3 -c \"import glob, os; [os.remove(f) for f in glob.glob('../x/*')]\"", "/home/dev/x"),
         ("sed -n 'w ../x/t' a", "/home/dev/x/t"),
         ("awk '{ print > \"../x/t\" }' a", ""),
+        ("for i in {1..30}; do ls ../y; done; rm $(find ../x)", "/home/dev/y /home/dev/x"),
         ("ls | xargs rm", ""),
         ("ls ../x; rm a", ""),
         ("cat ../x/a | xargs echo", ""),

@@ -29,7 +29,7 @@ impl Walk<'_> {
         if self.bounds.overflow || !self.bounds.enter() {
             return Stream::Opaque;
         }
-        args[1..].iter().for_each(|arg| self.mention(arg, shell));
+        args[1..].iter().for_each(|arg| _ = self.mention(arg, shell));
         let outer = std::mem::take(&mut self.opaque);
         let output = match first.exact() {
             Some(text) if !text.is_empty() => {

@@ -293,7 +293,7 @@ impl<'a> Walk<'a> {
                 Stream::Nothing
             }
             CompoundKind::For(name) => {
-                words.iter().for_each(|word| self.mention(word, shell));
+                words.iter().for_each(|word| _ = self.mention(word, shell));
                 if !words.iter().all(Arg::is_exact) {
                     shell.set(name, Value::Unknown(TextOrigin::Plain));
                     return self.script(&compound.body, Stream::Nothing, shell);

@@ -56,30 +56,34 @@ impl Walk<'_> {
         self.found.extend(settle(found, placed.whereabouts));
     }
 
-    /// Notes a path outside of the workspace that a word names.
-    pub(super) fn mention(&mut self, word: &Arg, shell: &Shell) {
+    /// Notes the path outside of the workspace that a word names, and returns true if there is one.
+    pub(super) fn mention(&mut self, word: &Arg, shell: &Shell) -> bool {
         let text = word.text.as_str();
-        if self.mentioned.len() >= MAX_MENTIONED || !(text.starts_with('/') || text.contains("..") || text == ".") {
-            return;
+        if !(text.starts_with('/') || text.contains("..") || text == ".") {
+            return false;
         }
-        let placed = place(word, shell, &self.site, self.context);
-        self.mentioned.extend(placed.near.filter(|path| !path.starts_with(&self.context.workspace)));
+        let near = place(word, shell, &self.site, self.context).near;
+        let Some(path) = near.filter(|path| !path.starts_with(&self.context.workspace)) else { return false };
+        if self.mentioned.len() < MAX_MENTIONED && !self.mentioned.contains(&path) {
+            self.mentioned.push(path);
+        }
+        true
     }
 
     /// Notes the paths outside of the workspace that stand in code, and returns true if there are any.
     pub(super) fn mention_within(&mut self, code: &str, shell: &Shell) -> bool {
-        let known = self.mentioned.len();
+        let mut points = false;
         for piece in code.split(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | '`' | '(' | ')' | ',' | ';')) {
             // Of a pattern, the directory counts.
             let certain = piece.find(['*', '?', '[', '{', '$']).map_or(piece, |at| {
                 let dir = &piece[..at];
                 &dir[..dir.rfind('/').map_or(0, |slash| slash + 1)]
             });
-            if certain.starts_with(['/', '~']) || certain.starts_with("..") {
-                self.mention(&Arg::literal(certain, (0, 0)), shell);
+            if certain.starts_with('/') || certain.starts_with("..") {
+                points |= self.mention(&Arg::literal(certain, (0, 0)), shell);
             }
         }
-        self.mentioned.len() > known
+        points
     }
 
     /// Records that something was run that cannot be seen into.
