@@ -15,11 +15,11 @@ use crate::model::manifest::{EntryKind, ManifestEntry};
 use crate::model::path::RelPath;
 
 /// The target checkpoint as the rules need to see it.
-pub struct CoverageView<'a> {
-    /// The content of the *regular file* `.gitignore` in a directory; `None` where there is none (a link does not count).
-    pub gitignore: &'a dyn Fn(&RelPath) -> Option<Vec<u8>>,
-    /// True if a path is in the checkpoint.
-    pub exists: &'a dyn Fn(&RelPath) -> bool,
+pub trait CoverageView {
+    /// Returns the content of the *regular file* `.gitignore` in a directory; `None` where there is none (a link does not count).
+    fn gitignore(&self, dir: &RelPath) -> Option<Vec<u8>>;
+    /// Returns true if a path is in the checkpoint.
+    fn exists(&self, path: &RelPath) -> bool;
 }
 
 /// The answer.
@@ -87,14 +87,14 @@ pub fn is_never_captured(name: &[u8]) -> bool {
 
 /// Returns whether a checkpoint with this coverage would have captured `path`, had it existed then as `entry`. For more
 /// than a few paths use one [`CaptureJudge`].
-pub fn would_capture(path: &RelPath, entry: &ManifestEntry, coverage: &Coverage, tree: &CoverageView<'_>) -> Verdict {
+pub fn would_capture(path: &RelPath, entry: &ManifestEntry, coverage: &Coverage, tree: &dyn CoverageView) -> Verdict {
     CaptureJudge::new(coverage, tree).verdict(path, entry)
 }
 
 /// Judges many paths against one checkpoint; remembers what it found out about directories.
 pub struct CaptureJudge<'a> {
     coverage: &'a Coverage,
-    tree: &'a CoverageView<'a>,
+    tree: &'a dyn CoverageView,
     configured: Option<Arc<Level>>,
     tracked: Tracked,
     over_count: bool,
@@ -106,7 +106,7 @@ type Inside = Result<Option<Arc<Level>>, Denial>;
 
 impl<'a> CaptureJudge<'a> {
     /// Returns a judge that knows nothing yet.
-    pub fn new(coverage: &'a Coverage, tree: &'a CoverageView<'a>) -> CaptureJudge<'a> {
+    pub fn new(coverage: &'a Coverage, tree: &'a dyn CoverageView) -> CaptureJudge<'a> {
         CaptureJudge {
             coverage,
             tree,
@@ -148,7 +148,7 @@ impl<'a> CaptureJudge<'a> {
             let name = dir.name();
             // Nobody knows the content of such a directory.
             let inside = generated::made_inside(name, &|_| true);
-            inside || generated::made_beside(name, &beside) || (self.tree.exists)(&dir.join(generated::CACHE_TAG))
+            inside || generated::made_beside(name, &beside) || self.tree.exists(&dir.join(generated::CACHE_TAG))
         })
     }
 
@@ -198,7 +198,7 @@ impl<'a> CaptureJudge<'a> {
             return Err(Denial::Partial);
         }
         let outside = self.coverage.excludes.iter().filter(|pattern| pattern.base == *dir);
-        let own = (self.tree.gitignore)(dir).map(|content| level::lines(&content)).unwrap_or_default();
+        let own = self.tree.gitignore(dir).map(|content| level::lines(&content)).unwrap_or_default();
         let lines = outside.map(|pattern| pattern.text.as_str()).chain(own.iter().map(String::as_str));
         Ok(Level::push(parent, dir, lines))
     }
@@ -214,7 +214,7 @@ impl<'a> CaptureJudge<'a> {
                     Err(denial) => return Some(denial),
                 };
                 let inside = |name: &[u8]| self.may_stand(own.as_ref(), &path.join(name));
-                let tagged = (self.tree.exists)(&path.join(generated::CACHE_TAG));
+                let tagged = self.tree.exists(&path.join(generated::CACHE_TAG));
                 (tagged || generated::made_inside(path.name(), &inside)).then_some(Denial::Ignored)
             }
         }
@@ -223,7 +223,7 @@ impl<'a> CaptureJudge<'a> {
     /// Returns whether a maker's mark may have stood there: the checkpoint has it, or would not have it if it had.
     /// `level` are the rules of its directory.
     fn may_stand(&self, level: Option<&Arc<Level>>, mark: &RelPath) -> bool {
-        (self.tree.exists)(mark) || self.coverage.skip_of(mark).is_some() || self.file_denial(level, mark).is_some()
+        self.tree.exists(mark) || self.coverage.skip_of(mark).is_some() || self.file_denial(level, mark).is_some()
     }
 
     fn file_denial(&self, level: Option<&Arc<Level>>, path: &RelPath) -> Option<Denial> {
@@ -300,16 +300,30 @@ mod tests {
         ManifestEntry { kind, perm: 0o644, id: ObjectId::EMPTY_TREE, size }
     }
 
+    /// A tree of these files of rules (directory, content) and other entries.
+    struct Tree {
+        rules: &'static [(&'static str, &'static str)],
+        entries: &'static [&'static str],
+    }
+
+    impl CoverageView for Tree {
+        fn gitignore(&self, dir: &RelPath) -> Option<Vec<u8>> {
+            let found = self.rules.iter().find(|(at, _)| *at == dir.display());
+            found.map(|(_, content)| content.as_bytes().to_vec())
+        }
+
+        fn exists(&self, path: &RelPath) -> bool {
+            self.entries.contains(&path.display().as_str())
+        }
+    }
+
+    const TREE: Tree = Tree {
+        rules: &[(".", "*.log\n/ignored/\n!sub/keep.log\n"), ("sub", "!keep.log\n*\n")],
+        entries: &["package.json", "venv/pyvenv.cfg", "cache/CACHEDIR.TAG", "Cargo.toml"],
+    };
+
     fn judge(coverage: &Coverage, text: &str, entry: ManifestEntry) -> Verdict {
-        let gitignore = |dir: &RelPath| match dir.display().as_str() {
-            "." => Some(b"*.log\n/ignored/\n!sub/keep.log\n".to_vec()),
-            "sub" => Some(b"!keep.log\n*\n".to_vec()),
-            _ => None,
-        };
-        let present = ["package.json", "venv/pyvenv.cfg", "cache/CACHEDIR.TAG", "Cargo.toml"].map(path);
-        let exists = |path: &RelPath| present.contains(path);
-        let tree = CoverageView { gitignore: &gitignore, exists: &exists };
-        would_capture(&path(text), &entry, coverage, &tree)
+        would_capture(&path(text), &entry, coverage, &TREE)
     }
 
     #[test]
@@ -355,8 +369,7 @@ mod tests {
 
     #[test]
     fn a_mark_that_is_ignored_itself_may_have_stood_there() {
-        let gitignore = |dir: &RelPath| dir.is_root().then(|| b"*\n!*/\n!keep\n!*.js\n".to_vec());
-        let view = CoverageView { gitignore: &gitignore, exists: &|_| false };
+        let view = Tree { rules: &[(".", "*\n!*/\n!keep\n!*.js\n")], entries: &[] };
         let mut coverage = Coverage::default();
         let verdict =
             |coverage: &Coverage, text| would_capture(&path(text), &entry(EntryKind::File, 1), coverage, &view);
@@ -370,7 +383,7 @@ mod tests {
         ] {
             assert_eq!(verdict(&coverage, text), expected, "{text}");
         }
-        let none = CoverageView { gitignore: &|_| None, exists: &|_| false };
+        let none = Tree { rules: &[], entries: &[] };
         coverage.skipped.insert(path("package.json"), SkipReason::TooLarge(9));
         let file = entry(EntryKind::File, 1);
         assert_eq!(would_capture(&path("node_modules/a.js"), &file, &coverage, &none), ignored);

@@ -14,7 +14,7 @@ use crate::model::weight;
 const A_TREE: u64 = 3;
 
 /// The part that one record or one file of rules may take.
-const A_RECORD: u64 = 4;
+pub(super) const A_RECORD: u64 = 4;
 
 /// Returns the most that one tree object may take under a limit.
 pub(crate) fn tree_bound(memory: u64) -> u64 {
@@ -46,18 +46,6 @@ impl Catalog {
     /// Returns the bytes of one of piton's own records in a checkpoint, or of a file of rules.
     pub(crate) fn read_record(&self, id: &ObjectId) -> Result<Vec<u8>> {
         self.store_of(id).read_blob_within(id, self.memory() / A_RECORD)
-    }
-
-    /// Returns true if all these files of rules are there, and none is too large to be read.
-    pub(crate) fn has_rules(&self, rules: &mut dyn Iterator<Item = ObjectId>) -> Result<bool> {
-        let rules: Vec<ObjectId> = rules.collect();
-        let shared = |id: &&ObjectId| std::ptr::eq(self.store_of(id), &raw const self.store);
-        if !self.store.missing(&mut rules.iter().filter(shared).copied())?.is_empty() {
-            return Ok(false);
-        }
-        let most = self.memory() / A_RECORD;
-        let fits = |id: &ObjectId| self.store_of(id).blob_size(id).map(|size| size <= most);
-        rules.iter().try_fold(true, |all, id| Ok(all && fits(id)?))
     }
 
     /// Refuses a tree whose paths would take more memory than the settings allow.

@@ -166,27 +166,46 @@ impl Catalog {
     ) -> Result<T> {
         let (coverage, whole) = (self.coverage_of(checkpoint)?, self.whole(checkpoint)?);
         let is_expired = self.is_layer_expired(checkpoint)?;
-        // An unreadable file of rules makes the answer uncertain.
-        let is_unread = Cell::new(false);
-        let held = |path: &RelPath| {
-            self.entry_at(&whole, path).unwrap_or_else(|_| {
-                is_unread.set(true);
-                None
-            })
-        };
-        let gitignore = |dir: &RelPath| match held(&dir.join(b".gitignore")) {
-            Some((Mode::File | Mode::Executable, id)) => self.read_record(&id).map_err(|_| is_unread.set(true)).ok(),
-            _ => None,
-        };
-        let exists = |path: &RelPath| held(path).is_some();
-        let view = CoverageView { gitignore: &gitignore, exists: &exists };
+        let view = TreeView { catalog: self, whole, is_unread: Cell::new(false) };
         let judge = CaptureJudge::new(&coverage, &view);
         work(&|path, mode| match judge.of_both(path, &sample(mode)) {
-            _ if is_unread.get() => Presence::NotCaptured(Denial::Partial),
+            _ if view.is_unread.get() => Presence::NotCaptured(Denial::Partial),
             Verdict::Yes => Presence::Absent,
             Verdict::No(why) if is_expired && why.is_private() => Presence::NotCaptured(Denial::Expired),
             Verdict::No(why) => Presence::NotCaptured(why),
         })
+    }
+}
+
+/// The rules and entries of one tree, read where they are asked for.
+struct TreeView<'a> {
+    catalog: &'a Catalog,
+    whole: ObjectId,
+    /// Something could not be read, which makes each answer uncertain.
+    is_unread: Cell<bool>,
+}
+
+impl TreeView<'_> {
+    fn held(&self, path: &RelPath) -> Option<(Mode, ObjectId)> {
+        self.catalog.entry_at(&self.whole, path).unwrap_or_else(|_| {
+            self.is_unread.set(true);
+            None
+        })
+    }
+}
+
+impl CoverageView for TreeView<'_> {
+    fn gitignore(&self, dir: &RelPath) -> Option<Vec<u8>> {
+        match self.held(&dir.join(b".gitignore")) {
+            Some((Mode::File | Mode::Executable, id)) => {
+                self.catalog.read_record(&id).map_err(|_| self.is_unread.set(true)).ok()
+            }
+            _ => None,
+        }
+    }
+
+    fn exists(&self, path: &RelPath) -> bool {
+        self.held(path).is_some()
     }
 }
 

@@ -23,5 +23,6 @@ pub(crate) mod ref_name;
 mod refs;
 mod resolve;
 pub mod retention;
+pub(crate) mod rules;
 pub mod selector;
 mod trees;

@@ -13,9 +13,10 @@ use std::sync::Arc;
 use super::checkpoint::Checkpoint;
 use super::layers::{CheckpointMoment, Moments};
 use super::open::Catalog;
+use super::rules::ManifestView;
 use crate::checkpoint::records::workspace::Scope;
 use crate::error::Result;
-use crate::filter::{CaptureJudge, CoverageView, Verdict};
+use crate::filter::{CaptureJudge, Verdict};
 use crate::model::coverage::Coverage;
 use crate::model::id::ObjectId;
 use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
@@ -152,12 +153,7 @@ impl Catalog {
     fn moment_with(&self, checkpoint: &Checkpoint, found: BTreeMap<RelPath, Found>) -> Result<CheckpointMoment> {
         let own = self.own_part(checkpoint)?;
         let (manifest, coverage) = self.contents_with(checkpoint, &own)?;
-        let gitignore = |dir: &RelPath| {
-            let entry = manifest.get(&dir.join(b".gitignore")).filter(|entry| entry.kind == EntryKind::File)?;
-            self.read_record(&entry.id).ok()
-        };
-        let exists = |path: &RelPath| manifest.contains(path);
-        let view = CoverageView { gitignore: &gitignore, exists: &exists };
+        let view = ManifestView { catalog: self, manifest: &manifest };
         let judge = CaptureJudge::new(&coverage, &view);
         let looked = checkpoint.record.looked;
         let mut moment = CheckpointMoment { part: Arc::clone(&own), ..CheckpointMoment::default() };

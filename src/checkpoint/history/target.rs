@@ -11,10 +11,11 @@ use super::request::{Loaded, Restore};
 use crate::checkpoint::capture::request::{Selection, Take};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::catalog::rules::ManifestView;
 use crate::checkpoint::catalog::selector::Selector;
 use crate::checkpoint::records::workspace::Scope;
 use crate::error::{Code, Error, Result};
-use crate::filter::{CaptureJudge, CoverageView, Denial, Tracked, Verdict};
+use crate::filter::{CaptureJudge, Denial, Tracked, Verdict};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::{Coverage, SkipReason};
 use crate::model::id::ObjectId;
@@ -128,21 +129,12 @@ impl Catalog {
         (coverage, private): (&Coverage, &PrivatePart),
         agreed: &Agreed,
     ) -> Result<Plan> {
-        let gitignore = |dir: &RelPath| {
-            let entry = loaded.manifest.get(&dir.join(b".gitignore")).filter(|entry| entry.kind == EntryKind::File)?;
-            self.read_record(&entry.id).ok()
-        };
-        let exists = |path: &RelPath| loaded.manifest.contains(path);
-        let view = CoverageView { gitignore: &gitignore, exists: &exists };
+        let view = ManifestView { catalog: self, manifest: &loaded.manifest };
         // An undo or redo has the paths that an operation changed. That operation had proven that its new paths did not
         // exist before.
         let stepping = restore.only.is_some();
         // Without its rules nothing proves that the checkpoint would have captured a path: nothing is deleted then.
-        let rules = loaded
-            .manifest
-            .iter()
-            .filter(|(path, entry)| path.name() == b".gitignore" && entry.kind == EntryKind::File);
-        let rules_known = self.has_rules(&mut rules.map(|(_, entry)| entry.id))?;
+        let rules_known = self.has_rules(&loaded.manifest)?;
         let judge = CaptureJudge::new(&loaded.coverage, &view);
         // A run's restore leaves inputs alone that are read-only now, even if the target holds them.
         let inputs: &[String] = if loaded.checkpoint.record.kind.is_typed() { &self.policy.read_only } else { &[] };

@@ -13,8 +13,9 @@ use crate::checkpoint::capture::request::{Draft, Take};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::diff::Present;
 use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::catalog::rules::ManifestView;
 use crate::error::{Code, Result};
-use crate::filter::{CaptureJudge, CoverageView, Tracked, Verdict, literal_roots};
+use crate::filter::{CaptureJudge, Tracked, Verdict, literal_roots};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::Coverage;
 use crate::model::id::ObjectId;
@@ -147,19 +148,10 @@ impl Catalog {
         let before = |c: &&Checkpoint| c.record.ordinal < target.record.ordinal && c.record.is_whole();
         let Some(witness) = all.checkpoints.iter().rev().find(before) else { return Ok(HashSet::new()) };
         let (manifest, witnessed) = self.contents(witness)?;
-        let is_rule =
-            |path: &RelPath, entry: &ManifestEntry| entry.kind == EntryKind::File && path.name() == b".gitignore";
-        let rules = manifest.iter().filter(|(path, entry)| is_rule(path, entry)).map(|(_, entry)| entry.id);
-        if !self.has_rules(&mut rules.into_iter())? {
+        if !self.has_rules(&manifest)? {
             return Ok(HashSet::new());
         }
-        let gitignore = |dir: &RelPath| {
-            let entry = manifest.get(&dir.join(b".gitignore")).filter(|entry| entry.kind == EntryKind::File)?;
-            // All of them can be read.
-            self.read_record(&entry.id).ok()
-        };
-        let exists = |path: &RelPath| manifest.contains(path);
-        let view = CoverageView { gitignore: &gitignore, exists: &exists };
+        let view = ManifestView { catalog: self, manifest: &manifest };
         let judge = CaptureJudge::new(&witnessed, &view);
         let made = present.iter().filter(|(path, entry)| {
             recorded.contains(*path) && !manifest.contains(path) && judge.verdict(path, entry) == Verdict::Yes

@@ -173,6 +173,7 @@ mod agreement {
 
     use super::*;
     use crate::filter::{CoverageView, Verdict, generated, would_capture};
+    use crate::model::manifest::Manifest;
 
     const PATTERNS: &[&str] =
         &["*.o", "/a", "b/", "!a/x.o", "a/**/c", "!*.o", "*", "!*/", "node_modules", "!b", "\\#x"];
@@ -203,6 +204,22 @@ mod agreement {
         }
     }
 
+    struct Captured<'a> {
+        manifest: &'a Manifest,
+        sink: &'a MemorySink,
+    }
+
+    impl CoverageView for Captured<'_> {
+        fn gitignore(&self, dir: &RelPath) -> Option<Vec<u8>> {
+            let entry = self.manifest.get(&dir.join(b".gitignore"))?;
+            Some(self.sink.blobs.lock().unwrap()[&entry.id].clone())
+        }
+
+        fn exists(&self, path: &RelPath) -> bool {
+            self.manifest.contains(path)
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(150))]
         #[test]
@@ -219,12 +236,7 @@ mod agreement {
             bench.exclude = conf.lines().filter(|line| *line != "*").map(str::to_owned).collect();
             let sink = MemorySink::default();
             let capture = bench.capture_into(&sink);
-            let gitignore = |dir: &RelPath| {
-                let entry = capture.manifest.get(&dir.join(b".gitignore"))?;
-                Some(sink.blobs.lock().unwrap()[&entry.id].clone())
-            };
-            let exists = |path: &RelPath| capture.manifest.contains(path);
-            let view = CoverageView { gitignore: &gitignore, exists: &exists };
+            let view = Captured { manifest: &capture.manifest, sink: &sink };
             let mut list = Vec::new();
             all_files(bench.temp.path(), &RelPath::root(), &mut list);
             for path in list {
@@ -233,7 +245,7 @@ mod agreement {
                 let doubtful = verdict != Verdict::Yes && path.parent().is_some_and(|dir| {
                     // A tag without its signature is doubt for the verdict, and so is a mark that is ignored itself.
                     // Doubt keeps.
-                    let doubt = |dir: RelPath| exists(&dir.join(b"CACHEDIR.TAG")) || generated::may_be_made(dir.name());
+                    let doubt = |dir: RelPath| view.exists(&dir.join(b"CACHEDIR.TAG")) || generated::may_be_made(dir.name());
                     std::iter::successors(Some(dir), RelPath::parent).any(doubt)
                 });
                 prop_assert!(doubtful || (verdict == Verdict::Yes) == capture.manifest.contains(&path), "{path:?} {verdict:?}");
