@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::effect::{Confidence, Verdict};
 use crate::model::number::Number;
 use crate::model::policy::{Guard, Opaque, Policy};
@@ -16,6 +17,13 @@ pub struct TurnCheckpoint {
     /// The checkpoint's number in its workspace.
     #[serde(rename = "ordinal")]
     pub number: Number,
+    /// Its kind, which the states of earlier versions lack.
+    #[serde(default = "auto")]
+    pub kind: CheckpointKind,
+}
+
+fn auto() -> CheckpointKind {
+    CheckpointKind::Auto
 }
 
 /// The turn that is open, if one is.
@@ -110,7 +118,7 @@ mod tests {
     fn one_checkpoint_a_turn() {
         let mut policy = settings::resolve(&settings::Sources::default()).unwrap().policy;
         let mut turns = Turns::default();
-        let slot = || TurnCheckpoint { id: "a".into(), number: Number::of(1) };
+        let slot = || TurnCheckpoint { id: "a".into(), number: Number::of(1), kind: CheckpointKind::Auto };
         let (destroys, harmless) =
             (verdict(Needs::Checkpoint, Confidence::Exact), verdict(Needs::Warn, Confidence::Exact));
         let opaque = verdict(Needs::Nothing, Confidence::Opaque);

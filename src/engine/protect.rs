@@ -303,7 +303,8 @@ pub fn classes(verdict: &Verdict) -> Vec<Class> {
 
 /// Returns a checkpoint as the turn remembers it.
 pub fn turn_checkpoint(checkpoint: &Checkpoint) -> TurnCheckpoint {
-    TurnCheckpoint { id: checkpoint.id.to_string(), number: checkpoint.record.number }
+    let (number, kind) = (checkpoint.record.number, checkpoint.record.kind);
+    TurnCheckpoint { id: checkpoint.id.to_string(), number, kind }
 }
 
 /// Lists what an action may destroy and its checkpoint does not hold: of the paths that it names, and of all where it may reach

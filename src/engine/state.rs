@@ -182,12 +182,14 @@ fn forget_old(dir: &Path) {
 mod tests {
     use super::*;
     use crate::engine::guard::TurnCheckpoint;
+    use crate::model::checkpoint::CheckpointKind;
+    use crate::model::number::Number;
 
     #[test]
     fn another_process_goes_on_in_the_turn() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::at(dir.path()).unwrap();
-        let slot = TurnCheckpoint { id: "a".repeat(40), number: crate::model::number::Number::of(7) };
+        let slot = TurnCheckpoint { id: "a".repeat(40), number: Number::of(7), kind: CheckpointKind::Auto };
         {
             let (state, known) = Sessions::of(&home).get("s-1");
             assert!(!known);

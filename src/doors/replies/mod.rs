@@ -194,7 +194,7 @@ pub fn protected(protection: &Protection) -> CheckpointBlock {
         Protection::Held(turn) => CheckpointBlock {
             id: Some(turn.id.clone()),
             n: Some(turn.number),
-            kind: Some(if turn.number.step > 0 { CheckpointKind::Step } else { CheckpointKind::Auto }.into()),
+            kind: Some(turn.kind.into()),
             ..no_block(CheckpointStatus::Held, None)
         },
         Protection::Late { ticket, named } => CheckpointBlock {
