@@ -5,6 +5,7 @@
 //!
 //! `PITON_ROUNDS=full` runs 20 seeds of 60 turns of each kind, otherwise one seed of 12. A failure names its seed.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -376,13 +377,18 @@ impl Net {
     fn is_held(&self, before: &Tree, id: &str, reply: &Value) {
         let after = self.now();
         let contents: BTreeSet<&[u8]> = after.values().map(|entry| entry.2.as_slice()).collect();
-        let held = self.moment(id);
+        let mut held = None;
         for (path, entry) in before.iter().filter(|(_, entry)| entry.0 == 'f') {
             let stays = after.get(path).is_some_and(|now| now.2 == entry.2) || contents.contains(entry.2.as_slice());
             if stays || is_beyond_budget(path, entry.2.len()) {
                 continue;
             }
-            if held.and_then(|held| held.get(path)).is_none_or(|held| held.2 != entry.2) {
+            // It may be the checkpoint before a restore, which is no moment of this test.
+            let held = held.get_or_insert_with(|| match self.moment(id) {
+                Some(moment) => Cow::Borrowed(moment),
+                None => Cow::Owned(self.exported(id)),
+            });
+            if held.get(path).is_none_or(|held| held.2 != entry.2) {
                 self.fail(&format!(
                     "{} went, and the checkpoint of the answer does not hold it: {reply}",
                     path.display()
@@ -559,7 +565,7 @@ impl Net {
             }
             let was_private = moment.contains_key(path) && !then.contains(path);
             let is_private = before.contains_key(path) && saved.as_ref().is_some_and(|saved| !saved.contains(path));
-            let is_private = is_private || (saved.is_none() && was_private);
+            let is_private = is_private || (saved.is_none() && (was_private || is_secret(path)));
             let stays = match local {
                 // Where its rules would have shown the path to git, the checkpoint knows that it was absent.
                 true => was_private || (is_private && !moment.contains_key(path) && was_hidden(moment, path)),
@@ -583,14 +589,19 @@ impl Net {
         listed.split('\0').map(PathBuf::from).collect()
     }
 
-    /// Each path that a restore changed is in the checkpoint before it.
-    fn all_saved(&self, saved: &str, before: &Tree, after: &Tree) {
+    /// Returns the tree of a checkpoint.
+    fn exported(&self, id: &str) -> Tree {
         let out = self.lab.root().join("saved");
         // It may be there from before.
         let _ = std::fs::remove_dir_all(&out);
-        let done = self.lab.piton(&["restore", saved, "--to", out.to_str().unwrap(), "--yes", "--json"]);
+        let done = self.lab.piton(&["restore", id, "--to", out.to_str().unwrap(), "--yes", "--json"]);
         assert_eq!(done.code, 0, "seed {}: {done:?}", self.seed);
-        let saved = tree(&out);
+        tree(&out)
+    }
+
+    /// Each path that a restore changed is in the checkpoint before it.
+    fn all_saved(&self, saved: &str, before: &Tree, after: &Tree) {
+        let saved = self.exported(saved);
         for path in different(before, after) {
             if before.contains_key(&path) && saved.get(&path) != before.get(&path) {
                 self.fail(&format!("{} changed, and the checkpoint before the restore lacks it", path.display()));
@@ -642,9 +653,12 @@ impl Net {
 
 /// Returns true for a path that the rules of a moment leave to the private layer.
 fn was_hidden(moment: &Tree, path: &Path) -> bool {
-    let is_secret =
-        path.file_name().is_some_and(|name| name == ".env") || path.extension().is_some_and(|end| end == "key");
-    is_secret || moment.get(Path::new(".gitignore")).is_some_and(|entry| entry.2 == RULES.as_bytes())
+    is_secret(path) || moment.get(Path::new(".gitignore")).is_some_and(|entry| entry.2 == RULES.as_bytes())
+}
+
+/// Returns true for a file that is private by its name.
+fn is_secret(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == ".env") || path.extension().is_some_and(|end| end == "key")
 }
 
 /// Returns the paths that an answer kept, and those that failed. The answer is a preview where there was nothing to do.
