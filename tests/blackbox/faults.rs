@@ -59,7 +59,7 @@ impl Scene {
     fn run(&self, args: &[&str], fault: &str) -> Output {
         let log = self.lab.root().join("strace.log");
         let mut command = self.lab.command("strace", &self.lab.work);
-        command.args(["-f", "-qq", "-o"]).arg(&log).arg("-e").arg(format!("trace={CALLS},{OPENS}"));
+        command.args(["-f", "--seccomp-bpf", "-qq", "-o"]).arg(&log).arg("-e").arg(format!("trace={CALLS},{OPENS}"));
         command.arg("-e").arg(fault).arg(env!("CARGO_BIN_EXE_piton")).args(args);
         let output = command.output().unwrap();
         Output {
@@ -74,7 +74,7 @@ impl Scene {
         let scene = prepare();
         let log = scene.lab.root().join("count.log");
         let mut command = scene.lab.command("strace", &scene.lab.work);
-        command.args(["-f", "-qq", "-o"]).arg(&log).arg("-e").arg(format!("trace={calls}"));
+        command.args(["-f", "--seccomp-bpf", "-qq", "-o"]).arg(&log).arg("-e").arg(format!("trace={calls}"));
         let output = command.arg(env!("CARGO_BIN_EXE_piton")).args(args).output().unwrap();
         assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -168,7 +168,7 @@ fn rounds(args: &[&str], prepare: fn() -> Scene) -> Vec<String> {
         return rounds;
     }
     // A sample that meets every call and every fault once in a while.
-    let step = rounds.len().div_ceil(24) | 1;
+    let step = rounds.len().div_ceil(14) | 1;
     rounds.into_iter().step_by(step).collect()
 }
 
