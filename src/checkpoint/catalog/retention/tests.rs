@@ -314,6 +314,11 @@ fn histories() -> impl Strategy<Value = (Vec<Checkpoint>, Kept)> {
             let made = with(at(n, kinds[kind], &format!("r{run}"), time), |record| {
                 record.turn = (turn > 0).then(|| format!("t{turn}"));
                 record.pinned = pinned;
+                // A narrowed one names the base capture just before it.
+                let is_base =
+                    |one: &&Checkpoint| one.record.kind == CheckpointKind::Turn && one.record.run == record.run;
+                let before = all.last().filter(is_base);
+                record.whole = before.filter(|_| record.kind.is_typed()).map(|before| before.record.ordinal());
                 if labelled && record.kind == CheckpointKind::Manual {
                     record.reason = "a label".to_owned();
                 }
@@ -416,6 +421,9 @@ proptest! {
         let left = reached(&all, places[..rest].iter().map(|at| all[*at].id));
         for at in &going {
             prop_assert!(!(all[*at].record.kind.is_typed() && left.contains(&all[*at].id)));
+        }
+        for (whole, namers) in floor::named(&all) {
+            prop_assert!(!going.contains(&whole) || namers.iter().all(|namer| going.contains(namer)));
         }
         places.sort_unstable();
         prop_assert_eq!(places, (0..all.len()).collect::<Vec<_>>());

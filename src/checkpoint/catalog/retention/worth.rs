@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::age::{thinned, times};
 use super::counts::turns;
-use super::floor::{Judged, Kept, bound_families, families};
+use super::floor::{Judged, Kept, bound_families, families, named};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::model::checkpoint::CheckpointKind;
 
@@ -22,7 +22,8 @@ pub struct Ranked {
 
 /// Ranks checkpoints, the most worthy first: those that stay, labelled ones, typed ones by their runs, those by hand,
 /// `auto` and `pre-restore`, the further ones of a turn, autosaves, base captures. Of equals the newest comes first.
-/// No size drops a checkpoint that stays, a labelled one, or a typed one of a run with such a checkpoint.
+/// No size drops a checkpoint that stays, a labelled one, or a typed one of a run with such a checkpoint. The base capture beside a
+/// narrowed checkpoint goes with that one.
 pub fn order(all: &[Checkpoint], kept: &Kept) -> Vec<Ranked> {
     let judged = Judged::at(all, kept);
     let families = families(all);
@@ -56,12 +57,15 @@ pub fn order(all: &[Checkpoint], kept: &Kept) -> Vec<Ranked> {
             _ => (4, 0),
         }
     };
-    let mut order: Vec<((u8, usize), Reverse<usize>)> = (0..all.len()).map(|at| (rank(at), Reverse(at))).collect();
+    let named = named(all);
+    // It goes with the most worthy of those that name it.
+    let namer = |at: usize| named.get(&at).and_then(|namers| namers.iter().copied().min_by_key(|namer| rank(*namer)));
+    let placed = |at: usize| namer(at).map_or_else(|| rank(at), |namer| rank(namer).min(rank(at)));
+    let mut order: Vec<((u8, usize), Reverse<usize>)> = (0..all.len()).map(|at| (placed(at), Reverse(at))).collect();
     order.sort_unstable();
-    let ranked = |(rank, Reverse(at)): ((u8, usize), Reverse<usize>)| Ranked {
-        at,
-        stays: rank.0 <= 1,
-        family: all[at].record.kind.is_typed().then(|| families[at]),
+    let ranked = |(rank, Reverse(at)): ((u8, usize), Reverse<usize>)| {
+        let of = namer(at).unwrap_or(at);
+        Ranked { at, stays: rank.0 <= 1, family: all[of].record.kind.is_typed().then(|| families[of]) }
     };
     order.into_iter().map(ranked).collect()
 }
