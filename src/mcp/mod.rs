@@ -145,8 +145,9 @@ fn messages_of(value: Value) -> Vec<Map<String, Value>> {
 /// Returns the answer to a line of the client that is not passed on: as a tool's own failure, so that the model reads
 /// the reason. `None` where the client wants none.
 pub fn refusal(line: &[u8], reason: &str) -> Option<Vec<u8>> {
-    let is_batch = line.trim_ascii_start().starts_with(b"[");
-    let answers: Vec<Value> = messages_of(json::read(line).value)
+    let value = json::read(line).value;
+    let is_batch = value.is_array();
+    let answers: Vec<Value> = messages_of(value)
         .iter()
         .filter(|message| message.contains_key("method"))
         .filter_map(|message| {

@@ -86,6 +86,8 @@ fn batches_and_refusals() {
     let failed =
         json!({"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": "no"}], "isError": true}});
     assert_eq!(answer, json!([failed, {"jsonrpc": "2.0", "id": 2, "error": {"code": -32000, "message": "no"}}]));
+    let marked = [b"\xef\xbb\xbf", &batch[..]].concat();
+    assert_eq!(refusal(&marked, "no"), refusal(batch, "no"), "a mark of the byte order changes nothing");
     let one: Value = serde_json::from_slice(&refusal(&call("a"), "no").unwrap()).unwrap();
     assert_eq!((&one["id"], &one["result"]["isError"]), (&json!("c"), &json!(true)));
     assert_eq!(refusal(br#"{"method":"tools/call","params":{"name":"a"}}"#, "no"), None);
