@@ -168,7 +168,7 @@ fn rounds(args: &[&str], prepare: fn() -> Scene) -> Vec<String> {
         return rounds;
     }
     // A sample that meets every call and every fault once in a while.
-    let step = rounds.len().div_ceil(14) | 1;
+    let step = rounds.len().div_ceil(24) | 1;
     rounds.into_iter().step_by(step).collect()
 }
 

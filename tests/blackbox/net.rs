@@ -564,8 +564,9 @@ impl Net {
                 continue;
             }
             let was_private = moment.contains_key(path) && !then.contains(path);
-            let is_private = before.contains_key(path) && saved.as_ref().is_some_and(|saved| !saved.contains(path));
-            let is_private = is_private || (saved.is_none() && (was_private || is_secret(path)));
+            // Where nothing was done, no checkpoint tells which of the present files are private.
+            let is_private = before.contains_key(path)
+                && saved.as_ref().map_or_else(|| was_private || is_secret(path), |saved| !saved.contains(path));
             let stays = match local {
                 // Where its rules would have shown the path to git, the checkpoint knows that it was absent.
                 true => was_private || (is_private && !moment.contains_key(path) && was_hidden(moment, path)),

@@ -72,6 +72,26 @@ fn a_new_list_reads_one_two_three_and_steps_stand_below_their_turn() {
 }
 
 #[test]
+fn a_checkpoint_that_holds_already_is_named_with_its_own_kind() {
+    let lab = Lab::new();
+    lab.write("a", "0\n");
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    sidecar.ask(json!({"type": "hello", "session": "s"}));
+    sidecar.ask(json!({"type": "turn.start", "turn": "t"}));
+    let block = |reply: &Value| {
+        let checkpoint = &reply["checkpoint"];
+        ["status", "kind"].map(|key| checkpoint[key].as_str().unwrap().to_owned())
+    };
+    assert_eq!(block(&sidecar.ask(json!({"type": "shell.before", "command": "rm a"}))), ["taken", "auto"]);
+    lab.write("later", "1\n");
+    lab.write("a", "2\n");
+    // The checkpoint before the restore has `later` as it stands.
+    assert_eq!(lab.piton(&["restore", "1", "a", "--yes"]).code, 0);
+    assert_eq!(block(&sidecar.ask(json!({"type": "shell.before", "command": "rm later"}))), ["held", "pre-restore"]);
+    assert_eq!(sidecar.finish(), 0);
+}
+
+#[test]
 fn numbers_of_dropped_checkpoints_are_explained_and_never_used_again() {
     let lab = Lab::new();
     lab.write("a", "0\n");

@@ -58,7 +58,7 @@ pub fn order(all: &[Checkpoint], kept: &Kept) -> Vec<Ranked> {
         }
     };
     let named = named(all);
-    // It goes with the most worthy of those that name it.
+    // A base capture goes with the most worthy of the narrowed checkpoints that name it.
     let namer = |at: usize| named.get(&at).and_then(|namers| namers.iter().copied().min_by_key(|namer| rank(*namer)));
     let placed = |at: usize| namer(at).map_or_else(|| rank(at), |namer| rank(namer).min(rank(at)));
     let mut order: Vec<((u8, usize), Reverse<usize>)> = (0..all.len()).map(|at| (placed(at), Reverse(at))).collect();
