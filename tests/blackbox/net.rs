@@ -567,14 +567,20 @@ impl Net {
             // Where nothing was done, no checkpoint tells which of the present files are private.
             let is_private = before.contains_key(path)
                 && saved.as_ref().map_or_else(|| was_private || is_secret(path), |saved| !saved.contains(path));
+            // A file that git shows, where a private directory was, goes as such files go.
+            let is_in_place =
+                is_file(before, path) && moment.get(path).is_some_and(|then| then.0 == 'd') && !is_private;
+            let was_private = was_private && !is_in_place;
             let stays = match local {
                 // Where its rules would have shown the path to git, the checkpoint knows that it was absent.
                 true => was_private || (is_private && !moment.contains_key(path) && was_hidden(moment, path)),
                 false => (was_private || is_private) && (before.contains_key(path) || expired),
             };
-            let expected = match stays || (!moment.contains_key(path) && kept.contains(path)) {
+            // The directory went with the layer.
+            let is_unknown = is_in_place && expired && !then.contains(path);
+            let expected = match stays || ((!moment.contains_key(path) || is_unknown) && kept.contains(path)) {
                 true => before.get(path),
-                false => moment.get(path),
+                false => moment.get(path).filter(|_| !is_unknown),
             };
             if after.get(path) != expected {
                 let shown = |entry: Option<&(char, u32, Vec<u8>)>| entry.map(|entry| (entry.0, entry.1, entry.2.len()));
