@@ -497,7 +497,7 @@ impl Net {
         if done.code != 0 {
             self.fail(&format!("{verb}: {done:?}"));
         }
-        self.same(expected, &self.now(), verb);
+        self.same(expected, &self.now(), &format!("{verb}: {}", done.stdout));
     }
 
     fn same(&self, expected: &Tree, now: &Tree, what: &str) {
