@@ -482,6 +482,14 @@ impl Net {
             return;
         };
         self.all_saved(saved, &before, &after);
+        if before == after {
+            // All of it failed: there is nothing that a step could take back.
+            let changed = ["created", "replaced", "deleted"].map(|list| done["done"][list]["total"].as_u64().unwrap());
+            if changed != [0; 3] {
+                self.fail(&format!("nothing changed: {done}"));
+            }
+            return;
+        }
         if self.dice.roll(4) == 0 {
             return;
         }
