@@ -483,7 +483,7 @@ impl Net {
         };
         self.all_saved(saved, &before, &after);
         if before == after {
-            // All of it failed: there is nothing that a step could take back.
+            // Everything failed or was kept: `undo` would take back the restore before this one.
             let changed = ["created", "replaced", "deleted"].map(|list| done["done"][list]["total"].as_u64().unwrap());
             if changed != [0; 3] {
                 self.fail(&format!("nothing changed: {done}"));
@@ -575,17 +575,17 @@ impl Net {
             // Where nothing was done, no checkpoint tells which of the present files are private.
             let is_private = before.contains_key(path)
                 && saved.as_ref().map_or_else(|| was_private || is_secret(path), |saved| !saved.contains(path));
-            // A file that git shows, where a private directory was, goes as such files go.
-            let is_in_place =
+            // A file that git shows, where the moment has a private directory, is deleted or replaced as other such files are.
+            let is_in_the_way =
                 is_file(before, path) && moment.get(path).is_some_and(|then| then.0 == 'd') && !is_private;
-            let was_private = was_private && !is_in_place;
+            let was_private = was_private && !is_in_the_way;
             let stays = match local {
                 // Where its rules would have shown the path to git, the checkpoint knows that it was absent.
                 true => was_private || (is_private && !moment.contains_key(path) && was_hidden(moment, path)),
                 false => (was_private || is_private) && (before.contains_key(path) || expired),
             };
-            // The directory went with the layer.
-            let is_unknown = is_in_place && expired && !then.contains(path);
+            // The directory was in the layer that is gone.
+            let is_unknown = is_in_the_way && expired && !then.contains(path);
             let expected = match stays || ((!moment.contains_key(path) || is_unknown) && kept.contains(path)) {
                 true => before.get(path),
                 false => moment.get(path).filter(|_| !is_unknown),

@@ -380,7 +380,7 @@ fn a_runtime_directory_that_takes_no_socket_is_no_hindrance() {
     assert_eq!(said, "", "{}", place.mishaps());
     assert!(!place.socket().exists());
     if is_root() {
-        // The hook leaves a process that still tends the store: a file of it may go between being listed and being changed.
+        // A process that the hook left is still at work in the store: it may remove a file that chown has listed already.
         let (work, home) = (place.lab.work.display(), place.lab.home.display());
         place.lab.sh(&format!("n=0; until chown -R 0:0 {work} {home}; do n=$((n + 1)); [ $n -lt 100 ]; done"));
     }
