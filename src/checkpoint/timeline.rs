@@ -135,8 +135,8 @@ impl Timeline {
         let (taken, observed) = locked.take(take, control)?;
         // The lock is released before the observation is freed, which takes time.
         drop(locked);
-        let files = observed.totals.0;
-        memory::drop_beside(observed, files);
+        let parts = observed.parts();
+        memory::drop_beside(observed, parts);
         Ok(taken)
     }
 

@@ -210,6 +210,12 @@ fn sticky_from(catalog: &Catalog, all: &[Checkpoint]) -> BTreeSet<RelPath> {
 }
 
 impl Observation {
+    /// Returns the number of parts that are freed with it. What the memory holds lives on, so that only a scan has many.
+    pub(crate) fn parts(&self) -> u64 {
+        let scanned = self.scan.as_ref().map_or(0, |scan| scan.capture.stats.files);
+        scanned + self.fresh.len() as u64
+    }
+
     fn of(
         mut capture: Capture,
         shape: Option<[u8; 20]>,

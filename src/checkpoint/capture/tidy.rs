@@ -20,7 +20,7 @@ impl Locked<'_> {
         let is_done = self.tidy()?;
         self.drop_old_layers()?;
         self.catalog.keep_commits(&self.lock)?;
-        self.catalog.store.prepare();
+        self.catalog.prepare();
         Ok(is_done)
     }
 

@@ -145,6 +145,14 @@ impl Catalog {
         }
     }
 
+    /// Makes files for the next checkpoint in both stores, in the idle time of a long-lived process.
+    pub(crate) fn prepare(&self) {
+        self.store.prepare();
+        if let Some(local) = self.local.get() {
+            local.prepare();
+        }
+    }
+
     /// Closes files of both stores, in the idle time of a long-lived process.
     pub(crate) fn close(&self) {
         self.store.close();
