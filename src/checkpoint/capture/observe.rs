@@ -210,7 +210,7 @@ fn sticky_from(catalog: &Catalog, all: &[Checkpoint]) -> BTreeSet<RelPath> {
 }
 
 impl Observation {
-    /// Returns the number of parts that are freed with it. What the memory holds lives on, so that only a scan has many.
+    /// Returns the number of parts that are freed with it. Only a scan has many: a capture of changes shares its parts with the memory.
     pub(crate) fn parts(&self) -> u64 {
         let scanned = self.scan.as_ref().map_or(0, |scan| scan.capture.stats.files);
         scanned + self.fresh.len() as u64
