@@ -520,9 +520,13 @@ impl Net {
     /// absent may stay, if the answer names it.
     fn came_back(&self, id: &str, now: &Tree, done: &Value) {
         let (kept, failed) = left(done);
-        // Only something that stays is in the way of anything.
-        let is_free =
-            |failed: &&PathBuf| !is_beyond_budget(failed, 0) && !kept.iter().any(|kept| kept.starts_with(failed));
+        // Only something that stays is in the way of anything: what the answer keeps, or what no checkpoint could hold.
+        let holds_beyond = |failed: &Path| {
+            let mut inside = now.iter().filter(|(path, _)| path.starts_with(failed));
+            inside.any(|(path, entry)| is_beyond_budget(path, entry.2.len()))
+        };
+        let is_beyond = |failed: &Path| is_beyond_budget(failed, 0) || holds_beyond(failed);
+        let is_free = |failed: &&PathBuf| !is_beyond(failed) && !kept.iter().any(|kept| kept.starts_with(failed));
         if let Some(failed) = failed.iter().find(is_free) {
             self.fail(&format!("{} failed: {done}", failed.display()));
         }
