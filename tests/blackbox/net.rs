@@ -576,9 +576,10 @@ impl Net {
                 continue;
             }
             let was_private = moment.contains_key(path) && !then.contains(path);
-            // Where nothing was done, no checkpoint tells which of the present files are private.
-            let is_private = before.contains_key(path)
-                && saved.as_ref().map_or_else(|| was_private || is_secret(path), |saved| !saved.contains(path));
+            // Where nothing was done, no checkpoint tells which of the present files are private: their rules do.
+            let looks_private = || was_private || is_secret(path) || is_ignored(before, path);
+            let is_private =
+                before.contains_key(path) && saved.as_ref().map_or_else(looks_private, |saved| !saved.contains(path));
             // A file that git shows, where the moment has a private directory, is deleted or replaced as other such files are.
             let is_in_the_way =
                 is_file(before, path) && moment.get(path).is_some_and(|then| then.0 == 'd') && !is_private;
@@ -673,6 +674,16 @@ impl Net {
 /// Returns true for a path that the rules of a moment leave to the private layer.
 fn was_hidden(moment: &Tree, path: &Path) -> bool {
     is_secret(path) || moment.get(Path::new(".gitignore")).is_some_and(|entry| entry.2 == RULES.as_bytes())
+}
+
+/// Returns true for a path that the ignore rules name, where they are in force.
+fn is_ignored(tree: &Tree, path: &Path) -> bool {
+    let in_dir =
+        || path.components().any(|part| ["data", "node_modules", "vendor"].iter().any(|dir| part.as_os_str() == *dir));
+    let by_name =
+        || path.file_name().is_some_and(|name| name == "local.cfg") || path.extension().is_some_and(|end| end == "bak");
+    let rules = tree.get(Path::new(".gitignore"));
+    rules.is_some_and(|entry| entry.2 == RULES.as_bytes()) && (in_dir() || by_name())
 }
 
 /// Returns true for a file that is private by its name.
