@@ -676,14 +676,13 @@ fn was_hidden(moment: &Tree, path: &Path) -> bool {
     is_secret(path) || moment.get(Path::new(".gitignore")).is_some_and(|entry| entry.2 == RULES.as_bytes())
 }
 
-/// Returns true for a path that the ignore rules name, where they are in force.
+/// Returns true for a file that the ignore rules name, where they are in force; those beyond the budget are left out.
 fn is_ignored(tree: &Tree, path: &Path) -> bool {
-    let in_dir =
-        || path.components().any(|part| ["data", "node_modules", "vendor"].iter().any(|dir| part.as_os_str() == *dir));
+    let rules = tree.get(Path::new(".gitignore"));
+    let in_data = || path.parent().is_some_and(|dir| dir.components().any(|part| part.as_os_str() == "data"));
     let by_name =
         || path.file_name().is_some_and(|name| name == "local.cfg") || path.extension().is_some_and(|end| end == "bak");
-    let rules = tree.get(Path::new(".gitignore"));
-    rules.is_some_and(|entry| entry.2 == RULES.as_bytes()) && (in_dir() || by_name())
+    rules.is_some_and(|entry| entry.2 == RULES.as_bytes()) && (in_data() || by_name())
 }
 
 /// Returns true for a file that is private by its name.

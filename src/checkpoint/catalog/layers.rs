@@ -145,20 +145,19 @@ impl Catalog {
         }
     }
 
+    /// Returns the stores that are open: the shared one, and that of private files if it is.
+    fn open_stores(&self) -> impl Iterator<Item = &Store> {
+        std::iter::once(&self.store).chain(self.local.get())
+    }
+
     /// Makes files for the next checkpoint in both stores, in the idle time of a long-lived process.
     pub(crate) fn prepare(&self) {
-        self.store.prepare();
-        if let Some(local) = self.local.get() {
-            local.prepare();
-        }
+        self.open_stores().for_each(Store::prepare);
     }
 
     /// Closes files of both stores, in the idle time of a long-lived process.
     pub(crate) fn close(&self) {
-        self.store.close();
-        if let Some(local) = self.local.get() {
-            local.close();
-        }
+        self.open_stores().for_each(Store::close);
     }
 
     /// Completes the private layer of a killed process, and forgets what was read of layers. The caller has taken the workspace's
