@@ -45,6 +45,8 @@ pub enum Code {
     NoSuchPath,
     /// No run has that id.
     NoSuchRun,
+    /// No turn of that name has changed files, or it is too old to be known.
+    NoSuchTurn,
     /// The run has no codon of that id.
     NoSuchCodon,
     /// The codon has no checkpoint of that type.
@@ -104,6 +106,7 @@ impl Code {
             Code::Pruned => "pruned",
             Code::NoSuchPath => "no-such-path",
             Code::NoSuchRun => "no-such-run",
+            Code::NoSuchTurn => "no-such-turn",
             Code::NoSuchCodon => "no-such-codon",
             Code::NoSuchType => "no-such-type",
             Code::BadPath => "bad-path",

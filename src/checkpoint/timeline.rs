@@ -17,9 +17,7 @@ use super::catalog::listing::{CheckpointList, ListFilter};
 use super::catalog::open::Catalog;
 use super::history::interrupted::{RESTORING, in_progress};
 use super::history::journal::Line;
-use super::history::operations::UndoStep;
 use super::history::request::{Preview, Restore, RestoreStage, Restored};
-use super::history::undo::Direction;
 use super::locked::Locked;
 use super::records::home::Home;
 use super::records::lock::LOCK_WAIT;
@@ -91,6 +89,11 @@ impl Timeline {
     /// Puts another policy in force.
     pub fn set_policy(&mut self, policy: Policy) {
         self.catalog.policy = policy;
+    }
+
+    /// Returns the catalog, and the memory between captures.
+    pub(super) fn parts(&mut self) -> (&Catalog, &mut Capturer) {
+        (&self.catalog, &mut self.capturer)
     }
 
     /// Takes the workspace's lock: all writes of refs, log, journal, state and stamps are methods of what it returns.
@@ -335,19 +338,6 @@ impl Timeline {
     /// `no-such-checkpoint`, `workspace-gone`, `store-damaged`, and those of reading.
     pub fn preview(&mut self, restore: &Restore, control: &dyn Fn() -> Flow) -> Result<Preview> {
         self.capturer.preview(&self.catalog, restore, control)
-    }
-
-    /// Shows what a step would do.
-    ///
-    /// # Errors
-    /// As [`Timeline::preview`].
-    pub fn preview_step(
-        &mut self,
-        direction: Direction,
-        step: &UndoStep,
-        control: &dyn Fn() -> Flow,
-    ) -> Result<Preview> {
-        self.preview(&Restore::stepping(direction, step, "local")?, control)
     }
 
     /// Restores.

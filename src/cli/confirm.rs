@@ -63,6 +63,11 @@ pub(super) fn agreed(question: &str) -> Option<Exit> {
     }
 }
 
+/// Asks on a terminal whether changes go back too that are not a turn's alone.
+pub(super) fn asked_more() -> bool {
+    ask("Undo what is not the turn's alone, too?") == Consent::Yes
+}
+
 /// Returns a preview for people; outside of all workspaces its paths are absolute.
 fn shown(context: &Context, preview: &Preview) -> PreviewReply {
     let mut reply = replies::preview(preview);

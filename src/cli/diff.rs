@@ -23,6 +23,12 @@ pub(super) struct DiffArgs {
     /// One checkpoint or two, then paths [default: from the newest to the files as they are now]
     #[arg(value_name = "CHECKPOINT|PATH")]
     pub what: Vec<OsString>,
+    /// What a turn has changed: its name in `piton turns`, or the client's name of it [default: the newest]
+    #[arg(long, value_name = "TURN", num_args = 0..=1, default_missing_value = "")]
+    pub turn: Option<String>,
+    /// The run of that turn
+    #[arg(long, value_name = "RUN", requires = "turn")]
+    pub run: Option<String>,
     /// Only the summary
     #[arg(long)]
     pub stat: bool,
@@ -92,6 +98,12 @@ fn compared(context: &Context, timeline: &mut Timeline, args: &DiffArgs) -> Resu
 /// Returns the error of what could not be done.
 pub(super) fn diff(context: &mut Context, args: &DiffArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
+    if let Some(turn) = &args.turn {
+        let turn = Some(turn.as_str()).filter(|turn| !turn.is_empty());
+        let typed: Vec<PathBuf> = args.what.iter().map(PathBuf::from).chain(args.paths.iter().cloned()).collect();
+        let paths = context.paths(timeline.workspace(), &typed)?;
+        return super::turns::diff(context, &mut timeline, (turn, args.run.as_deref()), (&paths, args.stat));
+    }
     let compared = compared(context, &mut timeline, args)?;
     let present =
         if compared.to.is_none() { Some(timeline.present(Some(&compared.from), &|| Flow::Continue)?) } else { None };

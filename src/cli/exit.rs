@@ -33,6 +33,7 @@ pub(super) fn exit_of(error: &Error) -> Exit {
         | Code::Pruned
         | Code::NoSuchPath
         | Code::NoSuchRun
+        | Code::NoSuchTurn
         | Code::NoSuchCodon
         | Code::NoSuchType
         | Code::WorkspaceGone => Exit::Nothing,

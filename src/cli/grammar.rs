@@ -30,7 +30,8 @@ use super::show::ShowArgs;
 use super::sidecar::SidecarArgs;
 use super::store::StoreArgs;
 use super::switch::OffArgs;
-use super::undo::StepArgs;
+use super::turns::TurnsArgs;
+use super::undo::{RedoArgs, UndoArgs};
 
 /// The checkpoint sidecar for coding agents
 ///
@@ -77,10 +78,12 @@ pub(super) enum Verb {
     Rollback(RollbackArgs),
     /// List runs, with their timelines
     Runs(RunsArgs),
-    /// Undo the last restore
-    Undo(StepArgs),
+    /// List the turns of agents that changed files
+    Turns(TurnsArgs),
+    /// Undo the newest turn, restore or rollback; or one turn, or its changes of some paths
+    Undo(UndoArgs),
     /// Redo what was undone
-    Redo(StepArgs),
+    Redo(RedoArgs),
     /// Pin checkpoints: retention never drops them
     Pin(PinArgs),
     /// Unpin checkpoints

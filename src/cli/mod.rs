@@ -46,6 +46,7 @@ mod sidecar;
 mod status;
 mod store;
 mod switch;
+mod turns;
 mod undo;
 mod view;
 
@@ -145,6 +146,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Some(Verb::Restore(args)) => restore::restore(&mut context, args),
         Some(Verb::Rollback(args)) => rollback::rollback(&mut context, args),
         Some(Verb::Runs(args)) => runs::runs(&mut context, args),
+        Some(Verb::Turns(args)) => turns::turns(&mut context, args),
         Some(Verb::Undo(args)) => undo::undo(&mut context, args),
         Some(Verb::Redo(args)) => undo::redo(&mut context, args),
         Some(Verb::Pin(args)) => pin::pin(&mut context, args),

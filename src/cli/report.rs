@@ -8,7 +8,10 @@ use crate::agents::Client;
 use crate::model::coverage;
 use crate::model::number::Number;
 use crate::model::text::{count, printable};
-use crate::protocol::{List, ListReply, NotHeld, PreviewReply, RestoreReply, StepBlock, WarningBlock, Word};
+use crate::protocol::{
+    List, ListReply, NotHeld, PreviewReply, RestoreReply, ShareCounts, StepBlock, TurnItem, TurnListReply,
+    WarningBlock, Word,
+};
 
 /// Paths of one list that are shown before it is cut.
 const SHOWN: usize = 20;
@@ -83,25 +86,94 @@ fn note(warning: &WarningBlock) -> Option<String> {
 /// Names the operation that an undo or redo steps over; `word` is `Undo` or `Redo`.
 pub(super) fn step(word: &str, over: &StepBlock) -> String {
     let (operation, kind) = (printable(&over.operation), printable(&over.kind.text()));
+    if let Some(turn) = &over.turn {
+        let client = turn.client.as_deref().map(|client| format!("{}, ", printable(client))).unwrap_or_default();
+        let open = if turn.open { ", still open" } else { "" };
+        return format!(
+            "{word} of turn `{}` ({operation}, {client}run {}, {}{open}): {}\n",
+            printable(&turn.turn),
+            printable(&turn.run),
+            print::local_time(&over.time),
+            shares(&turn.shares)
+        );
+    }
     let moves = over.run.as_ref().map(|run| format!("; run {} moves with it", printable(run))).unwrap_or_default();
     format!("{word} of operation {operation} ({kind}, {}){moves}\n", print::local_time(&over.time))
+}
+
+/// Counts the paths of a turn by its share in them: `3 paths: 2 sure, 1 touched`.
+fn shares(counts: &ShareCounts) -> String {
+    let ShareCounts { sure, likely, touched, shared, unknown } = *counts;
+    let named = [(sure, "sure"), (likely, "likely"), (touched, "touched"), (shared, "shared"), (unknown, "unknown")];
+    let total: usize = named.iter().map(|(number, _)| number).sum();
+    let parts: Vec<String> =
+        named.iter().filter(|(number, _)| *number > 0).map(|(number, word)| format!("{number} {word}")).collect();
+    format!("{}: {}", count(total as u64, "path"), parts.join(", "))
+}
+
+/// Returns the line of one turn.
+pub(super) fn turn_title(turn: &TurnItem) -> String {
+    let client = turn.client.as_deref().map(|client| format!("{}, ", printable(client))).unwrap_or_default();
+    format!(
+        "Turn `{}` ({}, {client}run {}, {}): {}\n",
+        printable(&turn.turn),
+        printable(&turn.operation),
+        printable(&turn.run),
+        print::local_time(&turn.ended),
+        shares(&turn.shares)
+    )
+}
+
+/// Returns a list of turns.
+pub(super) fn turns(listing: &TurnListReply) -> String {
+    if listing.turns.is_empty() {
+        return "No turn of an agent has changed files here since piton notes turns.\n".to_owned();
+    }
+    let mut text = format!("{}\n\n", print::bold("Turns that changed files, newest first"));
+    let width = |of: &dyn Fn(&TurnItem) -> usize| listing.turns.iter().map(of).max().unwrap_or(1);
+    let (names, ops) =
+        (width(&|turn| printable(&turn.turn).chars().count()).min(32), width(&|turn| turn.operation.len()));
+    for turn in &listing.turns {
+        let mut notes = vec![shares(&turn.shares)];
+        notes.extend(turn.open.then(|| "[open]".to_owned()));
+        notes.extend(turn.undone.then(|| "[undone]".to_owned()));
+        notes.extend((!turn.others.is_empty()).then(|| format!("[also in {}]", turn.others.join(", "))));
+        let client = turn.client.as_deref().map(|client| format!("{} ", printable(client))).unwrap_or_default();
+        add_line!(
+            text,
+            "  {:>ops$}  {:<names$}  {}  {client}{}  {}",
+            printable(&turn.operation),
+            printable(&turn.turn),
+            print::faint(&print::local_time(&turn.ended)),
+            printable(&turn.run),
+            notes.join(" "),
+        );
+    }
+    text.push('\n');
+    add_line!(text, "  {:<25}what a turn has changed", "piton diff --turn TURN");
+    add_line!(text, "  {:<25}take that back (asks first; `piton redo` takes that back)", "piton undo --turn TURN");
+    text
 }
 
 /// Renders a preview.
 pub(super) fn preview(preview: &PreviewReply) -> String {
     let (target, plan) = (&preview.target, &preview.plan);
-    let mut text = print::bold(&format!(
-        "Back to checkpoint {} ({}, {})",
-        target.n,
-        print::local_time(&target.time),
-        printable(&target.reason)
-    ));
+    let mut text = match target.n == Number::NONE {
+        true => print::bold(&format!("Back to how the files were at {}", print::local_time(&target.time))),
+        false => print::bold(&format!(
+            "Back to checkpoint {} ({}, {})",
+            target.n,
+            print::local_time(&target.time),
+            printable(&target.reason)
+        )),
+    };
     text.push('\n');
     section(&mut text, "bring back", &plan.create);
     section(&mut text, "change", &plan.replace);
     section(&mut text, "delete (created since; undo brings them back)", &plan.delete);
     section(&mut text, "keep", &plan.keep);
     section(&mut text, "in conflict, left as it is", &plan.conflict);
+    section(&mut text, "edits of others among these", &preview.outside_edits);
     if preview.stat.files > 0 {
         add_line!(text, "  {}", stat_text(&preview.stat));
     }
@@ -141,9 +213,14 @@ fn counted(paths: &List) -> String {
 /// Renders the result of a restore. `verb` is `Restored`, `Undone` and the like; `back` is the command that takes it back.
 pub(super) fn outcome(outcome: &RestoreReply, verb: &str, back: &str) -> String {
     let done = &outcome.done;
+    let turn = outcome.over.as_ref().and_then(|over| over.turn.as_ref());
+    let number = outcome.target.as_ref().map_or(Number::NONE, |target| target.n);
+    let what = match turn {
+        Some(turn) => format!("turn `{}`", printable(&turn.turn)),
+        None => format!("checkpoint {number}"),
+    };
     let mut text = format!(
-        "{verb}: checkpoint {}. {} brought back, {} changed, {} deleted, {} kept.\n",
-        outcome.target.as_ref().map_or(Number::NONE, |target| target.n),
+        "{verb}: {what}. {} brought back, {} changed, {} deleted, {} kept.\n",
         counted(&done.created),
         counted(&done.replaced),
         counted(&done.deleted),

@@ -1,22 +1,73 @@
 //! `piton undo` and `piton redo`.
 
-use clap::Args;
+use std::path::PathBuf;
 
-use super::confirm::{ask_first, ask_to_move, finished};
+use clap::{Args, ValueEnum};
+
+use super::confirm::{agreed, asked_more};
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
 use super::report;
-use crate::checkpoint::history::request::Restore;
+use crate::checkpoint::Timeline;
+use crate::checkpoint::history::group::{StepDone, StepPreview, Stepping};
+use crate::checkpoint::history::operations::UndoStep;
+use crate::checkpoint::history::turns::StepChoice;
 use crate::checkpoint::history::undo::Direction;
 use crate::doors::replies;
 use crate::error::Result;
-use crate::protocol::NoStep;
+use crate::model::run::run_id;
+use crate::model::turn::Attribution;
+use crate::protocol::{NoStep, PreviewReply};
 use crate::sys::interrupt::Flow;
 
-/// The arguments of `piton undo` and `piton redo`.
+/// The shares in changes that an undo of a turn takes back only if asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Included {
+    /// Written again after the turn's action, while the turn was open
+    Touched,
+    /// Changed by several, or while several were at work
+    Shared,
+    /// Changed while nobody watched
+    Unknown,
+}
+
+impl Included {
+    fn share(self) -> Attribution {
+        match self {
+            Included::Touched => Attribution::Touched,
+            Included::Shared => Attribution::Shared,
+            Included::Unknown => Attribution::Unknown,
+        }
+    }
+}
+
+/// The arguments of `piton undo`.
 #[derive(Debug, Args)]
-pub(super) struct StepArgs {
+pub(super) struct UndoArgs {
+    /// Undo this turn: its name in `piton turns`, or the client's name of it
+    #[arg(long, value_name = "TURN")]
+    pub turn: Option<String>,
+    /// Undo the newest turn of this run
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<String>,
+    /// Undo these changes of the turn too, which are not its alone
+    #[arg(long, value_name = "SHARE", value_delimiter = ',')]
+    pub include: Vec<Included>,
+    /// Do not ask
+    #[arg(long, short = 'y')]
+    pub yes: bool,
+    /// Only show what would be done
+    #[arg(long)]
+    pub preview: bool,
+    /// Only these paths of the newest turn that changed them
+    #[arg(last = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+}
+
+/// The arguments of `piton redo`.
+#[derive(Debug, Args)]
+pub(super) struct RedoArgs {
     /// Do not ask
     #[arg(long, short = 'y')]
     pub yes: bool,
@@ -25,56 +76,186 @@ pub(super) struct StepArgs {
     pub preview: bool,
 }
 
-/// Undoes the last restore.
+/// Undoes the newest turn, restore or rollback, or a chosen turn.
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub(super) fn undo(context: &mut Context, args: &StepArgs) -> Result<Exit> {
-    step(context, args, Direction::Undo)
-}
-
-/// Redoes the restore that was undone last.
-///
-/// # Errors
-/// Returns the error of what could not be done.
-pub(super) fn redo(context: &mut Context, args: &StepArgs) -> Result<Exit> {
-    step(context, args, Direction::Redo)
-}
-
-fn step(context: &mut Context, args: &StepArgs, direction: Direction) -> Result<Exit> {
+pub(super) fn undo(context: &mut Context, args: &UndoArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
-    timeline.catalog().refuse_interrupted()?;
-    let Some(next) = timeline.catalog().next_step(direction)? else {
+    let choice = StepChoice {
+        turn: args.turn.clone(),
+        run: args.run.as_deref().map(run_id),
+        paths: context.paths(timeline.workspace(), &args.paths)?,
+        include: args.include.iter().map(|included| included.share()).collect(),
+    };
+    step(context, &mut timeline, (args.yes, args.preview), Direction::Undo, choice)
+}
+
+/// Redoes what was undone last.
+///
+/// # Errors
+/// Returns the error of what could not be done.
+pub(super) fn redo(context: &mut Context, args: &RedoArgs) -> Result<Exit> {
+    let mut timeline = context.timeline()?;
+    step(context, &mut timeline, (args.yes, args.preview), Direction::Redo, StepChoice::default())
+}
+
+fn step(
+    context: &Context,
+    timeline: &mut Timeline,
+    (yes, only): (bool, bool),
+    direction: Direction,
+    mut choice: StepChoice,
+) -> Result<Exit> {
+    let control = || Flow::Continue;
+    let Some(mut stepping) = Stepping::choose(timeline, direction, &choice, "local", &control)? else {
         let message = timeline.catalog().why_no_step(direction)?;
-        if context.json {
-            print::json(&NoStep { operation: None, message })?;
-        } else {
-            print::data(&format!("{message}\n"))?;
+        match context.json {
+            true => print::json(&NoStep { operation: None, message })?,
+            false => print::data(&format!("{message}\n"))?,
         }
         return Ok(Exit::Nothing);
     };
-    let word = match direction {
-        Direction::Undo => "Undo",
-        Direction::Redo => "Redo",
+    let (word, verb) = match direction {
+        Direction::Undo => ("Undo", "Undone"),
+        Direction::Redo => ("Redo", "Redone"),
     };
+    let next = stepping.step.clone();
+    let mut preview = stepping.preview(timeline, &control)?;
+    if context.json && (only || !yes) {
+        print::json_as_declared(&replies::step_preview(&next, &preview))?;
+        return Ok(if only { Exit::Done } else { Exit::Refused });
+    }
+    let mut said = String::new();
     if !context.json {
-        print::data(&report::step(word, &replies::over(&next)))?;
+        said = told(context, word, &next, &preview);
+        print::data(&said)?;
     }
-    let preview = timeline.preview_step(direction, &next, &|| Flow::Continue)?;
-    let moves_only = preview.plan.changes_nothing() && next.moved.is_some() && !args.preview && !context.json;
-    // The result is the only document: a step over nothing is taken without a word before it.
-    let is_silent = context.json && args.yes && !args.preview && preview.plan.changes_nothing();
-    let answered = match moves_only {
-        true => ask_to_move(context, "No file changes, only the run moves.", args.yes, word)?,
-        false if is_silent && preview.plan.conflict.is_empty() => None,
-        false => ask_first(context, &preview, (args.yes, args.preview), word)?,
-    };
-    if let Some(exit) = answered.filter(|exit| *exit != Exit::Nothing || args.preview) {
-        return Ok(exit);
+    if direction == Direction::Undo && stepping.leaves_others() && !only && !yes && asked_more() {
+        choice.include = vec![Attribution::Touched, Attribution::Shared, Attribution::Unknown];
+        if let Some(wider) = Stepping::choose(timeline, direction, &choice, "local", &control)? {
+            stepping = wider;
+            preview = stepping.preview(timeline, &control)?;
+            said = told(context, word, &next, &preview);
+            print::data(&said)?;
+        }
     }
-    let restore = Restore::stepping(direction, &next, "local")?;
-    let restore = if args.yes { restore } else { restore.agreeing(&preview) };
-    let restored = timeline.restore(&restore, &|| Flow::Continue)?;
+    let is_stuck = !preview.own.plan.conflict.is_empty();
+    if preview.changes_nothing() && next.moved.is_none() {
+        if context.json {
+            print::json_as_declared(&replies::step_preview(&next, &preview))?;
+        } else {
+            print::data(&nothing(&next, &stepping))?;
+        }
+        return Ok(if is_stuck { Exit::Part } else { Exit::Nothing });
+    }
+    if preview.changes_nothing() && !context.json {
+        print::data("No file changes, only the run moves.\n")?;
+    }
+    if only {
+        return Ok(Exit::Done);
+    }
+    if !yes {
+        if let Some(exit) = agreed(word) {
+            return Ok(exit);
+        }
+        stepping.agree(&preview);
+    }
+    let done = stepping.take(timeline, &control)?;
     print::settled(timeline.leave());
-    finished(context, &restored, if direction == Direction::Undo { "Undone" } else { "Redone" }, Some(&preview))
+    finished(context, (&next, &done), verb, (&preview, &said))
+}
+
+/// Returns the preview of a step for people.
+fn told(context: &Context, word: &str, step: &UndoStep, preview: &StepPreview) -> String {
+    let mut reply = replies::step_preview(step, preview);
+    if context.is_outside() {
+        reply.plan.make_absolute();
+    }
+    let head = reply.over.as_ref().map(|over| report::step(word, over)).unwrap_or_default();
+    head + &report::preview(&reply) + &others(&reply)
+}
+
+/// Returns what a step would do in the other workspaces.
+fn others(reply: &PreviewReply) -> String {
+    let mut text = String::new();
+    for other in &reply.others {
+        add_line!(text, "In {}:", print::path(std::path::Path::new(&other.workspace)));
+        match (&other.preview, &other.error) {
+            (Some(preview), _) => text.push_str(&report::preview(preview)),
+            (None, error) => {
+                let why = error.as_ref().map(|error| error.message.as_str()).unwrap_or_default();
+                add_line!(text, "  not possible there: {}", crate::model::text::printable(why));
+            }
+        }
+    }
+    text
+}
+
+/// Says that a step would change nothing, and how to go on.
+fn nothing(step: &UndoStep, stepping: &Stepping) -> String {
+    let mut text = report::NOTHING.to_owned();
+    if step.turn.is_some() && stepping.leaves_others() {
+        text.push_str(
+            "What the turn may have changed with others is kept: `--include touched,shared,unknown` undoes that too.\n",
+        );
+    }
+    if step.turn.is_some() {
+        text.push_str("An older turn is undone by its name: `piton turns`, then `piton undo --turn TURN`.\n");
+    }
+    text
+}
+
+/// Prints the result of a step, and returns its exit code.
+fn finished(
+    context: &Context,
+    (step, done): (&UndoStep, &StepDone),
+    verb: &str,
+    (preview, said): (&StepPreview, &str),
+) -> Result<Exit> {
+    let reply = replies::step_done(step, done);
+    if context.json {
+        print::json_as_declared(&reply)?;
+        return Ok(exit(done));
+    }
+    let option = if context.is_outside() { " --outside" } else { "" };
+    let back = format!("{}{option}", if verb == "Undone" { "piton redo" } else { "piton undo" });
+    let mut shown = reply.clone();
+    if context.is_outside() {
+        shown.done.make_absolute();
+    }
+    let mut text = String::new();
+    for other in &reply.others {
+        add_line!(text, "In {}:", print::path(std::path::Path::new(&other.workspace)));
+        match (&other.done, &other.error) {
+            (Some(done), _) => text.push_str(&report::outcome(done, verb, &back)),
+            (None, error) => {
+                let why = error.as_ref().map(|error| error.message.as_str()).unwrap_or_default();
+                add_line!(text, "  not done there: {}", crate::model::text::printable(why));
+            }
+        }
+    }
+    text.push_str(&report::outcome(&shown, verb, &back));
+    let is_new = |line: &&str| !said.lines().any(|known| known == *line) || line.starts_with("In ");
+    print::data(&text.lines().filter(is_new).map(|line| format!("{line}\n")).collect::<String>())?;
+    let known = preview.own.warnings.as_slice();
+    let news = done.own.warnings.iter().filter(|warning| !known.contains(warning));
+    news.for_each(|warning| print::warning(warning));
+    let outcome = &done.own.outcome;
+    outcome.warnings.iter().for_each(|(path, why)| print::warning(&format!("{}: {why}", path.display())));
+    Ok(exit(done))
+}
+
+fn exit(done: &StepDone) -> Exit {
+    let others = done.others.iter().map(|(_, done)| done.as_ref());
+    let is_part = others
+        .chain([Ok(&done.own)])
+        .any(|done| done.map_or(true, |done| !done.outcome.failed.is_empty() || !done.conflicts.is_empty()));
+    let others = done.others.iter().filter_map(|(_, done)| done.as_ref().ok());
+    let is_idle = others.chain([&done.own]).all(|done| done.operation.is_none());
+    match (is_part, is_idle) {
+        (true, _) => Exit::Part,
+        (false, true) => Exit::Nothing,
+        (false, false) => Exit::Done,
+    }
 }

@@ -44,7 +44,8 @@ pub(super) fn of_decision(decision: &Decision) -> Vec<String> {
             });
             warnings.chain(reason).chain(own).chain(others).collect()
         }
-        Decision::TurnEnded { .. } | Decision::After { .. } => Vec::new(),
+        Decision::TurnEnded { notices, .. } => notices.clone(),
+        Decision::After { .. } => Vec::new(),
     }
 }
 

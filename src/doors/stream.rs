@@ -231,7 +231,7 @@ impl Feed {
                     self.send(name, event, Some(id.next()), None)?;
                 }
                 Event::TurnEnded { .. } => self.send("turn.end", event, None, None)?,
-                Event::After | Event::Opened(_) => self.send("tool.after", event, None, None)?,
+                Event::After { .. } | Event::Opened(_) => self.send("tool.after", event, None, None)?,
             }
         }
         Ok(())
@@ -300,7 +300,7 @@ fn events(event: ClientEvent) -> Vec<Event> {
             let tool = Tool { name, input, paths, writes, external: None };
             vec![action(id, Doing::Tool(tool), directory(cwd, None))]
         }
-        EventKind::After { .. } => vec![Event::After],
+        EventKind::After { action, .. } => vec![Event::After { action }],
         EventKind::SessionStart | EventKind::SessionEnd | EventKind::Ask(_) | EventKind::Unused(_) => Vec::new(),
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::actions::ActionNote;
 use super::deadlines::{Awaited, Outcome, with};
 use super::decision::{ActionDecision, Decision, Protection, Stance, TurnDecision};
 use super::event::{Action, Doing};
@@ -19,6 +20,7 @@ use super::workspace::OpenWorkspace;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::capture::request::{Selection, Take};
 use crate::checkpoint::catalog::gaps::Gap;
+use crate::checkpoint::history::turn_end::TurnName;
 use crate::checkpoint::records::state::WorkspaceState;
 use crate::checkpoint::records::workspace::Scope;
 use crate::classify::{Context, ToolCall};
@@ -29,6 +31,7 @@ use crate::model::policy::{Guard, OnFailure};
 use crate::model::redact::redact;
 use crate::model::text::{cut, printable};
 use crate::sys::clock::{file_clock, now_ms};
+use crate::sys::interrupt::Flow;
 
 /// The longest reason of a checkpoint, in characters.
 const MAX_REASON: usize = 160;
@@ -71,6 +74,10 @@ struct Task {
     beyond: Vec<Gap>,
     /// The verdict on the action, and where it runs.
     judged: Option<(Verdict, PathBuf)>,
+    /// The note that the action begins.
+    note: Option<ActionNote>,
+    /// The turn that begins with the checkpoint.
+    begins: Option<TurnName>,
 }
 
 /// The facts of an action that are the same in all its workspaces.
@@ -110,6 +117,8 @@ impl Task {
             is_part: *is_part,
             beyond: Vec::new(),
             judged: Some((verdict.clone(), cwd.clone())),
+            note: None,
+            begins: None,
         }
     }
 }
@@ -222,14 +231,16 @@ impl Session {
         let is_off = WorkspaceState::load(&record.dir).is_off(now_ms());
         let due = self.state().turns.standing(&record.id, &rules.policy, is_off);
         let reply = gathering.part(root);
+        let note = self.note_of(&open, shared.action, (&shared.cwd, &shared.verdict));
         if let Some(protection) = at_once(&open, &due, &reach) {
             let decision = ActionDecision { protection, not_held: beyond, ..ActionDecision::of_part() };
-            reply(self, Ok(Decision::Action(Box::new(decision))));
+            let answer = (Decision::Action(Box::new(decision)), reply);
+            self.answer_noted(&open, note, shared.action.wait, answer);
             return Ok(());
         }
         let (run, turn) = self.run_and_turn();
         let reason = shown(&format!("{}{}", self.when(), named(shared.action)));
-        let task = Task { beyond, ..Task::of(&open, (&run, turn, &reason), (reach, due), shared) };
+        let task = Task { beyond, note, ..Task::of(&open, (&run, turn, &reason), (reach, due), shared) };
         self.protect(&open, &rules, Decision::Action(Box::new(ActionDecision::of_part())), task, reply);
         Ok(())
     }
@@ -239,16 +250,14 @@ impl Session {
         let Judged { open, rules, verdict, reach, due, parts: _, cwd, asked, decision } = judged;
         let (run, turn) = self.run_and_turn();
         let reason = shown(&format!("{}{}", self.when(), named(action)));
+        let note = self.note_of(&open, action, (&cwd, &verdict));
         if let Some(protection) = at_once(&open, &due, &reach) {
-            reply(self, Ok(Decision::Action(Box::new(ActionDecision { protection, ..*decision }))));
-            return self.note_externals(&open, verdict, (run, turn), reason);
+            let decision = Decision::Action(Box::new(ActionDecision { protection, ..*decision }));
+            self.note_externals(&open, verdict, (run, turn), reason);
+            return self.answer_noted(&open, note, action.wait, (decision, reply));
         }
-        let task = Task::of(
-            &open,
-            (&run, turn, &reason),
-            (reach, due),
-            &PartAction { action, verdict, cwd, asked, is_part: false },
-        );
+        let shared = PartAction { action, verdict, cwd, asked, is_part: false };
+        let task = Task { note, ..Task::of(&open, (&run, turn, &reason), (reach, due), &shared) };
         self.protect(&open, &rules, Decision::Action(decision), task, reply);
     }
 
@@ -274,8 +283,17 @@ impl Session {
         let reason = "at the start of a turn: nobody waits for this stream";
         let mut take = Take::of(CheckpointKind::Auto, &run, reason);
         take.draft.turn = turn;
-        let task =
-            Task { take, turn: None, reaches_all: false, wait: None, is_part: false, beyond: Vec::new(), judged: None };
+        let task = Task {
+            take,
+            turn: None,
+            reaches_all: false,
+            wait: None,
+            is_part: false,
+            beyond: Vec::new(),
+            judged: None,
+            note: None,
+            begins: self.open_turn(),
+        };
         self.protect(open, &open.in_force(), decision, task, reply);
     }
 
@@ -310,8 +328,15 @@ impl Session {
         let (take, path, scope) = (task.take.clone(), open.workspace.path.clone(), open.workspace.scope);
         let (later, judged, beyond) = (Arc::clone(&self.later), task.judged, task.beyond);
         let reaches_all = task.reaches_all;
+        let (action_note, begins) = (task.note, task.begins);
         let done = move |timeline: &mut Timeline, protected: Result<Protected>| -> Answer {
             let finish = AssertUnwindSafe(|| {
+                if let (Some(turn), Ok(base)) = (&begins, &protected) {
+                    protect::begin_turn(timeline, turn, base);
+                }
+                if let Some(action) = action_note {
+                    action.write(timeline, Instant::now() > deadline, &|| Flow::Continue);
+                }
                 // In a directory that is too broad, a repository is a workspace of its own.
                 let of_tree = judged.as_ref().filter(|_| scope == Scope::Tree);
                 let repositories = of_tree.map(|(verdict, cwd)| reach::repositories(&path, cwd, verdict));

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use super::actions::Behind;
 use super::decision::{Decision, Notice, Protection, Settled};
 use super::protect::{NamedCapture, Protected, turn_checkpoint};
 use super::session::{Reply, Session};
@@ -51,6 +52,8 @@ pub struct Deadlines {
     next: u64,
     /// The events whose checkpoints have not come yet, by ticket.
     awaited: HashMap<u64, Awaited>,
+    /// The answers that wait for a note, by ticket.
+    behind: HashMap<u64, Behind>,
 }
 
 impl Deadlines {
@@ -59,6 +62,18 @@ impl Deadlines {
         self.next += 1;
         self.awaited.insert(self.next, awaited);
         self.next
+    }
+
+    /// Adds an answer that waits for a note, and returns its ticket.
+    pub(super) fn add_behind(&mut self, behind: Behind) -> u64 {
+        self.next += 1;
+        self.behind.insert(self.next, behind);
+        self.next
+    }
+
+    /// Removes an answer that waits for a note.
+    pub(super) fn remove_behind(&mut self, ticket: u64) -> Option<Behind> {
+        self.behind.remove(&ticket)
     }
 
     /// Removes the deadline of a ticket.
@@ -73,7 +88,7 @@ impl Deadlines {
 
     /// Returns true if nothing is waited for.
     pub fn is_empty(&self) -> bool {
-        self.awaited.is_empty()
+        self.awaited.is_empty() && self.behind.is_empty()
     }
 
     fn unanswered(&self) -> impl Iterator<Item = (u64, &Awaited)> {
@@ -84,11 +99,16 @@ impl Deadlines {
 impl Session {
     /// Returns the earliest moment at which an event must be answered.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.deadlines.unanswered().map(|(_, awaited)| awaited.deadline).min()
+        let behind = self.deadlines.behind.values().map(|behind| behind.deadline);
+        self.deadlines.unanswered().map(|(_, awaited)| awaited.deadline).chain(behind).min()
     }
 
     /// Answers `late` to events whose deadline is over; their captures continue.
     pub fn answer_late(&mut self, now: Instant) {
+        let behind = self.deadlines.behind.iter().filter(|(_, behind)| behind.deadline <= now);
+        for ticket in behind.map(|(ticket, _)| *ticket).collect::<Vec<_>>() {
+            self.caught_up(ticket, Vec::new());
+        }
         let is_over = |(_, awaited): &(u64, &Awaited)| awaited.deadline <= now;
         let overdue: Vec<u64> = self.deadlines.unanswered().filter(is_over).map(|(ticket, _)| ticket).collect();
         for ticket in overdue {

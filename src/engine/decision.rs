@@ -26,6 +26,8 @@ pub enum Decision {
     TurnEnded {
         /// The turn's name as the event gave it; empty for the open turn.
         turn: String,
+        /// Sentences on what it changed, where a person should look at that.
+        notices: Vec<String>,
     },
     /// Answers [`Event::Before`](super::event::Event::Before).
     Action(Box<ActionDecision>),

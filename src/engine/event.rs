@@ -20,7 +20,10 @@ pub enum Event {
     /// An action is about to run.
     Before(Action),
     /// An action has ended.
-    After,
+    After {
+        /// The client's own id of the action; `None` ends all that the session has at work.
+        action: Option<String>,
+    },
 }
 
 /// The start of a client's session.

@@ -1,6 +1,7 @@
-//! Decides whether a checkpoint is due. Pure.
+//! Decides whether a checkpoint is due.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +9,8 @@ use crate::model::checkpoint::CheckpointKind;
 use crate::model::effect::{Confidence, Verdict};
 use crate::model::number::Number;
 use crate::model::policy::{Guard, Opaque, Policy};
+use crate::sys::clock::now_ms;
+use crate::sys::fs::durable::unique_suffix;
 
 /// The checkpoint that protects a turn in one workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,8 +35,12 @@ fn auto() -> CheckpointKind {
 pub struct Turns {
     /// The client's name of the open turn; `None` outside of turns.
     current: Option<String>,
+    /// A name of the open turn that no other turn has.
+    key: String,
     /// By workspace id. `late` and `failed` never use a slot up.
     slots: HashMap<String, TurnCheckpoint>,
+    /// The roots of the workspaces in which the turn acts, in the order in which it came to them.
+    places: Vec<PathBuf>,
 }
 
 /// The decision.
@@ -49,21 +56,43 @@ pub enum Due {
     Take,
 }
 
+/// Returns a name for a turn, which no other turn of any process has.
+fn new_key() -> String {
+    format!("{}-{}", now_ms(), unique_suffix())
+}
+
 impl Turns {
     /// Opens a turn; the same open turn again changes nothing.
     pub fn start(&mut self, turn: &str) -> bool {
         if self.current.as_deref() == Some(turn) {
             return false;
         }
-        self.current = Some(turn.to_owned());
-        self.slots.clear();
+        *self = Turns { current: Some(turn.to_owned()), key: new_key(), ..Turns::default() };
         true
     }
 
     /// Closes a turn.
     pub fn end(&mut self) {
-        self.current = None;
-        self.slots.clear();
+        *self = Turns::default();
+    }
+
+    /// Returns the name of the open turn that no other turn has.
+    pub fn key(&self) -> Option<&str> {
+        self.current.as_ref().map(|_| self.key.as_str())
+    }
+
+    /// Returns the roots of the workspaces in which the open turn acts.
+    pub fn places(&self) -> &[PathBuf] {
+        &self.places
+    }
+
+    /// Notes that the open turn acts in a workspace; true if that is news.
+    pub fn come_to(&mut self, root: &Path) -> bool {
+        let is_news = self.current.is_some() && !self.places.iter().any(|place| place == root);
+        if is_news {
+            self.places.push(root.to_owned());
+        }
+        is_news
     }
 
     /// Returns the open turn.

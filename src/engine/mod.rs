@@ -4,6 +4,7 @@
 //! *Invariant:* one worker thread per workspace owns its timeline. *Invariant:* the sender of an event never waits for
 //! a worker longer than the event's deadline.
 
+mod actions;
 pub mod before;
 mod checkouts;
 pub mod connection;

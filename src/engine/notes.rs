@@ -84,7 +84,7 @@ impl Session {
 fn notes_of(lines: &[Line], before: usize) -> Vec<String> {
     let ended = lines.iter().enumerate().skip(before).filter_map(|(at, line)| match line {
         Line::Restored(end) => Some((at, end)),
-        Line::Restoring(_) | Line::Aborted { .. } | Line::External(_) => None,
+        Line::Restoring(_) | Line::Aborted { .. } | Line::External(_) | Line::Turn(_) => None,
     });
     ended
         .filter(|(_, end)| !end.changed.is_empty())
@@ -97,7 +97,7 @@ fn notes_of(lines: &[Line], before: usize) -> Vec<String> {
                 Some(OperationKind::Undo) => "a restore was undone",
                 Some(OperationKind::Redo) => "a restore was done again",
                 Some(OperationKind::Rollback) => "the work was rolled back",
-                Some(OperationKind::Restore) | None => "files were restored",
+                Some(OperationKind::Restore | OperationKind::Turn) | None => "files were restored",
             };
             let paths = unquoted(&end.changed).unwrap_or_default();
             let named: Vec<String> = paths.iter().take(NAMED).map(RelPath::display).collect();

@@ -10,6 +10,7 @@ use super::job::Answer;
 use crate::checkpoint::capture::request::{Selection, Take, Taken};
 use crate::checkpoint::catalog::gaps::{Gap, beyond, of_targets};
 use crate::checkpoint::history::journal::{External, Line};
+use crate::checkpoint::history::turn_end::TurnName;
 use crate::checkpoint::{Checkpoint, Timeline};
 use crate::error::Result;
 use crate::model::effect::{Class, Verdict};
@@ -26,6 +27,23 @@ pub enum Protected {
     Taken(Box<Taken>),
     /// This checkpoint holds everything that the action may destroy, as it stands now.
     Held(Checkpoint),
+}
+
+impl Protected {
+    /// Returns the checkpoint.
+    pub fn checkpoint(&self) -> &Checkpoint {
+        match self {
+            Protected::Taken(taken) => &taken.checkpoint,
+            Protected::Held(checkpoint) => checkpoint,
+        }
+    }
+}
+
+/// Notes that a turn begins, as its first checkpoint has captured the workspace.
+pub fn begin_turn(timeline: &mut Timeline, turn: &TurnName, base: &Protected) {
+    if let Err(error) = timeline.begin_turn(turn, base.checkpoint().id) {
+        tracing::warn!(%error, "the beginning of a turn could not be noted; its changes will not be known");
+    }
 }
 
 /// Finishes a request on the worker's thread.

@@ -212,6 +212,16 @@ fn inside(workspace: &Path, full: &Path) -> Option<Target> {
     (!path.is_root() && !is_lock).then_some(Target { path, recursive: true })
 }
 
+/// Lists the paths of a workspace that an action names: what it may destroy, what it makes, and what its client `told`.
+pub fn named(workspace: &Path, cwd: &Path, verdict: &Verdict, told: &[String]) -> Vec<RelPath> {
+    let words = verdict.targets.iter().chain(&verdict.made).chain(told).filter(|word| !has_magic(word));
+    let mut named: Vec<RelPath> =
+        words.filter_map(|word| inside(workspace, &resolved(&cwd.join(word)))).map(|target| target.path).collect();
+    named.sort_unstable();
+    named.dedup();
+    named
+}
+
 /// Lists the nested repositories in which an action destroys files that cannot be named in advance.
 pub fn repositories(workspace: &Path, cwd: &Path, verdict: &Verdict) -> Vec<RelPath> {
     let dirs = std::iter::once(cwd.to_owned()).chain(verdict.dirs.iter().map(|dir| resolved(&cwd.join(dir))));

@@ -107,10 +107,11 @@ impl Session {
     /// Ends the session's run.
     pub fn end_run(&mut self, status: RunEnding, reply: Reply<RunEnded>) {
         let mut state = self.state();
-        state.turns.end();
+        let turns = std::mem::take(&mut state.turns);
         state.keep();
         let run = state.run.clone();
         drop(state);
+        self.close_turn(&turns, None);
         let open = self.open_runs.remove(&run);
         self.ask(
             move |timeline, run, control| {
@@ -187,6 +188,11 @@ impl Session {
     /// Records that the client went away: where a codon runs, and where a run is open.
     pub fn end(&mut self) {
         let (own, turn) = self.run_and_turn();
+        // The turn of a session with a name goes on in its next connection.
+        if !self.state().is_named() {
+            let turns = std::mem::take(&mut self.state().turns);
+            self.close_turn(&turns, None);
+        }
         let runs = std::mem::take(&mut self.open_runs);
         if runs.is_empty() {
             return;

@@ -13,7 +13,7 @@ use super::decision::{BaseCapture, Decision, Notice, SessionFacts, WorkspaceFact
 use super::event::{Event, Opening};
 use super::job::{Answer, bug};
 use super::names::{guard_in_force, recorded};
-use super::protect::Wanted;
+use super::protect::{Protected, Wanted, begin_turn};
 use super::runs::OpenRun;
 use super::state::{SessionState, SharedState};
 use super::workspace::OpenWorkspace;
@@ -172,16 +172,13 @@ impl Session {
                 interrupted.into_iter().for_each(|begin| self.tell(Notice::RestoreInterrupted(begin)));
             }
             Event::TurnStarted(start) => self.start_turn(start, reply),
-            Event::TurnEnded { turn } => {
-                self.end_turn(&turn);
-                reply(self, Ok(Decision::TurnEnded { turn }));
-            }
+            Event::TurnEnded { turn } => self.end_turn(turn, reply),
             Event::Before(action) => self.before(action, reply),
-            Event::After => {
+            Event::After { action } => {
                 // The action has run already. If its workspace cannot be opened, only the notes of a workspace are left out.
                 let workspace = self.workspace().ok();
                 let notices = self.notices(workspace.as_deref());
-                reply(self, Ok(Decision::After { notices }));
+                self.end_action(action, Decision::After { notices }, reply);
             }
         }
     }
@@ -408,7 +405,11 @@ impl Session {
         let later = Arc::clone(&self.later);
         let mut take = Take::of(CheckpointKind::Turn, &run, "base capture");
         take.draft.turn = turn;
-        let done = move |_: &mut Timeline, done: Result<_>| -> Answer {
+        let begun = self.open_turn();
+        let done = move |timeline: &mut Timeline, done: Result<Protected>| -> Answer {
+            if let (Some(turn), Ok(base)) = (begun, &done) {
+                begin_turn(timeline, &turn, base);
+            }
             Box::new(move || {
                 later(Box::new(move |session| {
                     session.jobs -= 1;

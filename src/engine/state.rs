@@ -78,6 +78,11 @@ impl SessionState {
         }
     }
 
+    /// Returns true if the session has a name, and so a run of its own.
+    pub fn is_named(&self) -> bool {
+        self.file.is_some()
+    }
+
     /// Writes the state to its file, if the session has a name.
     pub fn keep(&mut self) {
         let Some(file) = &self.file else { return };

@@ -18,13 +18,19 @@ impl Session {
         if let Some(run) = &start.run {
             self.go_on_with(&run_id(run));
         }
+        let before = self.state().turns.clone();
         let is_new = self.change_turns(|turns| turns.start(&turn_name(&start.turn)));
+        if is_new {
+            // A client that tells of no end has ended its turn by the next one.
+            self.close_turn(&before, None);
+        }
         let mut decision = TurnDecision { turn: start.turn, notices: Vec::new(), protection: None };
         let workspace = match self.workspace() {
             Err(error) if is_new => return reply(self, Err(error)),
             found => found.ok(),
         };
         if let Some(workspace) = workspace.as_ref().filter(|_| is_new) {
+            self.begin_turn_in(workspace);
             if !self.waits {
                 return self.protect_turn(workspace, decision, reply);
             }
@@ -34,10 +40,11 @@ impl Session {
         reply(self, Ok(Decision::Turn(decision)));
     }
 
-    /// Ends a turn.
-    pub(super) fn end_turn(&mut self, turn: &str) {
-        let named = turn_name(turn);
-        self.change_turns(|turns| {
+    /// Ends a turn, and writes down what it has changed.
+    pub(super) fn end_turn(&mut self, turn: String, reply: Reply<Decision>) {
+        let named = turn_name(&turn);
+        let before = self.state().turns.clone();
+        let is_ended = self.change_turns(|turns| {
             // An end without a name is the open turn's.
             let is_open = turns.current().is_some_and(|current| named.is_empty() || current == named);
             if is_open {
@@ -45,6 +52,11 @@ impl Session {
             }
             is_open
         });
+        let decision = Decision::TurnEnded { turn, notices: Vec::new() };
+        match is_ended {
+            true => self.close_turn(&before, Some((decision, reply))),
+            false => reply(self, Ok(decision)),
+        }
     }
 
     /// Writes the turns when `change` says that it changed them.

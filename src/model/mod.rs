@@ -23,5 +23,6 @@ pub mod sought;
 pub mod stamp;
 pub mod text;
 pub mod tree;
+pub mod turn;
 pub mod weight;
 pub mod words;

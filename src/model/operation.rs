@@ -14,4 +14,6 @@ pub enum OperationKind {
     Undo,
     /// Does again what an undo took back.
     Redo,
+    /// The changes of an agent's turn, which an undo takes back.
+    Turn,
 }

@@ -169,6 +169,9 @@ pub struct TurnReply {
 pub struct TurnEndReply {
     /// The client's name of the turn.
     pub turn: String,
+    /// Sentences on what it changed, where a person should look at that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
 }
 
 /// A tool is about to run.

@@ -18,6 +18,7 @@ mod runs;
 mod shapes;
 mod status;
 mod stores;
+mod turns;
 mod verbs;
 mod words;
 
@@ -41,8 +42,8 @@ pub use notices::{
 };
 pub use request::{Body, Failure, Id, Request, VERSION, parse};
 pub use restores::{
-    ChangedLists, CheckpointType, NoStep, PlanLists, PreviewReply, RestoreReply, Rollback, Step, StepBlock, StepReply,
-    TargetBlock, To,
+    ChangedLists, CheckpointType, NoStep, OtherDone, OtherPreview, PlanLists, PreviewReply, RestoreReply, Rollback,
+    Step, StepBlock, StepReply, TargetBlock, To, TurnBlock,
 };
 pub use runs::{
     BranchItem, BranchOrigin, BranchType, CodonEnd, CodonReply, CodonStart, CodonStartReply, OriginBlock, RunEnd,
@@ -58,6 +59,7 @@ pub use status::{
 pub use stores::{
     AdoptDocument, ClearDocument, ClearItem, MoveDocument, StoreDocument, StoreListDocument, StoredWorkspace,
 };
+pub use turns::{ShareCounts, TurnDiff, TurnDiffReply, TurnItem, TurnListReply, TurnQuery};
 pub use verbs::{
     CheckedDocument, ClassifyDocument, ClientItem, ClientsDocument, DaemonDocument, DoctorDocument, DoctorRow,
     ExportDocument, FailedVerb, FetchDocument, FindDocument, InstallDocument, InstallItem, InstallOutcome, MendBlock,

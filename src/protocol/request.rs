@@ -10,6 +10,7 @@ use super::events::{After, Classify, Hello, ShellBefore, ToolBefore, Turn};
 use super::restores::{Rollback, Step};
 use super::runs::{CodonEnd, CodonStart, RunEnd, RunFork, RunStart};
 use super::status::WatchingQuery;
+use super::turns::{TurnDiff, TurnQuery};
 use crate::error::{Code, Error};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::json;
@@ -123,6 +124,10 @@ messages! {
     "undo" Undo(Step) by fields;
     /// The newest undo is to be taken back.
     "redo" Redo(Step) by fields;
+    /// Turns that changed files are asked for.
+    "turn.list" TurnList(TurnQuery) by fields;
+    /// The changes of a turn are asked for.
+    "turn.diff" TurnDiff(TurnDiff) by fields;
     /// A command is to be judged.
     "classify" Classify(Classify) by fields;
     /// The state of the protection is asked for.

@@ -3,11 +3,14 @@
 use crate::model::number::Number;
 use serde::{Deserialize, Serialize};
 
+use super::fault::ErrorBody;
 use super::shapes::{List, StatBlock, WarningBlock};
+use super::turns::ShareCounts;
 use super::words::{Word, is_false};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::operation::OperationKind;
+use crate::model::turn::Attribution;
 
 /// One of a codon's checkpoints, by its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,12 +159,15 @@ fn missing(field: &str) -> Error {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Step {
-    /// The run, which counts for nothing in this version.
+    /// The run whose newest turn is undone.
     pub run: Option<String>,
-    /// The turn to undo, which this version refuses.
+    /// The turn to undo: by the name of its operation, or the client's newest of that name.
     pub turn: Option<String>,
-    /// The paths to undo, which this version refuses.
+    /// The paths of the turn to undo: all when absent.
     pub paths: Option<Vec<String>>,
+    /// The shares in changes that are undone too, beside what is the turn's own: `touched`, `shared`, `unknown`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub include: Vec<Attribution>,
     /// The operation that must be the next one, as a preview named it.
     pub operation: Option<String>,
     /// True if it is only to be shown.
@@ -205,6 +211,25 @@ pub struct StepBlock {
     /// The run that moves with it, if one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
+    /// The turn, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnBlock>,
+}
+
+/// The turn that an undo or redo steps over.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnBlock {
+    /// The client's name of it.
+    pub turn: String,
+    /// The run that it belongs to.
+    pub run: String,
+    /// The name of the client.
+    pub client: Option<String>,
+    /// The number of paths that it changed, by its share in them.
+    pub shares: ShareCounts,
+    /// True while it is open.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub open: bool,
 }
 
 /// The plan of a restore.
@@ -233,7 +258,7 @@ pub struct PreviewReply {
     pub plan: PlanLists,
     /// Files and lines that change.
     pub stat: StatBlock,
-    /// Always empty in this version.
+    /// Paths that would change although the run that asks has not left them as they are, each with whose change it is.
     pub outside_edits: List,
     /// Effects that no restore undoes, and other things to know.
     pub warnings: Vec<WarningBlock>,
@@ -243,12 +268,42 @@ pub struct PreviewReply {
     /// The operation that an undo or redo steps over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<StepBlock>,
+    /// The other workspaces in which the turn acted, each with its own plan.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<OtherPreview>,
+}
+
+/// The part of a step in another workspace of its turn.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OtherPreview {
+    /// The root of that workspace.
+    pub workspace: String,
+    /// What would be done there; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview: Option<Box<PreviewReply>>,
+    /// The error that keeps it from being done there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorBody>,
+}
+
+/// The part of a step that was done, or failed, in another workspace of its turn.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OtherDone {
+    /// The root of that workspace.
+    pub workspace: String,
+    /// What was done there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done: Option<Box<RestoreReply>>,
+    /// The error that kept it from being done there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorBody>,
 }
 
 impl PreviewReply {
     /// Returns true if the restore would change no file.
     pub fn changes_nothing(&self) -> bool {
-        [&self.plan.create, &self.plan.replace, &self.plan.delete].iter().all(|list| list.is_empty())
+        let own = [&self.plan.create, &self.plan.replace, &self.plan.delete].iter().all(|list| list.is_empty());
+        own && self.others.iter().filter_map(|other| other.preview.as_ref()).all(|other| other.changes_nothing())
     }
 }
 
@@ -322,6 +377,9 @@ pub struct RestoreReply {
     /// Says that there was nothing to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// The other workspaces in which the turn acted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<OtherDone>,
 }
 
 /// The answer to `undo` and `redo` where there is nothing to step over.

@@ -50,6 +50,11 @@ impl GitDir {
     }
 }
 
+/// Returns the file that git appends a line to whenever HEAD of a work tree moves; `None` without a repository.
+pub fn head_log(worktree: &Path) -> Option<PathBuf> {
+    GitDir::of(worktree).map(|git| git.dir.join("logs/HEAD"))
+}
+
 /// The marks that show a changed index or `info/exclude`. git replaces its index as a whole, so the inode changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct GitMarks {

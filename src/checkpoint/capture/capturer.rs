@@ -6,7 +6,7 @@
 //!
 //! *Invariant:* a path that an action names is compared with the disk itself, whatever the watcher reports of it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::mem;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::request::Taken;
+use super::seen::Seen;
 use super::warmth::Warmth;
 use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::error::Result;
@@ -37,6 +38,8 @@ pub(crate) struct Capturer {
     pub(super) keeps_tree: bool,
     /// The watcher, if one was started; without it every capture scans.
     pub(super) source: Option<TreeSource>,
+    /// The watcher's answers, for the log of actions.
+    pub(super) seen: Seen,
     /// True while the capture at work scans, whatever the memory promised before it. Read by whoever may stop it.
     pub(super) is_scanning: Arc<AtomicBool>,
     /// True if the memory is newer than the stamps file.
@@ -57,6 +60,8 @@ pub(super) struct TreeSource {
     port: Box<dyn ChangeSource>,
     /// True if it was started for the present warm tree.
     pub(super) follows_tree: bool,
+    /// The paths that it reports each time.
+    always: BTreeSet<RelPath>,
 }
 
 /// The end of the last audit.
@@ -69,9 +74,11 @@ pub(super) struct AuditPosition {
 }
 
 impl TreeSource {
-    /// Returns the changes since the last call, under the rules of the tree.
-    pub(super) fn sync(&mut self, root: &Path, tree: &Warm) -> Changes {
-        self.port.sync(&|dir| tree.admits(root, dir))
+    /// Returns the changes since the last call, under the rules of the tree, and notes them for the log of actions.
+    pub(super) fn sync(&mut self, root: &Path, tree: &Warm, seen: &mut Seen) -> Changes {
+        let changes = self.port.sync(&|dir| tree.admits(root, dir));
+        seen.note(&changes, &|path| self.always.contains(path));
+        changes
     }
 
     /// Has a directory watched.
@@ -88,6 +95,7 @@ impl TreeSource {
     pub(super) fn report_eventless(&mut self, tree: &mut Warm) {
         if let Some(paths) = tree.take_eventless() {
             self.port.always_report(paths);
+            self.always.clone_from(paths);
         }
     }
 }
@@ -131,7 +139,18 @@ impl Capturer {
     /// Asks `source` for changes from now on; without one, every capture scans.
     pub(crate) fn set_source(&mut self, source: Option<Box<dyn ChangeSource>>) {
         self.warmth.forget_changes(Why::FirstLook);
-        self.source = source.map(|port| TreeSource { port, follows_tree: true });
+        self.source = source.map(|port| TreeSource { port, follows_tree: true, always: BTreeSet::new() });
+        self.seen.begin_anew();
+    }
+
+    /// Asks for the changes, so that those from before this moment are told apart from later ones.
+    pub(crate) fn mark_moment(&mut self, root: &Path) {
+        self.sync(root);
+    }
+
+    /// Returns the watcher's answers, for the log of actions.
+    pub(crate) fn seen(&mut self) -> &mut Seen {
+        &mut self.seen
     }
 
     /// Returns the cost of the last checkpoint.
@@ -151,7 +170,7 @@ impl Capturer {
         // Taken out meanwhile: a bug in the source loses changes, and the next capture has to scan then.
         let mut warmth = mem::take(&mut self.warmth);
         if let (Some(source), Some(tree)) = (&mut self.source, warmth.tree()) {
-            let changes = source.sync(root, &tree.warm);
+            let changes = source.sync(root, &tree.warm, &mut self.seen);
             warmth.add(changes);
         }
         self.warmth = warmth;

@@ -70,7 +70,7 @@ impl Capturer {
         }
         let (Some(source), Warmth::Scanned(tree, _)) = (&mut self.source, &self.warmth) else { return Ok(None) };
         // From here on the source reports changes; the look below finds the earlier ones.
-        source.sync(root, &tree.warm);
+        source.sync(root, &tree.warm, &mut self.seen);
         let Differences { changed, doubtful, .. } = tree.warm.differences(&plain.on(catalog), control)?;
         Ok(Some(changed.and(doubtful)))
     }
@@ -90,7 +90,7 @@ impl Capturer {
             Ok((found, rewritten))
         });
         // Facts found about single files stay right, also after an error.
-        let told = source.sync(&catalog.workspace.path, &tree.warm);
+        let told = source.sync(&catalog.workspace.path, &tree.warm, &mut self.seen);
         let told = Changes::Paths(pending.dirty.clone()).and(told);
         let missed = match &found {
             Ok((found, rewritten)) => {

@@ -5,6 +5,7 @@ mod idle;
 mod look;
 pub(crate) mod observe;
 pub mod request;
+pub(crate) mod seen;
 mod take;
 mod tidy;
 mod warm;

@@ -63,7 +63,7 @@ impl Capturer {
         };
         let started = Instant::now();
         if ahead.is_none() {
-            let changes = source.sync(&catalog.workspace.path, &tree.warm);
+            let changes = source.sync(&catalog.workspace.path, &tree.warm, &mut self.seen);
             warmth.add(changes);
         }
         attempt.sync_us = Some(started.elapsed().as_micros() as u64);

@@ -9,6 +9,7 @@ mod count;
 pub mod damage;
 pub mod diff;
 pub mod dropped;
+pub(crate) mod entries;
 pub mod find;
 pub(crate) mod foreign;
 pub mod gaps;

@@ -16,6 +16,7 @@ use crate::checkpoint::records::home::Home;
 use crate::checkpoint::records::identity;
 use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::checkpoint::records::state::WorkspaceState;
+use crate::checkpoint::records::windows::WindowLog;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::error::{Code, Result};
 use crate::model::number::Number;
@@ -59,6 +60,8 @@ pub struct Catalog {
     pub(crate) stored: Cell<u64>,
     /// The journal, added up as far as it was read.
     history: RefCell<(ReadPosition, Arc<History>)>,
+    /// The log of the actions at work.
+    pub(crate) windows: RefCell<WindowLog>,
     /// The last holding of the workspace's lock.
     held: RefCell<Held>,
     /// True if another process may have held the lock between the last two holdings here.
@@ -97,6 +100,7 @@ impl Catalog {
     /// Makes the catalog of a workspace over an open store, whose logs are applied.
     pub(crate) fn over(home: &Home, workspace: Workspace, policy: Policy, store: Store) -> Catalog {
         Catalog {
+            windows: RefCell::new(WindowLog::in_dir(&workspace.dir)),
             home: home.clone(),
             workspace,
             store,

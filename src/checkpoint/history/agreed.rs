@@ -99,14 +99,17 @@ impl Restore {
     /// `stale-plan`.
     pub(crate) fn refuse_stale(&self, plan: &Plan) -> Result<()> {
         match &self.agreed {
-            Agreed::Digest(digest) if self.digest(plan)? != *digest => {
-                Err(Error::new(Code::StalePlan, "the files have changed since that plan was shown; nothing was done")
-                    .field("plan")
-                    .hint("look at the fresh preview, and send the digest of its plan"))
-            }
+            Agreed::Digest(digest) if self.digest(plan)? != *digest => Err(stale()),
             Agreed::Anything | Agreed::Digest(_) | Agreed::Plan(_) | Agreed::Rest(_) => Ok(()),
         }
     }
+}
+
+/// Returns the refusal of a plan that is not the present one.
+pub(super) fn stale() -> Error {
+    Error::new(Code::StalePlan, "the files have changed since that plan was shown; nothing was done")
+        .field("plan")
+        .hint("look at the fresh preview, and send the digest of its plan")
 }
 
 /// Names the paths that an interrupted restore announced, and their entries before and after it.

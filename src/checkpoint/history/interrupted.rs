@@ -90,6 +90,8 @@ impl Locked<'_> {
             keep_new: go_on && begin.keep_new,
             local: begin.local,
             over: begin.over.clone(),
+            partial: begin.partial,
+            expected: None,
             agreed: Agreed::Rest(Arc::new(rest)),
         };
         self.run_restore(&restore, Some(Resume { begin, go_on }), &|_| {}, control)
@@ -133,6 +135,7 @@ mod tests {
             keep_new: false,
             local: false,
             over: None,
+            partial: false,
             time: String::new(),
         };
         let there = || interrupted(dir.path()).unwrap().is_some();

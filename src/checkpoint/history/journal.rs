@@ -1,4 +1,4 @@
-//! The journal of a workspace: restores, undos, and external effects, one framed JSON line each.
+//! The journal of a workspace: restores, undos, turns, and external effects, one framed JSON line each.
 //!
 //! A line is `{crc32 of the JSON, 8 hex digits} {JSON}\n`, appended and synced before the announced operation begins. A
 //! torn tail is a line that was being written when the machine died: readers ignore it, and the next writer cuts it
@@ -16,9 +16,11 @@ use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::effect::{Class, Severity};
 use crate::model::id::ObjectId;
+use crate::model::manifest::{EntryKind, ManifestEntry};
 use crate::model::meta::{quote, unquote};
 use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
+use crate::model::turn::Attribution;
 use crate::sys::fs::durable::open_private;
 
 /// The announcement of an operation: all that `--continue` and `--abort` need.
@@ -47,6 +49,9 @@ pub struct OperationStart {
     pub local: bool,
     /// The operation that an undo or redo steps over.
     pub over: Option<String>,
+    /// True if it steps over a part of that only, whose rest can still be undone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
     /// The moment of the announcement: RFC 3339, UTC, milliseconds.
     pub time: String,
 }
@@ -62,6 +67,91 @@ pub struct OperationEnd {
     pub failed: u64,
     /// The workspace's newest ordinal at that time.
     pub ordinal: u64,
+}
+
+/// A path as one end of a turn has it: kind, permissions and content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct LoggedEntry(pub ManifestEntry);
+
+impl From<LoggedEntry> for String {
+    fn from(LoggedEntry(entry): LoggedEntry) -> String {
+        let kind = match entry.kind {
+            EntryKind::File => 'f',
+            EntryKind::Link => 'l',
+            EntryKind::Dir => 'd',
+        };
+        format!("{kind} {:o} {}", entry.perm, entry.id)
+    }
+}
+
+impl TryFrom<String> for LoggedEntry {
+    type Error = String;
+
+    fn try_from(text: String) -> std::result::Result<LoggedEntry, String> {
+        let read = || {
+            let mut words = text.split(' ');
+            let kind = match words.next()? {
+                "f" => EntryKind::File,
+                "l" => EntryKind::Link,
+                "d" => EntryKind::Dir,
+                _ => return None,
+            };
+            let perm = u16::from_str_radix(words.next()?, 8).ok()?;
+            let id = words.next()?.parse().ok()?;
+            Some(LoggedEntry(ManifestEntry { kind, perm, id, size: 0 }))
+        };
+        read().ok_or_else(|| format!("`{text}` is no entry of a turn"))
+    }
+}
+
+/// One path that changed during a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnChange {
+    /// The path (percent-quoted).
+    pub path: String,
+    /// What stood there when the turn began; `None` for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<LoggedEntry>,
+    /// What stands there at its end; `None` for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<LoggedEntry>,
+    /// The share of the turn in it.
+    pub who: Attribution,
+}
+
+/// A turn that changed files, at its end; or so far, while it is open. A later line of the same name takes its place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnEnd {
+    /// `t-1`, `t-2`, … in the order of the journal.
+    pub op: String,
+    /// The turn's own name, the same in all workspaces in which it acted.
+    pub key: String,
+    /// The id of its run.
+    pub run: String,
+    /// The client's name of it.
+    pub turn: String,
+    /// The name of the client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// The checkpoint of the workspace as it was when the turn began.
+    pub base: ObjectId,
+    /// The checkpoint of its end.
+    pub end: ObjectId,
+    /// The moment of its beginning: RFC 3339, UTC, milliseconds.
+    pub began: String,
+    /// The moment of its end, in the same form.
+    pub time: String,
+    /// The workspace's newest ordinal at that time.
+    pub ordinal: u64,
+    /// The roots of all workspaces in which it acted; empty if that is this one alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<PathBuf>,
+    /// True while the turn is open.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_open: bool,
+    /// Every path that the turn changed, alone or with others.
+    pub changes: Vec<TurnChange>,
 }
 
 /// An effect that bringing files back does not undo.
@@ -101,6 +191,8 @@ pub enum Line {
     },
     /// Something happened that no restore undoes.
     External(External),
+    /// A turn has changed files.
+    Turn(Box<TurnEnd>),
 }
 
 /// Spells paths as the journal does.
@@ -329,6 +421,18 @@ mod tests {
         let paths: BTreeSet<RelPath> =
             [&b"a b"[..], b"new\nline", b"\xff\xfe", b"%41"].iter().map(|p| RelPath::parse(p).unwrap()).collect();
         assert_eq!(unquoted(&quoted(&paths)).unwrap(), paths);
+    }
+
+    #[test]
+    fn entries_of_turns_come_back() {
+        let id = ObjectId::of(crate::model::id::ObjectKind::Blob, b"x").unwrap();
+        for (kind, perm) in [(EntryKind::File, 0o644), (EntryKind::Link, 0o777), (EntryKind::Dir, 0o7700)] {
+            let entry = LoggedEntry(ManifestEntry { kind, perm, id, size: 0 });
+            assert_eq!(LoggedEntry::try_from(String::from(entry)), Ok(entry));
+        }
+        for text in ["", "f", "f 644", "x 644 ab", "f 999 ab", "f 644 ab"] {
+            assert!(LoggedEntry::try_from(text.to_owned()).is_err(), "{text}");
+        }
     }
 
     proptest! {

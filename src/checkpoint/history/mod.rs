@@ -1,9 +1,12 @@
 //! The history of operations: the journal, restores, and going back over them.
 
+pub mod actions;
 pub mod agreed;
+mod attribution;
 mod before;
 mod blobs;
 pub mod export;
+pub mod group;
 mod in_use;
 pub mod interrupted;
 pub mod journal;
@@ -11,4 +14,6 @@ pub mod operations;
 pub mod request;
 mod restore;
 mod target;
+pub mod turn_end;
+pub mod turns;
 pub mod undo;

@@ -1,9 +1,18 @@
 //! The sum of the journal: the operations that can be undone or redone, and the interrupted one. Pure.
 
-use super::journal::{Contents, External, Line, OperationStart};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::journal::{Contents, External, Line, OperationEnd, OperationStart, TurnEnd};
 use crate::model::id::ObjectId;
 use crate::model::operation::OperationKind;
 use crate::model::text::count;
+
+/// The turns of a workspace that can be undone: the newest ones, whose checkpoints retention keeps.
+pub const KEPT_TURNS: usize = 20;
+
+/// The beginning of the journal's names of turns.
+pub const OF_TURN: &str = "t-";
 
 /// One step that undo or redo can take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +31,41 @@ pub struct UndoStep {
     pub ordinal: u64,
     /// The moment when that entry was announced: RFC 3339, UTC, milliseconds.
     pub time: String,
+    /// The turn, if it steps over one.
+    pub turn: Option<Arc<TurnEnd>>,
+    /// Paths of the turn that were taken back by themselves (percent-quoted).
+    pub undone: BTreeSet<String>,
+    /// True if it steps over a part of the turn only.
+    pub partial: bool,
+    /// Of a step of redo: its place among the steps of undo.
+    place: usize,
+}
+
+impl UndoStep {
+    /// Returns the step back over a turn.
+    fn over_turn(turn: &Arc<TurnEnd>) -> UndoStep {
+        UndoStep {
+            op: turn.op.clone(),
+            kind: OperationKind::Turn,
+            moved: None,
+            to: turn.base,
+            changed: turn.changes.iter().map(|change| change.path.clone()).collect(),
+            ordinal: turn.ordinal,
+            time: turn.time.clone(),
+            turn: Some(Arc::clone(turn)),
+            undone: BTreeSet::new(),
+            partial: false,
+            place: 0,
+        }
+    }
+
+    /// Returns true if nothing of a turn is left to take back: its own was taken back path by path, or it has changed nothing.
+    fn is_spent(&self) -> bool {
+        let Some(turn) = &self.turn else { return false };
+        let is_left = |path: &String| !self.undone.contains(path);
+        let mut own = turn.changes.iter().filter(|change| change.who.is_own());
+        turn.changes.is_empty() || (!self.undone.is_empty() && !own.any(|change| is_left(&change.path)))
+    }
 }
 
 /// The journal, added up.
@@ -31,12 +75,16 @@ pub struct History {
     pub undo: Vec<UndoStep>,
     /// Next to redo last.
     pub redo: Vec<UndoStep>,
+    /// The turns that changed files, newest last: at most [`KEPT_TURNS`].
+    pub turns: Vec<Arc<TurnEnd>>,
     /// An operation that began and neither ended nor was given up.
     pub interrupted: Option<OperationStart>,
     /// The effects that no restore undoes, in the order in which they were noted.
     pub externals: Vec<External>,
     /// Number of the next operation.
     pub next: u64,
+    /// Number of the next turn.
+    pub next_turn: u64,
     /// The number of damaged lines.
     damaged: u64,
     /// True if the journal ends with bytes that are no line.
@@ -51,9 +99,11 @@ impl Default for History {
         History {
             undo: Vec::new(),
             redo: Vec::new(),
+            turns: Vec::new(),
             interrupted: None,
             externals: Vec::new(),
             next: 1,
+            next_turn: 1,
             damaged: 0,
             odd_tail: false,
             unsure: (0, 0),
@@ -121,26 +171,53 @@ impl History {
                 self.interrupted = Some(begin);
             }
             Line::Restored(end) => {
-                let Some(begin) = self.interrupted.take_if(|begin| begin.op == end.op) else {
-                    return;
-                };
-                let own = (begin.kind == OperationKind::Rollback).then(|| (begin.run.clone(), begin.target));
-                let step = UndoStep {
-                    moved: own,
-                    op: begin.over.clone().unwrap_or_else(|| begin.op.clone()),
-                    kind: begin.kind,
-                    to: begin.pre_restore,
-                    changed: end.changed,
-                    ordinal: end.ordinal,
-                    time: begin.time,
-                };
-                self.finish(begin.kind, step);
+                if let Some(begin) = self.interrupted.take_if(|begin| begin.op == end.op) {
+                    self.finish(begin, end);
+                }
             }
+            Line::Turn(turn) => self.end_turn(Arc::from(turn)),
         }
     }
 
-    fn finish(&mut self, kind: OperationKind, mut step: UndoStep) {
-        match kind {
+    /// Adds a turn, or puts its newer line in the place of the older one.
+    fn end_turn(&mut self, turn: Arc<TurnEnd>) {
+        let number = turn.op.strip_prefix(OF_TURN).and_then(|text| text.parse::<u64>().ok());
+        self.next_turn = self.next_turn.max(number.unwrap_or(0) + 1);
+        let step = UndoStep::over_turn(&turn);
+        let steps = self.undo.iter_mut().chain(&mut self.redo);
+        if let Some(known) = { steps }.find(|known| known.op == turn.op) {
+            let newer = if known.kind == OperationKind::Turn { step } else { known.clone() };
+            *known = UndoStep { turn: Some(Arc::clone(&turn)), undone: known.undone.clone(), ..newer };
+        } else if !self.turns.iter().any(|known| known.op == turn.op) {
+            self.undo.push(step);
+        }
+        match self.turns.iter_mut().find(|known| known.op == turn.op) {
+            Some(known) => *known = turn,
+            None => self.turns.push(turn),
+        }
+        if self.turns.len() > KEPT_TURNS {
+            let old = self.turns.remove(0);
+            self.undo.retain(|step| step.op != old.op);
+            self.redo.retain(|step| step.op != old.op);
+        }
+    }
+
+    fn finish(&mut self, begin: OperationStart, end: OperationEnd) {
+        let own = (begin.kind == OperationKind::Rollback).then(|| (begin.run.clone(), begin.target));
+        let mut step = UndoStep {
+            moved: own,
+            op: begin.over.clone().unwrap_or_else(|| begin.op.clone()),
+            kind: begin.kind,
+            to: begin.pre_restore,
+            changed: end.changed,
+            ordinal: end.ordinal,
+            time: begin.time,
+            turn: None,
+            undone: BTreeSet::new(),
+            partial: begin.partial,
+            place: 0,
+        };
+        match begin.kind {
             // One in which everything failed has nothing to take back.
             OperationKind::Restore if step.changed.is_empty() => {}
             OperationKind::Restore | OperationKind::Rollback => {
@@ -149,14 +226,58 @@ impl History {
                 self.undo.push(step);
             }
             OperationKind::Undo => {
-                step.moved = self.undo.pop().and_then(|undone| undone.moved);
+                let at = self.undo.iter().rposition(|undone| undone.op == step.op);
+                // The line of what it undoes may be damaged: then it was the newest.
+                let newest = || self.undo.len().checked_sub(1).filter(|_| !step.op.starts_with(OF_TURN));
+                if let Some(at) = at.or_else(newest) {
+                    step.turn.clone_from(&self.undo[at].turn);
+                    step.place = at;
+                    if step.partial {
+                        self.undo[at].undone.extend(step.changed.iter().cloned());
+                    } else {
+                        let undone = self.undo.remove(at);
+                        (step.moved, step.undone) = (undone.moved, undone.undone);
+                        self.unsure.0 -= usize::from(at < self.unsure.0);
+                    }
+                }
                 self.redo.push(step);
             }
             OperationKind::Redo => {
-                step.moved = self.redo.pop().and_then(|redone| redone.moved);
-                self.undo.push(step);
+                let Some(redone) = self.redo.pop() else { return };
+                match redone.turn.as_ref() {
+                    Some(_) if redone.partial => {
+                        let known = self.undo.iter_mut().find(|known| known.op == redone.op);
+                        known.into_iter().for_each(|known| {
+                            redone.changed.iter().for_each(|path| _ = known.undone.remove(path));
+                        });
+                    }
+                    Some(turn) => {
+                        let back = UndoStep { undone: redone.undone, ..UndoStep::over_turn(turn) };
+                        self.undo.insert(redone.place.min(self.undo.len()), back);
+                    }
+                    None => {
+                        step.moved = redone.moved;
+                        self.undo.insert(redone.place.min(self.undo.len()), step);
+                    }
+                }
             }
+            OperationKind::Turn => {}
         }
+    }
+
+    /// Returns the next step of undo: the newest operation or turn of which anything is left to take back.
+    pub fn next_undo(&self) -> Option<&UndoStep> {
+        self.undo.iter().rev().find(|step| !step.is_spent())
+    }
+
+    /// Returns the step of undo over an operation or turn.
+    pub fn undo_of(&self, op: &str) -> Option<&UndoStep> {
+        self.undo.iter().rev().find(|step| step.op == op)
+    }
+
+    /// Returns the checkpoints at both ends of the turns that can be undone.
+    pub fn ends_of_turns(&self) -> impl Iterator<Item = ObjectId> {
+        self.turns.iter().flat_map(|turn| [turn.base, turn.end])
     }
 
     /// Returns the external effects that restoring to the checkpoint of this ordinal would not undo, oldest first.
@@ -168,7 +289,7 @@ impl History {
     /// redo.
     pub fn needed(&self) -> Vec<ObjectId> {
         let ends = self.interrupted.iter().flat_map(|begin| [begin.target, begin.pre_restore]);
-        ends.chain(self.undo.last().map(|step| step.to)).chain(self.redo.last().map(|step| step.to)).collect()
+        ends.chain(self.next_undo().map(|step| step.to)).chain(self.redo.last().map(|step| step.to)).collect()
     }
 }
 
@@ -195,6 +316,7 @@ mod tests {
             keep_new: false,
             local: false,
             over: over.map(str::to_owned),
+            partial: false,
             time: String::new(),
         })
     }

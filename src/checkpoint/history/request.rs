@@ -1,19 +1,21 @@
 //! The requests, previews and results of restores.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::agreed::Agreed;
 use super::journal::{External, OperationStart};
+use super::turns::OutsideEdit;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::diff::Stat;
 use crate::model::coverage::Coverage;
 use crate::model::id::ObjectId;
-use crate::model::manifest::Manifest;
+use crate::model::manifest::{Manifest, ManifestEntry};
 use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
+use crate::model::turn::Attribution;
 use crate::worktree::PrivatePart;
-use crate::worktree::restore::{Outcome, Plan};
+use crate::worktree::restore::{KeepReason, Outcome, Plan};
 
 /// A request for a restore.
 #[derive(Clone, Debug)]
@@ -34,6 +36,10 @@ pub struct Restore {
     pub local: bool,
     /// The operation an undo or redo steps over.
     pub over: Option<String>,
+    /// True if it steps over a part of that only.
+    pub partial: bool,
+    /// What has to stand at the paths of `only` for them to change, where a turn is stepped over.
+    pub expected: Option<Arc<Expected>>,
     /// Limits what it may do.
     pub agreed: Agreed,
 }
@@ -51,6 +57,8 @@ impl Restore {
             keep_new,
             local: false,
             over,
+            partial: false,
+            expected: None,
             agreed,
         }
     }
@@ -70,6 +78,43 @@ impl Restore {
     }
 }
 
+/// What a step over a turn expects at each path, and which changes it leaves alone.
+#[derive(Clone, Debug, Default)]
+pub struct Expected {
+    /// The state in which the turn, or the undo of it, has left each path; `None` for nothing there.
+    pub states: BTreeMap<RelPath, Option<ManifestEntry>>,
+    /// Paths that stay, because their changes are not the turn's own and nobody asked for them.
+    pub others: BTreeMap<RelPath, Attribution>,
+    /// The share of the turn in each change that goes back.
+    pub shares: BTreeMap<RelPath, Attribution>,
+}
+
+impl Expected {
+    /// Returns the reason why a path of the step stays, as it is now.
+    fn keeps(&self, path: &RelPath, now: Option<&ManifestEntry>) -> Option<KeepReason> {
+        if let Some(share) = self.others.get(path) {
+            return Some(KeepReason::NotOwn(*share));
+        }
+        let is_expected = match (self.states.get(path)?, now) {
+            (Some(state), Some(now)) => state.same(now),
+            (state, now) => state.is_none() && now.is_none(),
+        };
+        (!is_expected).then_some(KeepReason::ChangedSince)
+    }
+}
+
+impl Restore {
+    /// Returns the reason why a step over a turn leaves a path as it is; `None` for any other restore.
+    pub(crate) fn keeps(&self, path: &RelPath, now: Option<&ManifestEntry>) -> Option<KeepReason> {
+        let (expected, only) = (self.expected.as_ref()?, self.only.as_ref()?);
+        match only.contains(path) {
+            true => expected.keeps(path, now),
+            // What is missing may be needed around what comes back.
+            false => now.map(|_| KeepReason::NotChosen),
+        }
+    }
+}
+
 /// The preview of a restore.
 #[derive(Debug)]
 pub struct Preview {
@@ -85,6 +130,10 @@ pub struct Preview {
     pub externals: Vec<External>,
     /// Sentences on what the target does not hold.
     pub warnings: Vec<String>,
+    /// Changes of other hands that it would take along.
+    pub outside_edits: Vec<OutsideEdit>,
+    /// The share of the turn in each path, where a turn is stepped over.
+    pub shares: BTreeMap<RelPath, Attribution>,
 }
 
 /// A restore that was done.

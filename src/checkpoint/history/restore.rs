@@ -57,7 +57,14 @@ impl Capturer {
         let externals = catalog.externals_after(&loaded.checkpoint)?;
         let warnings = catalog.warnings_of(restore, &loaded, &plan)?;
         let digest = restore.digest(&plan)?;
-        Ok(Preview { target: loaded.checkpoint, plan: plan.into(), digest, stat, externals, warnings })
+        // A step over a turn acts on nothing but what the turn has left.
+        let outside_edits = match restore.expected {
+            Some(_) => Vec::new(),
+            None => catalog.outside_edits(&plan, &restore.run)?,
+        };
+        let shares = restore.expected.as_ref().map(|expected| expected.shares.clone()).unwrap_or_default();
+        let target = loaded.checkpoint;
+        Ok(Preview { target, plan: plan.into(), digest, stat, externals, warnings, outside_edits, shares })
     }
 }
 
@@ -173,6 +180,7 @@ impl Locked<'_> {
             keep_new: restore.keep_new,
             local: restore.local,
             over: restore.over.clone(),
+            partial: restore.partial,
             time: rfc3339(now_ms()),
         };
         // Durable before the first file changes: an interrupted restore has to be known.

@@ -22,7 +22,7 @@ use crate::model::id::ObjectId;
 use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
 use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
-use crate::worktree::restore::{Plan, PlanInput, plan};
+use crate::worktree::restore::{KeepReason, Plan, PlanInput, plan};
 use crate::worktree::{PrivatePart, Target};
 
 impl Catalog {
@@ -79,6 +79,10 @@ impl Catalog {
     /// Returns the warnings for a person before a plan is done.
     pub(super) fn warnings_of(&self, restore: &Restore, loaded: &Loaded, plan: &Plan) -> Result<Vec<String>> {
         let mut warnings = in_use::warnings(plan, &self.workspace.path);
+        match self.live_warnings(&restore.run) {
+            Ok(live) => warnings.extend(live.into_iter().filter(|_| !plan.changes_nothing())),
+            Err(error) => tracing::warn!(%error, "who is at work cannot be told"),
+        }
         warnings.extend(self.target_warnings(&loaded.coverage));
         if self.is_layer_expired(&loaded.checkpoint)? {
             let number = loaded.checkpoint.record.number;
@@ -103,7 +107,7 @@ impl Catalog {
         let verb = match restore.kind {
             OperationKind::Restore => "restore to",
             OperationKind::Rollback => "rollback to",
-            OperationKind::Undo => "undo, back to",
+            OperationKind::Undo | OperationKind::Turn => "undo, back to",
             OperationKind::Redo => "redo, to",
         };
         let target = match self.is_foreign(&loaded.checkpoint) {
@@ -152,7 +156,10 @@ impl Catalog {
             loaded.private.manifest.contains(path) && !is_in_place
         };
         let is_private = |path: &RelPath| private.manifest.contains(path) || was_private(path);
-        let stays = |path: &RelPath| is_private(path) && !restore.names(path);
+        let stays = |path: &RelPath, now: Option<&ManifestEntry>| {
+            let is_local = now.is_some() && is_private(path) && !restore.names(path);
+            restore.keeps(path, now).or(is_local.then_some(KeepReason::Local))
+        };
         let covered = |path: &RelPath, entry: &ManifestEntry| match judge.of_both(path, entry) {
             Verdict::No(why) if is_expired && why.is_private() && !stepping => Err(Denial::Expired.to_string()),
             Verdict::Yes | Verdict::No(Denial::Untracked) if !stepping && !allowed.matches(path) => {

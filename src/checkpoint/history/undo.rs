@@ -1,7 +1,5 @@
 //! Undo and redo: steps over the operations of the journal.
 
-use super::agreed::Agreed;
-use super::journal::unquoted;
 use super::operations::{History, UndoStep};
 use super::request::Restore;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
@@ -33,12 +31,15 @@ impl Catalog {
         match direction {
             Direction::Undo if !history.knows_undo() => Err(self.unsure_step(&history, "undo")),
             Direction::Redo if !history.knows_redo() => Err(self.unsure_step(&history, "redo")),
-            Direction::Undo => Ok(history.undo.last().filter(|step| self.pruned_end(step).is_none()).cloned()),
+            Direction::Undo => Ok(history.next_undo().filter(|step| self.pruned_end(step).is_none()).cloned()),
             Direction::Redo => {
                 let Some(step) = history.redo.last().cloned() else {
                     return Ok(None);
                 };
-                self.refuse_redo_over_new(&step)?;
+                // A step over a turn looks at each path itself.
+                if step.turn.is_none() {
+                    self.refuse_redo_over_new(&step)?;
+                }
                 Ok(Some(step))
             }
         }
@@ -77,7 +78,7 @@ impl Catalog {
     pub fn why_no_step(&self, direction: Direction) -> Result<String> {
         let history = self.history()?;
         if direction == Direction::Undo
-            && let Some(pruned) = history.undo.last().and_then(|step| self.pruned_end(step))
+            && let Some(pruned) = history.next_undo().and_then(|step| self.pruned_end(step))
         {
             return Ok(format!("nothing more to undo: the next step goes back to a checkpoint that is gone: {pruned}"));
         }
@@ -87,10 +88,10 @@ impl Catalog {
             (Direction::Redo, Some(OperationKind::Redo)) => "nothing to redo: what was undone last is redone already",
             (Direction::Redo, Some(_)) => "nothing to redo: nothing was undone since the last restore",
             (Direction::Undo, _) if was_undone => {
-                "nothing to undo: every restore is undone already; `piton redo` takes that back"
+                "nothing to undo: every turn and restore is undone already; `piton redo` takes that back"
             }
             (Direction::Undo, _) => {
-                "nothing to undo: no restore was made in this workspace, and undo takes back restores"
+                "nothing to undo: no turn of an agent has changed files in this workspace, and no restore was made"
             }
         };
         let known = self.all()?;
@@ -132,9 +133,13 @@ impl Catalog {
         let (direction, word) = match restore.kind {
             OperationKind::Undo => (Direction::Undo, "undo"),
             OperationKind::Redo => (Direction::Redo, "redo"),
-            OperationKind::Restore | OperationKind::Rollback => return Ok(()),
+            OperationKind::Restore | OperationKind::Rollback | OperationKind::Turn => return Ok(()),
         };
-        let next = self.next_step(direction)?;
+        let chosen = restore.expected.as_ref().filter(|_| direction == Direction::Undo).and(restore.over.as_deref());
+        let next = match chosen {
+            Some(op) => self.history()?.undo_of(op).cloned(),
+            None => self.next_step(direction)?,
+        };
         if next.is_some_and(|next| Some(&next.op) == restore.over.as_ref() && next.to == restore.target) {
             return Ok(());
         }
@@ -144,28 +149,5 @@ impl Catalog {
             format!("operation {op} is not the next to {word} any more; nothing was done"),
         )
         .hint(format!("look again: `piton {word} --preview`")))
-    }
-}
-
-impl Restore {
-    /// Returns a step over an operation.
-    ///
-    /// # Errors
-    /// `store-damaged` when the journal spells its paths wrongly.
-    pub fn stepping(direction: Direction, step: &UndoStep, run: &str) -> Result<Restore> {
-        Ok(Restore {
-            target: step.to,
-            kind: match direction {
-                Direction::Undo => OperationKind::Undo,
-                Direction::Redo => OperationKind::Redo,
-            },
-            run: run.to_owned(),
-            paths: Vec::new(),
-            only: Some(unquoted(&step.changed)?),
-            keep_new: false,
-            local: false,
-            over: Some(step.op.clone()),
-            agreed: Agreed::Anything,
-        })
     }
 }

@@ -13,4 +13,5 @@ pub mod place;
 pub mod repositories;
 pub mod state;
 pub mod validate;
+pub mod windows;
 pub mod workspace;

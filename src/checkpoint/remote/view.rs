@@ -263,7 +263,7 @@ impl Catalog {
                         last = Some((begin, end.ordinal));
                     }
                 }
-                Line::Aborted { .. } | Line::External(_) => {}
+                Line::Aborted { .. } | Line::External(_) | Line::Turn(_) => {}
             }
         }
         let ordinal = newest.map_or(0, |newest| newest.record.ordinal);

@@ -42,13 +42,13 @@ impl Locked<'_> {
 
     /// Moves the run of a rollback with its files, and back when the rollback is undone or given up.
     pub(crate) fn move_with(&self, begin: &OperationStart, given_up: bool) -> Result<()> {
-        let history = self.catalog.history()?;
+        let (history, over) = (self.catalog.history()?, begin.over.as_deref());
         match begin.kind {
-            OperationKind::Restore => Ok(()),
+            OperationKind::Restore | OperationKind::Turn => Ok(()),
             OperationKind::Rollback if given_up => self.move_back(&begin.run, begin.target),
             OperationKind::Rollback => self.move_run(&begin.run, begin.target),
             OperationKind::Undo | OperationKind::Redo if given_up => Ok(()),
-            OperationKind::Undo => match history.undo.last().and_then(|step| step.moved.as_ref()) {
+            OperationKind::Undo => match over.and_then(|op| history.undo_of(op)).and_then(|step| step.moved.as_ref()) {
                 Some((run, target)) => self.move_back(run, *target),
                 None => Ok(()),
             },

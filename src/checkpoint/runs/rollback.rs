@@ -149,9 +149,12 @@ impl Catalog {
     pub(crate) fn moves_run(&self, restore: &Restore) -> Result<bool> {
         let moved = |step: Option<&UndoStep>| step.is_some_and(|step| step.moved.is_some());
         Ok(match restore.kind {
-            OperationKind::Restore => false,
+            OperationKind::Restore | OperationKind::Turn => false,
             OperationKind::Rollback => true,
-            OperationKind::Undo => moved(self.history()?.undo.last()),
+            OperationKind::Undo => {
+                let history = self.history()?;
+                moved(restore.over.as_deref().and_then(|op| history.undo_of(op)))
+            }
             OperationKind::Redo => moved(self.history()?.redo.last()),
         })
     }

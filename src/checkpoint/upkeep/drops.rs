@@ -18,6 +18,7 @@ use crate::checkpoint::locked::Locked;
 use crate::checkpoint::records::lock::LOCK_WAIT;
 use crate::checkpoint::records::pins::Pins;
 use crate::checkpoint::records::state::{Detached, WorkspaceState};
+use crate::checkpoint::records::windows::WindowLog;
 use crate::checkpoint::runs::at_work::open_runs;
 use crate::checkpoint::runs::run::Run;
 use crate::checkpoint::timeline::Timeline;
@@ -56,12 +57,20 @@ fn moved(state: &WorkspaceState) -> Vec<ObjectId> {
     state.detached.values().flat_map(Detached::points).collect()
 }
 
+/// Returns the checkpoints at the ends of the turns that can be undone, and those with which open turns began.
+fn of_turns(history: &History, log: &mut WindowLog) -> Result<Vec<ObjectId>> {
+    let open = log.windows()?.turns.iter().map(|turn| turn.base);
+    Ok(history.ends_of_turns().chain(open).collect())
+}
+
 /// Returns the checkpoints that the records of a workspace name.
 ///
 /// # Errors
 /// When the journal cannot be read.
 pub(super) fn named(dir: &Path) -> Result<Vec<ObjectId>> {
-    let mut named = History::of(Journal::in_dir(dir).read()?).needed();
+    let history = History::of(Journal::in_dir(dir).read()?);
+    let mut named = history.needed();
+    named.extend(of_turns(&history, &mut WindowLog::in_dir(dir))?);
     named.extend(moved(&WorkspaceState::load(dir)));
     Ok(named)
 }
@@ -72,12 +81,14 @@ impl Catalog {
     /// # Errors
     /// When journal, pins or marks cannot be read: nothing may be dropped then.
     pub fn kept(&self, with_runs: bool) -> Result<Kept> {
-        let mut needed: HashSet<ObjectId> = self.history()?.needed().into_iter().collect();
+        let history = self.history()?;
+        let mut needed: HashSet<ObjectId> = history.needed().into_iter().collect();
+        let of_turns = of_turns(&history, &mut self.windows.borrow_mut())?.into_iter().collect();
         // A run whose next checkpoint follows one keeps it.
         needed.extend(moved(&self.state()));
         let dir = &self.workspace.dir;
         let open_runs = if with_runs { open_runs(dir)? } else { BTreeSet::new() };
-        Ok(Kept { needed, open_runs, pins: Pins::load(dir)? })
+        Ok(Kept { needed, of_turns, open_runs, pins: Pins::load(dir)? })
     }
 
     /// Returns the checkpoints that a person names, as far as they may be deleted.
@@ -111,8 +122,8 @@ impl Catalog {
                         format!("`piton unpin {}` first", one.record.number).as_str(),
                     ));
                 }
-                // Not even the newest one is needed by anything but retention.
-                Some(StayReason::Newest) | None => {}
+                // Not even the newest one is needed by anything but retention; an undo of its turn says that it is gone.
+                Some(StayReason::Newest | StayReason::OfTurn) | None => {}
             }
             if one.record.kind.is_typed() {
                 let hint = "a run's checkpoints of codons go together, after `retention.runs_days`";

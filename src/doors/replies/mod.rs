@@ -2,6 +2,7 @@
 
 mod restores;
 mod status;
+mod turns;
 
 use std::path::Path;
 
@@ -27,8 +28,9 @@ use crate::protocol::{
     StoreCapNotice, TurnEndReply, TurnReply, WarningBlock, WorkspaceBlock,
 };
 
-pub use restores::{over, preview, restored, rolled_back, stat, target};
+pub use restores::{preview, restored, rolled_back, stat, target};
 pub use status::{origin, run_state, runs, status, unmet_cap, watcher_word, watching};
+pub use turns::{step_done, step_preview, turn_diff, turns};
 
 /// The most paths that an answer lists as not held.
 const MAX_NOT_HELD: usize = 100;
@@ -151,7 +153,9 @@ pub fn decision(decision: &Decision) -> EventReply {
             notices: turn.notices.clone(),
             checkpoint: turn.protection.as_ref().map(protected),
         })),
-        Decision::TurnEnded { turn } => EventReply::TurnEnd(TurnEndReply { turn: turn.clone() }),
+        Decision::TurnEnded { turn, notices } => {
+            EventReply::TurnEnd(TurnEndReply { turn: turn.clone(), notices: notices.clone() })
+        }
         Decision::Action(action) => EventReply::Before(Box::new(before(action))),
         Decision::After { notices } => EventReply::After(AfterReply { notices: notices.clone() }),
     }

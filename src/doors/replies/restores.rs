@@ -3,14 +3,13 @@
 use crate::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::diff::Stat;
 use crate::checkpoint::history::journal::External;
-use crate::checkpoint::history::operations::UndoStep;
 use crate::checkpoint::history::request::{Preview, Restored};
 use crate::checkpoint::runs::rollback::RolledBack;
 use crate::model::manifest::{EntryKind, ManifestEntry};
 use crate::model::path::RelPath;
+use crate::model::turn::Attribution;
 use crate::protocol::{
-    ChangedLists, List, PastEffect, PlanLists, PreviewReply, RestoreReply, StatBlock, StepBlock, TargetBlock,
-    WarningBlock,
+    ChangedLists, List, PastEffect, PlanLists, PreviewReply, RestoreReply, StatBlock, TargetBlock, WarningBlock,
 };
 
 /// Returns the target of a restore.
@@ -32,12 +31,6 @@ pub fn stat(stat: &Stat) -> StatBlock {
     StatBlock { files: stat.files, plus: stat.plus, minus: stat.minus, cut: stat.cut }
 }
 
-/// Returns the operation that a step goes over.
-pub fn over(step: &UndoStep) -> StepBlock {
-    let run = step.moved.as_ref().map(|(run, _)| run.clone());
-    StepBlock { operation: step.op.clone(), kind: step.kind.into(), time: step.time.clone(), run }
-}
-
 /// Returns texts and external effects, as replies carry warnings.
 fn warnings(texts: &[String], externals: &[External]) -> Vec<WarningBlock> {
     let texts = texts.iter().map(|text| WarningBlock::plain("incomplete", text.clone()));
@@ -54,21 +47,28 @@ fn warnings(texts: &[String], externals: &[External]) -> Vec<WarningBlock> {
 /// Returns a preview's body.
 pub fn preview(preview: &Preview) -> PreviewReply {
     let plan = &preview.plan;
+    // What an action of the turn named needs no mark.
+    let share = |path: &RelPath| {
+        let marked = preview.shares.get(path).filter(|share| **share != Attribution::Sure);
+        marked.map(|share| share.as_str().to_owned())
+    };
+    let edits = preview.outside_edits.iter();
     PreviewReply {
         target: target(&preview.target),
         plan: PlanLists {
             digest: preview.digest.clone(),
-            create: List::of_entries(plan.create.iter().map(|(path, entry)| (path, is_dir(entry)))),
-            replace: List::of_entries(plan.replace.iter().map(|(path, _, entry)| (path, is_dir(entry)))),
-            delete: List::of_entries(plan.delete.iter().map(|(path, entry)| (path, is_dir(entry)))),
+            create: List::of_marked(plan.create.iter().map(|(path, entry)| (path, share(path), is_dir(entry)))),
+            replace: List::of_marked(plan.replace.iter().map(|(path, _, entry)| (path, share(path), is_dir(entry)))),
+            delete: List::of_marked(plan.delete.iter().map(|(path, entry)| (path, share(path), is_dir(entry)))),
             keep: List::of_reasons(plan.keep.iter().map(|(path, why)| (path, why.to_string()))),
             conflict: List::of_reasons(plan.conflict.iter().map(|(path, why)| (path, why.to_string()))),
         },
         stat: stat(&preview.stat),
-        outside_edits: List::default(),
+        outside_edits: List::of_reasons(edits.map(|edit| (&edit.path, edit.whose.clone()))),
         warnings: warnings(&preview.warnings, &preview.externals),
         unheld: List::default(),
         over: None,
+        others: Vec::new(),
     }
 }
 

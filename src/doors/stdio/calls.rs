@@ -8,7 +8,9 @@ use crate::checkpoint::catalog::held::refusal;
 use crate::checkpoint::catalog::listing::{CheckpointList, ListFilter};
 use crate::checkpoint::catalog::selector::Point;
 use crate::checkpoint::history::agreed::Agreed;
+use crate::checkpoint::history::group::Stepping;
 use crate::checkpoint::history::request::{Restore, RestoreStage, Restored};
+use crate::checkpoint::history::turns::StepChoice;
 use crate::checkpoint::history::undo::Direction;
 use crate::checkpoint::runs::rollback::Aim;
 use crate::checkpoint::{Checkpoint, Timeline};
@@ -24,7 +26,8 @@ use crate::model::text::{git_quoted, printable};
 use crate::protocol::{
     Before, Chosen, ChosenReply, Create, CreateReply, Diff, DiffReply, List, ListItem, ListQuery, ListReply, NoStep,
     NoticeBody, PreviewReply, RestoreReply, Rollback, RollbackCompleted, RollbackProgress, RollbackStarted,
-    RolledBackNotice, RunListReply, ShowReply, Step, StepReply, To, WarningBlock, spelling,
+    RolledBackNotice, RunListReply, ShowReply, Step, StepReply, To, TurnDiff, TurnDiffReply, TurnListReply, TurnQuery,
+    WarningBlock, spelling,
 };
 use crate::sys::interrupt::Interrupt;
 use crate::worktree::restore::Plan;
@@ -274,11 +277,16 @@ pub(super) fn restore(
 
 /// Gives a refusal of a stale plan the preview of the fresh one.
 fn with_preview(timeline: &mut Timeline, restore: &Restore, error: Error, control: Interrupt<'_>) -> Error {
+    with_fresh(error, || timeline.preview(restore, control).map(|preview| replies::preview(&preview)))
+}
+
+/// Gives a refusal of a stale plan the preview that `look` makes.
+fn with_fresh(error: Error, look: impl FnOnce() -> Result<PreviewReply>) -> Error {
     if error.code() != Code::StalePlan {
         return error;
     }
-    let fresh = timeline.preview(restore, control).and_then(|preview| {
-        serde_json::to_value(replies::preview(&preview))
+    let fresh = look().and_then(|preview| {
+        serde_json::to_value(preview)
             .map_err(|error| Error::new(Code::Internal, "a reply could not be written").caused_by(error))
     });
     match fresh {
@@ -414,29 +422,62 @@ pub(super) fn step(
     run: &str,
     control: Interrupt<'_>,
 ) -> Result<Called<StepReply>> {
-    if step.turn.is_some() || step.paths.is_some() {
-        return Err(Error::new(Code::BadRequest, "undo of a turn or of single paths is not in this version yet")
-            .field(if step.turn.is_some() { "turn" } else { "paths" })
-            .hint("restore the checkpoint of that turn instead: rollback.preview, then restore"));
-    }
-    timeline.catalog().refuse_interrupted()?;
-    let Some(next) = timeline.catalog().next_step(direction)? else {
+    let choice = StepChoice {
+        turn: step.turn.clone(),
+        run: step.run.as_deref().map(run_id),
+        paths: paths(timeline, step.paths.as_deref())?,
+        include: step.include.clone(),
+    };
+    let Some(mut stepping) = Stepping::choose(timeline, direction, &choice, run, control)? else {
         let message = timeline.catalog().why_no_step(direction)?;
         return Ok(StepReply::Nothing(NoStep { operation: None, message }).into());
     };
+    let next = stepping.step.clone();
     if let Some(named) = step.operation.as_ref().filter(|named| **named != next.op) {
         let text = format!("operation `{}` is not the next one to step over: `{}` is", printable(named), next.op);
         return Err(Error::new(Code::StaleSelection, text).field("operation").candidates(vec![next.op]));
     }
-    let over = Some(replies::over(&next));
     if step.preview {
-        let preview = replies::preview(&timeline.preview_step(direction, &next, control)?);
-        return Ok(StepReply::Preview(Box::new(PreviewReply { over, ..preview })).into());
+        let preview = replies::step_preview(&next, &stepping.preview(timeline, control)?);
+        return Ok(StepReply::Preview(Box::new(preview)).into());
     }
-    let agreed = Agreed::by_digest(step.plan.as_deref());
-    let restore = Restore { agreed, ..Restore::stepping(direction, &next, run)? };
-    let restored = timeline.restore(&restore, control);
-    let restored = restored.map_err(|error| with_preview(timeline, &restore, error, control))?;
-    let reply = RestoreReply { over, ..replies::restored(&restored) };
-    Ok(Called { body: StepReply::Done(Box::new(reply)), notices: rolled_back(&restored) })
+    let agreed = stepping.agree_to_digest(timeline, step.plan.as_deref(), control);
+    let done = match agreed {
+        Ok(()) => stepping.take(timeline, control),
+        Err(error) => Err(error),
+    };
+    let done = done.map_err(|error| {
+        with_fresh(error, || {
+            let stepping = Stepping::choose(timeline, direction, &choice, run, control)?;
+            stepping.map(|mut fresh| fresh.preview(timeline, control)).transpose()?.map_or_else(
+                || Err(Error::new(Code::StaleSelection, "there is nothing to step over any more")),
+                |fresh| Ok(replies::step_preview(&next, &fresh)),
+            )
+        })
+    })?;
+    let reply = replies::step_done(&next, &done);
+    Ok(Called { body: StepReply::Done(Box::new(reply)), notices: rolled_back(&done.own) })
+}
+
+/// Answers `turn.list`.
+///
+/// # Errors
+/// Returns the error of what could not be done.
+pub(super) fn turns(timeline: &mut Timeline, query: &TurnQuery, control: Interrupt<'_>) -> Result<TurnListReply> {
+    timeline.settle_turns(control)?;
+    let limit = query.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    replies::turns(timeline, query.run.as_deref().map(run_id).as_deref(), limit)
+}
+
+/// Answers `turn.diff`.
+///
+/// # Errors
+/// Returns the error of what could not be done.
+pub(super) fn turn_diff(timeline: &mut Timeline, diff: &TurnDiff, control: Interrupt<'_>) -> Result<TurnDiffReply> {
+    timeline.settle_turns(control)?;
+    let select = paths(timeline, diff.paths.as_deref())?;
+    let turn = timeline.catalog().turn_or_newest(diff.turn.as_deref(), diff.run.as_deref().map(run_id).as_deref())?;
+    replies::turn_diff(timeline, &turn, &|path| {
+        select.is_empty() || select.iter().any(|chosen| path.starts_with(chosen))
+    })
 }

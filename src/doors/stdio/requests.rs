@@ -98,7 +98,7 @@ fn event(body: Body) -> std::result::Result<Event, Box<Body>> {
         Body::TurnEnd(turn) => Event::TurnEnded { turn: turn.turn },
         Body::ToolBefore(tool) => Event::Before(tool_call(tool)),
         Body::ShellBefore(shell) => Event::Before(shell_line(shell)),
-        Body::ToolAfter(_) | Body::ShellAfter(_) => Event::After,
+        Body::ToolAfter(after) | Body::ShellAfter(after) => Event::After { action: after.action },
         other => return Err(Box::new(other)),
     })
 }
@@ -208,6 +208,10 @@ fn call(session: &mut Session, body: Body, to: Answerer) {
         Body::RunList => ask(session, to, |timeline, _, _| calls::runs(timeline)),
         Body::Restore(rollback) => {
             session.ask(move |timeline, run, control| calls::restore(timeline, &rollback, run, control), to.called());
+        }
+        Body::TurnList(query) => ask(session, to, move |timeline, _, control| calls::turns(timeline, &query, control)),
+        Body::TurnDiff(diff) => {
+            ask(session, to, move |timeline, _, control| calls::turn_diff(timeline, &diff, control));
         }
         Body::Undo(step) => take_step(session, Direction::Undo, step, to),
         Body::Redo(step) => take_step(session, Direction::Redo, step, to),

@@ -30,7 +30,7 @@ pub fn export(dir: &Path, target: &Manifest, select: &[RelPath], blobs: &dyn Blo
         keep_new: false,
         covered: &|_, _| Ok(()),
         target_skipped: &|_| false,
-        stays: &|_| false,
+        stays: &|_, _| None,
         agreed: &|_, _, _| Agreement::Given,
     });
     let saved = Saved { present: &nothing, known: &|_| None };

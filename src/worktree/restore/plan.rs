@@ -97,14 +97,17 @@ pub struct PlanInput<'a> {
     pub covered: &'a dyn Fn(&RelPath, &ManifestEntry) -> Result<(), String>,
     /// True if the target skipped this path or a directory above it.
     pub target_skipped: &'a dyn Fn(&RelPath) -> bool,
-    /// True if a path is private and stays as it is where it is there: it was not named.
-    pub stays: &'a dyn Fn(&RelPath) -> bool,
+    /// The reason why a path stays as it is, whatever the target holds; from what is there now (`None`: nothing).
+    pub stays: &'a Stays<'a>,
     /// Judges each change.
     pub agreed: &'a Agree<'a>,
 }
 
 /// Says what was agreed to about a change: from what is there now (`None`: nothing) to what comes (`None`: it is deleted).
 pub type Agree<'a> = dyn Fn(&RelPath, Option<&ManifestEntry>, Option<&ManifestEntry>) -> Agreement + 'a;
+
+/// Says why a path stays as it is; `None` if it does not have to.
+pub(super) type Stays<'a> = dyn Fn(&RelPath, Option<&ManifestEntry>) -> Option<KeepReason> + 'a;
 
 /// The verdict on one change of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,7 +231,7 @@ impl Planner<'_> {
         let absent = unseen && self.is_selected(path) && !in_git(path);
         absent
             && !input.keep_new
-            && !(input.stays)(path)
+            && (input.stays)(path, Some(&unknown)).is_none()
             && !(input.target_skipped)(path)
             && (input.covered)(path, &unknown).is_ok()
     }
@@ -260,8 +263,8 @@ impl Planner<'_> {
         if self.input.keep_new {
             return Some(KeepReason::KeepNew);
         }
-        if (self.input.stays)(path) {
-            return Some(KeepReason::Local);
+        if let Some(reason) = (self.input.stays)(path, Some(from)) {
+            return Some(reason);
         }
         if let Err(why) = (self.input.covered)(path, from) {
             return Some(KeepReason::NotCovered(why));
@@ -287,11 +290,11 @@ impl Planner<'_> {
             if from.is_some_and(|from| from.same(entry) || (!selected && from.kind == EntryKind::Dir)) {
                 continue;
             }
-            if let Some(from) = from.filter(|_| (self.input.stays)(path)) {
-                if from.kind != EntryKind::Dir && entry.kind == EntryKind::Dir {
+            if let Some(reason) = (self.input.stays)(path, from.as_ref()) {
+                if from.is_some_and(|from| from.kind != EntryKind::Dir) && entry.kind == EntryKind::Dir {
                     self.blocked.insert(path.clone());
                 }
-                self.keep.insert(path.clone(), KeepReason::Local);
+                self.keep.insert(path.clone(), reason);
                 continue;
             }
             match self.arrival_conflict(path, from.as_ref(), entry, *selected, &wanted) {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::model::coverage::SkipReason;
 use crate::model::path::RelPath;
+use crate::model::turn::Attribution;
 
 /// The reason why a path that the target does not hold stays, although nothing is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +23,12 @@ pub enum KeepReason {
     NotAgreed,
     /// It is private, and was not named.
     Local,
+    /// It is no longer as the turn, or the undo of it, has left it.
+    ChangedSince,
+    /// The change is not the turn's own, or not its alone.
+    NotOwn(Attribution),
+    /// It is not among the paths that were chosen.
+    NotChosen,
 }
 
 impl KeepReason {
@@ -35,6 +42,9 @@ impl KeepReason {
             KeepReason::InsideBlocked(_) => "inside-blocked",
             KeepReason::NotAgreed => "not-agreed",
             KeepReason::Local => "local",
+            KeepReason::ChangedSince => "changed-since",
+            KeepReason::NotOwn(_) => "not-own",
+            KeepReason::NotChosen => "not-chosen",
         }
     }
 }
@@ -49,6 +59,9 @@ impl fmt::Display for KeepReason {
             KeepReason::NotEmpty(Some(path)) => write!(f, "not empty: `{}` stays", path.display()),
             KeepReason::InsideBlocked(dir) => write!(f, "`{}` stays a directory", dir.display()),
             KeepReason::NotAgreed => f.write_str("it came after the restore was planned"),
+            KeepReason::ChangedSince => f.write_str("it has changed since"),
+            KeepReason::NotOwn(share) => f.write_str(share.reason()),
+            KeepReason::NotChosen => f.write_str("it was not chosen"),
             KeepReason::Local => {
                 f.write_str("local: an ignored, secret or untracked file changes only by name, or with --local")
             }

@@ -66,6 +66,8 @@ pub enum StayReason {
     OfOpenRun,
     /// It is pinned.
     Pinned,
+    /// A turn that can be undone begins or ends with it.
+    OfTurn,
     /// It is the newest of its workspace.
     Newest,
 }
@@ -75,6 +77,8 @@ pub enum StayReason {
 pub struct Kept {
     /// The checkpoints that undo, redo, interrupted restores and moved runs go on from.
     pub needed: HashSet<ObjectId>,
+    /// The checkpoints at the ends of the turns that can be undone, and those with which open turns began.
+    pub of_turns: HashSet<ObjectId>,
     /// The ids of the runs that are open.
     pub open_runs: BTreeSet<String>,
     /// The pins of the workspace.
@@ -96,6 +100,8 @@ impl Kept {
                 Some(StayReason::Pinned)
             } else if open.get(record.run.as_str()) == Some(&at) {
                 Some(StayReason::OfOpenRun)
+            } else if self.of_turns.contains(&checkpoint.id) {
+                Some(StayReason::OfTurn)
             } else {
                 (at + 1 == all.len()).then_some(StayReason::Newest)
             }

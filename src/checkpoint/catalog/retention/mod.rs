@@ -6,7 +6,7 @@
 //! whole, together with the runs that grew out of it.
 //!
 //! *Invariant:* no rule drops a checkpoint that stays ([`Kept`]): the newest of the workspace, whatever undo, an
-//! interrupted restore or a moved run goes on from, pinned ones, and the newest of an open run.
+//! interrupted restore or a moved run goes on from, the ends of the newest turns, pinned ones, and the newest of an open run.
 
 mod age;
 mod counts;
@@ -46,7 +46,9 @@ pub fn still(all: &[Checkpoint], kept: &Kept, going: &[(ObjectId, DropReason)]) 
     let planned: HashMap<ObjectId, DropReason> = going.iter().copied().collect();
     let (reasons, families) = (kept.reasons(all), families(all));
     let goes = |at: usize| match (planned.get(&all[at].id), reasons[at]) {
-        (Some(DropReason::Deleted), why) => why.is_none_or(|why| why == StayReason::Newest),
+        (Some(DropReason::Deleted), why) => {
+            why.is_none_or(|why| matches!(why, StayReason::Newest | StayReason::OfTurn))
+        }
         (planned, why) => planned.is_some() && why.is_none(),
     };
     let named = floor::named(all);

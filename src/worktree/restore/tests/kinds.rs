@@ -179,7 +179,7 @@ fn restore(world: &World, present: &Capture, (target, coverage): &(Manifest, Cov
         keep_new: false,
         covered: &|_, _| Ok(()),
         target_skipped: &skipped,
-        stays: &|_| false,
+        stays: &|_, _| None,
         agreed: &|_, _, _| Agreement::Given,
     });
     let outcome = world.apply(&plan, &present.manifest).unwrap();

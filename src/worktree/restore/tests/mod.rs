@@ -175,7 +175,7 @@ impl World {
             keep_new: self.keep_new,
             covered: &|_, _| Ok(()),
             target_skipped: &|_| false,
-            stays: &|_| false,
+            stays: &|_, _| None,
             agreed: &|_, _, _| Agreement::Given,
         })
     }

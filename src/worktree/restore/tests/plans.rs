@@ -60,7 +60,7 @@ fn plan_of(case: &Case<'_>, present: &str, agreed: &Agree<'_>) -> Plan {
     let (target, present) = (manifest(case.target), manifest(present));
     let select: Vec<RelPath> = case.select.iter().map(|text| path(text)).collect();
     plan(&PlanInput {
-        stays: &|_| false,
+        stays: &|_, _| None,
         target: &target,
         present: &present,
         present_skipped: &case.skipped.iter().map(|(at, reason)| (path(at), *reason)).collect(),

@@ -100,7 +100,7 @@ proptest! {
             keep_new,
             covered: &covered,
             target_skipped: &|at| below(at, &target_skipped),
-            stays: &|_| false,
+            stays: &|_, _| None,
             agreed: &|_, _, _| Agreement::Given,
         };
         // The plan that was agreed to a few edits ago, or right now.

@@ -79,7 +79,7 @@ proptest! {
             keep_new,
             covered: &covered,
             target_skipped: &|_| false,
-            stays: &|_| false,
+            stays: &|_, _| None,
             agreed: &|_, _, _| Agreement::Given,
         });
         let selected = |at: &RelPath| selection.is_empty() || selection.iter().any(|select| at.starts_with(select));

@@ -1,0 +1,151 @@
+//! Turns and actions at work: the notes of their beginnings and ends, by which the end of a turn knows what is its own.
+
+use std::path::PathBuf;
+
+use super::turn_end::{EndedTurn, TurnName};
+use crate::checkpoint::capture::capturer::Capturer;
+use crate::checkpoint::capture::request::Take;
+use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::records::windows::{ActionWindow, OpenTurn};
+use crate::checkpoint::timeline::Timeline;
+use crate::error::Result;
+use crate::model::checkpoint::CheckpointKind;
+use crate::model::id::ObjectId;
+use crate::model::meta::quote;
+use crate::model::path::RelPath;
+use crate::sys::clock::{now_ms, rfc3339};
+use crate::sys::interrupt::Interrupt;
+
+/// An action that is about to begin.
+#[derive(Clone, Debug, Default)]
+pub struct NewAction {
+    /// The name of whoever acts: of a run, or of a session whose run is everybody's.
+    pub actor: String,
+    /// The client's id of the action, if it has one.
+    pub action: Option<String>,
+    /// The paths of this workspace that it names, each with all below it.
+    pub named: Vec<RelPath>,
+    /// True if it may move HEAD.
+    pub moves_head: bool,
+    /// The moment at which it began, if that may be before the note.
+    pub from: Option<i64>,
+}
+
+impl Timeline {
+    /// Notes that a turn begins in this workspace, as the checkpoint `base` has just captured it. A turn that is open already goes on.
+    ///
+    /// # Errors
+    /// When the log of actions cannot be written: the turn will not be known.
+    pub fn begin_turn(&mut self, turn: &TurnName, base: ObjectId) -> Result<()> {
+        let (catalog, capturer) = self.parts();
+        let mut log = catalog.windows.borrow_mut();
+        if log.windows()?.turn(&turn.key).is_some() {
+            return Ok(());
+        }
+        let since = capturer.seen().asked();
+        capturer.seen().begin(&catalog.workspace.path);
+        let open = OpenTurn {
+            key: turn.key.clone(),
+            run: turn.run.clone(),
+            actor: turn.actor.clone(),
+            turn: turn.turn.clone(),
+            client: turn.client.clone(),
+            base,
+            since,
+            began: rfc3339(now_ms()),
+            places: Vec::new(),
+            op: None,
+        };
+        log.begin_turn(&open, &capturer.seen().take())
+    }
+
+    /// Notes in which workspaces a turn acts by now.
+    ///
+    /// # Errors
+    /// When the log of actions cannot be written.
+    pub fn note_places(&mut self, key: &str, places: &[PathBuf]) -> Result<()> {
+        let (catalog, _) = self.parts();
+        catalog.windows.borrow_mut().note_places(key, places)
+    }
+
+    /// Notes that an action begins. `turn` begins in this workspace with it, if it has not yet; its base is captured then.
+    ///
+    /// # Errors
+    /// Those of the capture; when the log of actions cannot be written.
+    pub fn begin_action(&mut self, turn: Option<&TurnName>, action: &NewAction, control: Interrupt<'_>) -> Result<()> {
+        if let Some(turn) = turn
+            && self.catalog().windows.borrow_mut().windows()?.turn(&turn.key).is_none()
+        {
+            let mut take = Take::of(CheckpointKind::Turn, &turn.run, "base capture");
+            take.draft.turn = Some(turn.turn.clone());
+            let base = self.take(&take, control)?.checkpoint.id;
+            self.begin_turn(turn, base)?;
+        }
+        let (catalog, capturer) = self.parts();
+        let at = moment(catalog, capturer);
+        let window = ActionWindow {
+            actor: action.actor.clone(),
+            action: action.action.clone(),
+            named: action.named.iter().map(|path| quote(path.as_bytes())).collect(),
+            moves_head: action.moves_head,
+            from: action.from.map_or(at, |from| from.min(at)),
+            to: None,
+        };
+        let seen = capturer.seen().take();
+        catalog.windows.borrow_mut().begin(window, &seen)
+    }
+
+    /// Notes that an action of an actor has ended; without a name, all of them.
+    ///
+    /// # Errors
+    /// When the log of actions cannot be written.
+    pub fn end_action(&mut self, actor: &str, action: Option<&str>) -> Result<()> {
+        let (catalog, capturer) = self.parts();
+        let at = moment(catalog, capturer);
+        let seen = capturer.seen().take();
+        catalog.windows.borrow_mut().end(actor, action, at, &seen)
+    }
+
+    /// Ends a turn, and writes down what it changed in this workspace. `None` if that is nothing, or the turn was not open here.
+    ///
+    /// # Errors
+    /// Those of the capture and of the journal: then the turn stays open.
+    pub fn end_turn(&mut self, key: &str, control: Interrupt<'_>) -> Result<Option<EndedTurn>> {
+        let Some(turn) = self.catalog().windows.borrow_mut().windows()?.turn(key).cloned() else { return Ok(None) };
+        self.end_action(&turn.actor, None)?;
+        let ended = self.lock("turn.end")?.write_down(&turn, false, control)?;
+        let (catalog, capturer) = self.parts();
+        let mut log = catalog.windows.borrow_mut();
+        log.end_turn(key)?;
+        if log.windows()?.turns.is_empty() {
+            capturer.seen().end();
+        }
+        Ok(ended)
+    }
+
+    /// Writes down what the open turns have changed so far, so that it can be looked at and undone.
+    ///
+    /// # Errors
+    /// As [`Timeline::end_turn`].
+    pub fn settle_turns(&mut self, control: Interrupt<'_>) -> Result<()> {
+        let open = self.catalog().windows.borrow_mut().windows()?.turns.clone();
+        for turn in open {
+            let (catalog, capturer) = self.parts();
+            capturer.mark_moment(&catalog.workspace.path);
+            let seen = capturer.seen().take();
+            catalog.windows.borrow_mut().note_seen(&seen)?;
+            let ended = self.lock("writing a turn down")?.write_down(&turn, true, control)?;
+            if let Some(ended) = ended.filter(|ended| turn.op.as_ref() != Some(&ended.end.op)) {
+                self.catalog().windows.borrow_mut().note_written(&turn.key, &ended.end.op)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Asks for the changes up to now, and returns the moment of that.
+fn moment(catalog: &Catalog, capturer: &mut Capturer) -> i64 {
+    capturer.seen().begin(&catalog.workspace.path);
+    capturer.mark_moment(&catalog.workspace.path);
+    capturer.seen().asked()
+}

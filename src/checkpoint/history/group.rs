@@ -1,0 +1,255 @@
+//! A step of undo or redo in all workspaces of its turn.
+//!
+//! They are done one after another, each with its own checkpoint and its own proof, and the workspace in which somebody asks comes
+//! last: killed in between, the same command goes on where it was.
+
+use std::path::{Path, PathBuf};
+
+use super::agreed::Agreed;
+use super::interrupted::interrupted;
+use super::operations::UndoStep;
+use super::request::{Preview, Restore, Restored};
+use super::turns::StepChoice;
+use super::undo::Direction;
+use crate::checkpoint::records::workspace::Workspace;
+use crate::checkpoint::timeline::Timeline;
+use crate::error::{Code, Error, Result};
+use crate::model::id::{ObjectId, ObjectKind};
+use crate::sys::interrupt::Interrupt;
+
+/// A step that was chosen, in all workspaces in which it is to be taken.
+pub struct Stepping {
+    /// The step in the workspace in which somebody asks.
+    pub step: UndoStep,
+    restore: Restore,
+    others: Vec<OtherStep>,
+}
+
+/// The part of a step in another workspace of its turn.
+struct OtherStep {
+    root: PathBuf,
+    /// The open workspace with its restore, or what keeps it from being done there.
+    member: Result<Box<(Timeline, Restore)>>,
+}
+
+/// The preview of a step.
+pub struct StepPreview {
+    /// Of the workspace in which somebody asks.
+    pub own: Preview,
+    /// Of the other workspaces, by their roots; or what keeps it from being done there.
+    pub others: Vec<(PathBuf, Result<Preview>)>,
+    /// The digest of all plans together.
+    pub digest: String,
+}
+
+impl StepPreview {
+    /// Returns true if no file would change anywhere.
+    pub fn changes_nothing(&self) -> bool {
+        let others = self.others.iter().filter_map(|(_, preview)| preview.as_ref().ok());
+        others.chain([&self.own]).all(|preview| preview.plan.changes_nothing())
+    }
+}
+
+/// A step that was taken.
+pub struct StepDone {
+    /// In the workspace in which somebody asked.
+    pub own: Restored,
+    /// In the other workspaces, by their roots; or what kept it from being done there.
+    pub others: Vec<(PathBuf, Result<Restored>)>,
+}
+
+impl Stepping {
+    /// Chooses a step, and finds the other workspaces of its turn; `None` when there is nothing to step over. What open turns have
+    /// changed so far is written down first.
+    ///
+    /// # Errors
+    /// As [`crate::checkpoint::catalog::open::Catalog::chosen_step`]; `rollback-in-progress` while an interrupted restore waits.
+    pub fn choose(
+        timeline: &mut Timeline,
+        direction: Direction,
+        choice: &StepChoice,
+        run: &str,
+        control: Interrupt<'_>,
+    ) -> Result<Option<Stepping>> {
+        timeline.catalog().refuse_interrupted()?;
+        if direction == Direction::Undo {
+            timeline.settle_turns(control)?;
+        }
+        let Some(step) = timeline.catalog().chosen_step(direction, choice)? else { return Ok(None) };
+        Stepping::over(timeline, direction, step, choice, run, control).map(Some)
+    }
+
+    /// Prepares the step that was chosen.
+    fn over(
+        timeline: &Timeline,
+        direction: Direction,
+        step: UndoStep,
+        choice: &StepChoice,
+        run: &str,
+        control: Interrupt<'_>,
+    ) -> Result<Stepping> {
+        let restore = timeline.catalog().stepping(direction, &step, choice, run)?;
+        // Paths are those of one workspace.
+        let members = step.turn.as_ref().map(|turn| turn.members.as_slice()).unwrap_or_default();
+        let members = members.iter().filter(|root| choice.paths.is_empty() && **root != timeline.workspace().path);
+        let mut others = Vec::new();
+        for root in members {
+            let member = other(timeline, root, (direction, &step), (choice, run), control);
+            if let Some(member) = member.transpose() {
+                others.push(OtherStep { root: root.clone(), member: member.map(Box::new) });
+            }
+        }
+        Ok(Stepping { step, restore, others })
+    }
+
+    /// Returns true if it leaves changes alone that are not the turn's alone, and that somebody may want undone all the same.
+    pub fn leaves_others(&self) -> bool {
+        let leaves = |restore: &Restore| restore.expected.as_ref().is_some_and(|expected| !expected.others.is_empty());
+        let others = self.others.iter().filter_map(|other| other.member.as_ref().ok());
+        others.map(|member| &member.1).chain([&self.restore]).any(leaves)
+    }
+
+    /// Shows what it would do; nothing is stored or touched.
+    ///
+    /// # Errors
+    /// As [`Timeline::preview`], of the workspace in which somebody asks.
+    pub fn preview(&mut self, timeline: &mut Timeline, control: Interrupt<'_>) -> Result<StepPreview> {
+        let own = timeline.preview(&self.restore, control)?;
+        let mut others = Vec::new();
+        for OtherStep { root, member } in &mut self.others {
+            let preview = match member {
+                Ok(member) => member.0.preview(&member.1, control),
+                Err(error) => Err(again(error)),
+            };
+            others.push((root.clone(), preview));
+        }
+        let digests = others.iter().filter_map(|(_, preview)| preview.as_ref().ok()).map(|preview| &*preview.digest);
+        let digest = digest_of(&own.digest, digests)?;
+        Ok(StepPreview { own, others, digest })
+    }
+
+    /// Limits it to the changes of a preview that was agreed to.
+    pub fn agree(&mut self, preview: &StepPreview) {
+        let agreed = |preview: &Preview| Agreed::Plan(std::sync::Arc::clone(&preview.plan));
+        self.restore.agreed = agreed(&preview.own);
+        for (other, (_, preview)) in self.others.iter_mut().zip(&preview.others) {
+            if let (Ok(member), Ok(preview)) = (&mut other.member, preview) {
+                member.1.agreed = agreed(preview);
+            }
+        }
+    }
+
+    /// Limits it to the plans of a digest.
+    ///
+    /// # Errors
+    /// `stale-plan` where the present plans of several workspaces have another one; those of [`Stepping::preview`].
+    pub fn agree_to_digest(
+        &mut self,
+        timeline: &mut Timeline,
+        digest: Option<&str>,
+        control: Interrupt<'_>,
+    ) -> Result<()> {
+        let Some(digest) = digest else { return Ok(()) };
+        if self.others.is_empty() {
+            self.restore.agreed = Agreed::Digest(digest.to_owned());
+            return Ok(());
+        }
+        let preview = self.preview(timeline, control)?;
+        if preview.digest != digest {
+            return Err(super::agreed::stale());
+        }
+        self.agree(&preview);
+        Ok(())
+    }
+
+    /// Takes the step. What fails in another workspace is part of the result.
+    ///
+    /// # Errors
+    /// As [`Timeline::restore`], of the workspace in which somebody asks.
+    pub fn take(self, timeline: &mut Timeline, control: Interrupt<'_>) -> Result<StepDone> {
+        let mut others = Vec::new();
+        for OtherStep { root, member } in self.others {
+            let done = member.and_then(|member| {
+                let (mut timeline, restore) = *member;
+                let done = timeline.restore(&restore, control)?;
+                if let Err(error) = timeline.leave() {
+                    tracing::warn!(%error, "the writes that may be late are left to another process");
+                }
+                Ok(done)
+            });
+            others.push((root, done));
+        }
+        let own = timeline.restore(&self.restore, control)?;
+        Ok(StepDone { own, others })
+    }
+}
+
+/// Opens another workspace of a step's turn, with the same step; `None` where it is not to be taken any more.
+fn other(
+    timeline: &Timeline,
+    root: &Path,
+    (direction, step): (Direction, &UndoStep),
+    (choice, run): (&StepChoice, &str),
+    control: Interrupt<'_>,
+) -> Result<Option<(Timeline, Restore)>> {
+    let mut other = timeline.beside(root)?;
+    other.catalog().refuse_interrupted()?;
+    if direction == Direction::Undo {
+        other.settle_turns(control)?;
+    }
+    let history = other.catalog().history()?;
+    let steps = if direction == Direction::Undo { &history.undo } else { &history.redo };
+    let key = step.turn.as_ref().map(|turn| &turn.key);
+    let same = steps.iter().rev().find(|step| step.turn.as_ref().map(|turn| &turn.key) == key).cloned();
+    let Some(same) = same else { return Ok(None) };
+    let restore = other.catalog().stepping(direction, &same, choice, run)?;
+    Ok(Some((other, restore)))
+}
+
+impl Timeline {
+    /// Opens another workspace of the same home, by its own settings.
+    ///
+    /// # Errors
+    /// `workspace-gone`; errors of the store and of the settings.
+    pub fn beside(&self, root: &Path) -> Result<Timeline> {
+        let home = self.home();
+        let known = Workspace::known(home)?.into_iter().find(|known| known.path == root);
+        let workspace = known.filter(|known| known.path.is_dir()).ok_or_else(|| {
+            Error::new(Code::WorkspaceGone, "a workspace of that turn is not there any more").path(root)
+        })?;
+        let policy = crate::settings::load(Some(root), home.path(), &[])?.policy;
+        Timeline::open(home, workspace, policy)
+    }
+
+    /// Returns the root of a workspace that shares a turn with this one, and in which a restore was interrupted.
+    ///
+    /// # Errors
+    /// When a journal cannot be read.
+    pub fn interrupted_member(&self) -> Result<Option<PathBuf>> {
+        let history = self.catalog().history()?;
+        let members = history.turns.iter().rev().flat_map(|turn| &turn.members);
+        let known = Workspace::known(self.home())?;
+        for root in members.filter(|root| **root != self.workspace().path) {
+            let known = known.iter().find(|known| known.path == *root);
+            if known.map(|known| interrupted(&known.dir)).transpose()?.flatten().is_some() {
+                return Ok(Some(root.clone()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Returns the digest of several plans together; of one, its own.
+fn digest_of<'d>(own: &str, others: impl Iterator<Item = &'d str>) -> Result<String> {
+    let all: Vec<&str> = others.collect();
+    if all.is_empty() {
+        return Ok(own.to_owned());
+    }
+    let text = format!("piton plans 1\n{own}\n{}\n", all.join("\n"));
+    ObjectId::of(ObjectKind::Blob, text.as_bytes()).map(|id| id.to_string())
+}
+
+/// Returns the same error once more.
+fn again(error: &Error) -> Error {
+    Error::new(error.code(), error.text())
+}

@@ -1,0 +1,156 @@
+//! The end of a turn: what changed since its beginning, and what of that is its own, in one line of the journal.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::attribution::Judge;
+use super::journal::{Line, LoggedEntry, TurnChange, TurnEnd};
+use super::operations::OF_TURN;
+use crate::checkpoint::capture::request::Take;
+use crate::checkpoint::catalog::checkpoint::Checkpoint;
+use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::locked::Locked;
+use crate::checkpoint::records::windows::OpenTurn;
+use crate::error::{Code, Error, Result};
+use crate::model::checkpoint::CheckpointKind;
+use crate::model::id::ObjectId;
+use crate::model::meta::quote;
+use crate::model::path::RelPath;
+use crate::model::turn::Attribution;
+use crate::sys::clock::{file_clock, now_ms, rfc3339, since_boot_ns};
+use crate::sys::interrupt::Flow;
+
+/// The time by which a file's own times may lie behind the moment of its change, in nanoseconds: the kernel stamps files by a clock
+/// of ticks.
+const TICK: i64 = 8_000_000;
+
+/// The names of a turn.
+#[derive(Clone, Debug)]
+pub struct TurnName {
+    /// The turn's own name, the same in all its workspaces.
+    pub key: String,
+    /// The id of its run.
+    pub run: String,
+    /// The name under which its actions are noted.
+    pub actor: String,
+    /// The client's name of it.
+    pub turn: String,
+    /// The name of the client.
+    pub client: Option<String>,
+}
+
+/// A turn that has ended in one workspace, and what is known of it.
+#[derive(Debug)]
+pub struct EndedTurn {
+    /// The line of the journal.
+    pub end: Arc<TurnEnd>,
+    /// The paths that were there at its beginning and are gone, as far as the turn may have deleted them.
+    pub deleted: usize,
+    /// The first secret that it changed, and the number of them.
+    pub secrets: Option<(RelPath, usize)>,
+}
+
+impl Locked<'_> {
+    /// Writes down what a turn has changed; `None` if that is nothing. `is_open` says that it goes on.
+    pub(super) fn write_down(
+        &mut self,
+        turn: &OpenTurn,
+        is_open: bool,
+        control: &dyn Fn() -> Flow,
+    ) -> Result<Option<EndedTurn>> {
+        let base = self.catalog.checkpoint_of(turn.base)?;
+        let mut take = Take::of(CheckpointKind::Turn, &turn.run, "end of a turn");
+        take.draft.turn = Some(turn.turn.clone());
+        let (taken, _) = self.take(&take, control)?;
+        let end = taken.checkpoint;
+        let until = self.capturer.seen().asked();
+        let seen = self.capturer.seen().take();
+        let catalog = &*self.catalog;
+        let mut log = catalog.windows.borrow_mut();
+        log.note_seen(&seen)?;
+        let windows = log.windows()?;
+        let judge = Judge::new(&turn.actor, (turn.since, until), windows);
+        let root = &catalog.workspace.path;
+        // The two clocks differ by a constant, but for a change of the wall clock.
+        let offset = file_clock().saturating_sub(since_boot_ns());
+        let is_later =
+            |path: &RelPath, since: i64| changed_after(root, path, since.saturating_add(offset).saturating_add(TICK));
+        let mut changes = Vec::new();
+        for (path, before, after) in catalog.changed_entries(&base, &end)? {
+            let who = judge.share(&path, is_later);
+            if who != Attribution::Outside {
+                let [before, after] = [before, after].map(|entry| entry.map(LoggedEntry));
+                changes.push((path.clone(), TurnChange { path: quote(path.as_bytes()), before, after, who }));
+            }
+        }
+        drop(log);
+        let history = catalog.history()?;
+        // What was written of it so far is replaced, unless that was undone: then this is another part of the turn.
+        let known = turn.op.as_deref().and_then(|op| history.undo_of(op)).filter(|step| step.undone.is_empty());
+        if changes.is_empty() && known.is_none() {
+            return Ok(None);
+        }
+        let is_deleted = |change: &&(RelPath, TurnChange)| change.1.before.is_some() && change.1.after.is_none();
+        let deleted = changes.iter().filter(is_deleted).count();
+        let secrets: Vec<&RelPath> = changes
+            .iter()
+            .filter(|(path, change)| change.before.is_some() && crate::filter::secret::is_secret(path.as_bytes()))
+            .map(|(path, _)| path)
+            .collect();
+        let secrets = secrets.first().map(|first| ((*first).clone(), secrets.len()));
+        let line = Arc::new(TurnEnd {
+            op: known.map_or_else(|| format!("{OF_TURN}{}", history.next_turn), |step| step.op.clone()),
+            key: turn.key.clone(),
+            run: turn.run.clone(),
+            turn: turn.turn.clone(),
+            client: turn.client.clone(),
+            base: base.id,
+            end: end.id,
+            began: turn.began.clone(),
+            time: rfc3339(now_ms()),
+            ordinal: catalog.newest_ordinal()?,
+            members: turn.places.clone(),
+            is_open,
+            changes: changes.into_iter().map(|(_, change)| change).collect(),
+        });
+        let is_news = history.turns.iter().all(|known| !is_same(known, &line));
+        if is_news {
+            self.append(&[Line::Turn(Box::new(TurnEnd::clone(&line)))])?;
+        }
+        Ok(Some(EndedTurn { end: line, deleted, secrets }))
+    }
+}
+
+/// Returns true if two lines of a turn say the same, but for the moment.
+fn is_same(known: &TurnEnd, line: &TurnEnd) -> bool {
+    *known == TurnEnd { time: known.time.clone(), ordinal: known.ordinal, ..line.clone() }
+}
+
+impl Catalog {
+    /// Returns the checkpoint of an id.
+    ///
+    /// # Errors
+    /// `no-such-checkpoint`.
+    pub(crate) fn checkpoint_of(&self, id: ObjectId) -> Result<Checkpoint> {
+        let all = self.all()?;
+        let found = all.checkpoints.iter().rev().find(|one| one.id == id).cloned();
+        found.ok_or_else(|| {
+            Error::new(Code::NoSuchCheckpoint, format!("checkpoint {} is not in this workspace", id.short()))
+        })
+    }
+}
+
+/// Returns true if what stands at a path, or the directory in which nothing stands there, changed at or after a moment of the
+/// file system's clock.
+fn changed_after(root: &Path, path: &RelPath, since: i64) -> bool {
+    let mut at = Some(path.clone());
+    while let Some(place) = at {
+        if let Ok(facts) = place.under(root).symlink_metadata() {
+            let changed = facts.ctime().saturating_mul(1_000_000_000).saturating_add(facts.ctime_nsec());
+            return changed >= since;
+        }
+        at = place.parent();
+    }
+    true
+}

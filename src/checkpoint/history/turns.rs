@@ -1,0 +1,318 @@
+//! Turns as a person sees them: their list, the choice of what to undo, and the steps over them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::agreed::Agreed;
+use super::journal::{LoggedEntry, TurnChange, TurnEnd, unquoted};
+use super::operations::{KEPT_TURNS, UndoStep};
+use super::request::{Expected, Restore};
+use super::undo::Direction;
+use crate::checkpoint::catalog::open::Catalog;
+use crate::error::{Code, Error, Result};
+use crate::model::manifest::ManifestEntry;
+use crate::model::meta::{quote, unquote};
+use crate::model::operation::OperationKind;
+use crate::model::path::RelPath;
+use crate::model::text::printable;
+use crate::model::turn::Attribution;
+use crate::worktree::restore::Plan;
+
+/// What a person wants to step over.
+#[derive(Clone, Debug, Default)]
+pub struct StepChoice {
+    /// A turn: its name in the journal (`t-3`), or the client's name of it.
+    pub turn: Option<String>,
+    /// The id of the run of that turn.
+    pub run: Option<String>,
+    /// The paths of the turn that count, each with all below it; all when empty.
+    pub paths: Vec<RelPath>,
+    /// The shares that go back too, beside what is the turn's own.
+    pub include: Vec<Attribution>,
+}
+
+impl StepChoice {
+    /// Returns true if a change of such a share goes back.
+    fn takes(&self, share: Attribution) -> bool {
+        share.is_own() || self.include.contains(&share)
+    }
+
+    /// Returns true if a path of the turn counts.
+    fn chooses(&self, path: &RelPath) -> bool {
+        self.paths.is_empty() || self.paths.iter().any(|chosen| path.starts_with(chosen))
+    }
+}
+
+/// The changes of other hands that a restore would take along.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutsideEdit {
+    /// The path.
+    pub path: RelPath,
+    /// Whose change it is, for people.
+    pub whose: String,
+}
+
+impl Catalog {
+    /// Returns the newest turn of a name: the journal's (`t-3`), or the client's, perhaps of one run.
+    ///
+    /// # Errors
+    /// `no-such-turn`, naming the turns that there are.
+    pub fn turn_named(&self, name: &str, run: Option<&str>) -> Result<Arc<TurnEnd>> {
+        let history = self.history()?;
+        let of_run = |turn: &&Arc<TurnEnd>| run.is_none_or(|run| turn.run == run);
+        let mut turns = history.turns.iter().rev().filter(of_run);
+        let found = turns.clone().find(|turn| turn.op == name).or_else(|| turns.find(|turn| turn.turn == name));
+        found.cloned().ok_or_else(|| {
+            let text = format!("no turn `{}` has changed files here, or it is too old", printable(name));
+            let known = history.turns.iter().rev().map(|turn| turn.op.clone()).collect();
+            Error::new(Code::NoSuchTurn, text)
+                .field("turn")
+                .hint(format!("`piton turns` lists the newest {KEPT_TURNS}"))
+                .candidates(known)
+        })
+    }
+
+    /// Returns a named turn; without a name, the newest.
+    ///
+    /// # Errors
+    /// As [`Catalog::turn_named`].
+    pub fn turn_or_newest(&self, name: Option<&str>, run: Option<&str>) -> Result<Arc<TurnEnd>> {
+        if let Some(name) = name {
+            return self.turn_named(name, run);
+        }
+        let history = self.history()?;
+        let counts = |turn: &&Arc<TurnEnd>| !turn.changes.is_empty() && run.is_none_or(|run| turn.run == run);
+        history.turns.iter().rev().find(counts).cloned().ok_or_else(|| {
+            Error::new(Code::NoSuchTurn, "no turn of an agent has changed files in this workspace")
+                .hint("`piton list` has the checkpoints")
+        })
+    }
+
+    /// Returns the step that a person wants to take; `None` when there is nothing to do.
+    ///
+    /// # Errors
+    /// `no-such-turn`, `no-such-run`, `no-such-path` for what no turn has changed; those of [`Catalog::next_step`].
+    pub fn chosen_step(&self, direction: Direction, choice: &StepChoice) -> Result<Option<UndoStep>> {
+        if direction == Direction::Redo {
+            return self.next_step(direction);
+        }
+        let history = self.history()?;
+        if let Some(name) = &choice.turn {
+            let turn = self.turn_named(name, choice.run.as_deref())?;
+            return history.undo_of(&turn.op).cloned().map(Some).ok_or_else(|| {
+                Error::new(Code::StaleSelection, format!("turn {} is undone already", turn.op))
+                    .field("turn")
+                    .hint("`piton redo` takes the newest undo back")
+            });
+        }
+        if choice.run.is_none() && choice.paths.is_empty() {
+            return self.next_step(direction);
+        }
+        let changes_chosen = |step: &&UndoStep| {
+            let Some(turn) = &step.turn else { return false };
+            let is_left = |change: &TurnChange| !step.undone.contains(&change.path) && is_chosen(change, choice);
+            choice.run.as_ref().is_none_or(|run| turn.run == *run) && turn.changes.iter().any(is_left)
+        };
+        match history.undo.iter().rev().find(changes_chosen) {
+            Some(step) => Ok(Some(step.clone())),
+            None => Err(self.no_such_change(choice)),
+        }
+    }
+
+    fn no_such_change(&self, choice: &StepChoice) -> Error {
+        match (choice.paths.first(), &choice.run) {
+            (Some(path), _) => {
+                let text = "no turn that can be undone has changed that path";
+                Error::new(Code::NoSuchPath, text).path(path.to_path()).hint(
+                    "`piton recover PATH` brings back its newest version that differs; `piton turns` lists the turns",
+                )
+            }
+            (None, run) => {
+                let run = printable(run.as_deref().unwrap_or_default());
+                Error::new(Code::NoSuchTurn, format!("no turn of run `{run}` that can be undone has changed files"))
+                    .field("run")
+                    .hint("`piton turns` lists the turns")
+            }
+        }
+    }
+
+    /// Returns the restore that steps over an operation or a turn.
+    ///
+    /// # Errors
+    /// `store-damaged` when the journal spells its paths wrongly.
+    pub fn stepping(&self, direction: Direction, step: &UndoStep, choice: &StepChoice, run: &str) -> Result<Restore> {
+        let plain = Restore {
+            target: step.to,
+            kind: match direction {
+                Direction::Undo => OperationKind::Undo,
+                Direction::Redo => OperationKind::Redo,
+            },
+            run: run.to_owned(),
+            paths: Vec::new(),
+            only: Some(unquoted(&step.changed)?),
+            keep_new: false,
+            local: false,
+            over: Some(step.op.clone()),
+            partial: step.partial,
+            expected: None,
+            agreed: Agreed::Anything,
+        };
+        let Some(turn) = &step.turn else { return Ok(plain) };
+        let (mut expected, mut only) = (Expected::default(), std::collections::BTreeSet::new());
+        let mut is_part = false;
+        for change in &turn.changes {
+            let path = path_of(change)?;
+            let entry = |side: Option<LoggedEntry>| side.map(|LoggedEntry(entry)| entry);
+            if direction == Direction::Redo {
+                if step.changed.contains(&change.path) {
+                    expected.states.insert(path, entry(change.before));
+                }
+                continue;
+            }
+            if step.undone.contains(&change.path) {
+                continue;
+            }
+            if !choice.chooses(&path) {
+                is_part |= change.who.is_own();
+                continue;
+            }
+            if !choice.takes(change.who) {
+                expected.others.insert(path.clone(), change.who);
+            }
+            expected.shares.insert(path.clone(), change.who);
+            expected.states.insert(path.clone(), entry(change.after));
+            only.insert(path);
+        }
+        let (only, partial) = match direction {
+            Direction::Undo => (Some(only), is_part),
+            Direction::Redo => (plain.only, step.partial),
+        };
+        Ok(Restore { only, partial, expected: Some(Arc::new(expected)), ..plain })
+    }
+
+    /// Lists the paths that a plan replaces or deletes although the run that asks has not left them as they are: changes of other
+    /// runs, and of nobody's turn. Nothing is said of what stood there already when the oldest known turn began.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn outside_edits(&self, plan: &Plan, run: &str) -> Result<Vec<OutsideEdit>> {
+        let history = self.history()?;
+        if history.turns.is_empty() {
+            return Ok(Vec::new());
+        }
+        let replaced = plan.replace.iter().map(|(path, from, _)| (path, from));
+        let going = replaced.chain(plan.delete.iter().map(|(path, from)| (path, from)));
+        let mut known: BTreeMap<String, Vec<(&TurnEnd, &TurnChange)>> = BTreeMap::new();
+        for turn in history.turns.iter().rev() {
+            for change in &turn.changes {
+                known.entry(change.path.clone()).or_default().push((turn, change));
+            }
+        }
+        let mut edits = Vec::new();
+        for (path, now) in going {
+            let of_path = known.get(&quote(path.as_bytes())).map(Vec::as_slice).unwrap_or_default();
+            if let Some(whose) = whose(of_path, now, run) {
+                edits.push(OutsideEdit { path: path.clone(), whose });
+            }
+        }
+        Ok(edits)
+    }
+
+    /// Says of each turn of another run that is open that it is at work while files are restored.
+    ///
+    /// # Errors
+    /// When the log of actions cannot be read.
+    pub fn live_warnings(&self, run: &str) -> Result<Vec<String>> {
+        let mut log = self.windows.borrow_mut();
+        let open = log.windows()?.turns.iter().filter(|turn| turn.run != run);
+        let sentence = |turn: &crate::checkpoint::records::windows::OpenTurn| {
+            let client = turn.client.as_deref().unwrap_or("an agent");
+            format!(
+                "turn `{}` of {} (run {}) is open: it may go on with what it has read before, and write these files again",
+                printable(&turn.turn),
+                printable(client),
+                printable(&turn.run)
+            )
+        };
+        Ok(open.map(sentence).collect())
+    }
+}
+
+/// Returns the path of a change.
+///
+/// # Errors
+/// `store-damaged` for a spelling that the journal would not have made.
+pub fn path_of(change: &TurnChange) -> Result<RelPath> {
+    RelPath::parse(&unquote(&change.path)?)
+}
+
+fn is_chosen(change: &TurnChange, choice: &StepChoice) -> bool {
+    // A spelling that is none is reported by the step itself.
+    choice.paths.is_empty() || path_of(change).is_ok_and(|path| choice.chooses(&path))
+}
+
+/// Says whose the present state of a path is, where it is not the run's own; the newest change comes first.
+fn whose(changes: &[(&TurnEnd, &TurnChange)], now: &ManifestEntry, run: &str) -> Option<String> {
+    let is_now = |change: &TurnChange| change.after.is_some_and(|LoggedEntry(after)| after.same(now));
+    match changes.iter().find(|(_, change)| is_now(change)) {
+        Some((turn, _)) if turn.run == run => None,
+        Some((turn, change)) if change.who.is_own() => {
+            let client = turn.client.as_deref().map(|client| format!("{}, ", printable(client))).unwrap_or_default();
+            Some(format!("changed by {client}run {}, turn `{}`", printable(&turn.run), printable(&turn.turn)))
+        }
+        Some((_, change)) => Some(format!("changed by several ({})", change.who.as_str())),
+        // It was changed by a turn, and again by somebody since.
+        None if !changes.is_empty() => Some("changed since by no known turn".to_owned()),
+        None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::id::{ObjectId, ObjectKind};
+    use crate::model::manifest::EntryKind;
+
+    fn entry(text: &str) -> ManifestEntry {
+        let id = ObjectId::of(ObjectKind::Blob, text.as_bytes()).unwrap();
+        ManifestEntry { kind: EntryKind::File, perm: 0o644, id, size: 0 }
+    }
+
+    fn turn(op: &str, run: &str, after: &str, who: Attribution) -> TurnEnd {
+        let id = entry("x").id;
+        let change = TurnChange { path: "a".into(), before: None, after: Some(LoggedEntry(entry(after))), who };
+        TurnEnd {
+            op: op.into(),
+            key: op.into(),
+            run: run.into(),
+            turn: op.into(),
+            client: Some("claude-code".into()),
+            base: id,
+            end: id,
+            began: String::new(),
+            time: String::new(),
+            ordinal: 1,
+            members: Vec::new(),
+            is_open: false,
+            changes: vec![change],
+        }
+    }
+
+    #[test]
+    fn the_present_state_is_of_whoever_left_it_so() {
+        let turns = [turn("t-2", "b", "two", Attribution::Likely), turn("t-1", "a", "one", Attribution::Sure)];
+        let changes: Vec<_> = turns.iter().map(|turn| (turn, &turn.changes[0])).collect();
+        for (now, run, expected) in [
+            ("one", "a", None),
+            ("one", "b", Some("changed by claude-code, run a, turn `t-1`")),
+            ("two", "a", Some("changed by claude-code, run b, turn `t-2`")),
+            ("three", "a", Some("changed since by no known turn")),
+        ] {
+            assert_eq!(whose(&changes, &entry(now), run).as_deref(), expected, "{now} {run}");
+        }
+        assert_eq!(whose(&[], &entry("one"), "a"), None);
+        let shared = turn("t-3", "b", "three", Attribution::Shared);
+        let told = whose(&[(&shared, &shared.changes[0])], &entry("three"), "a");
+        assert_eq!(told.as_deref(), Some("changed by several (shared)"));
+    }
+}

@@ -1,0 +1,164 @@
+//! Turns, and steps over them, in the words of the protocol.
+
+use std::path::Path;
+
+use super::restores::{preview, restored};
+use crate::checkpoint::Timeline;
+use crate::checkpoint::catalog::diff::{Change, LiveSide, Side};
+use crate::checkpoint::history::group::{StepDone, StepPreview};
+use crate::checkpoint::history::journal::{LoggedEntry, TurnEnd};
+use crate::checkpoint::history::operations::{History, UndoStep};
+use crate::checkpoint::history::turns::path_of;
+use crate::error::Result;
+use crate::model::manifest::EntryKind;
+use crate::model::path::RelPath;
+use crate::model::turn::Attribution;
+use crate::protocol::{
+    List, OtherDone, OtherPreview, PreviewReply, RestoreReply, ShareCounts, StepBlock, TurnBlock, TurnDiffReply,
+    TurnItem, TurnListReply,
+};
+
+/// The longest patch of a turn in a reply, in bytes.
+const MAX_PATCH: usize = 256 << 10;
+
+/// Counts the changes of a turn by its share in them.
+fn shares(turn: &TurnEnd) -> ShareCounts {
+    let mut counts = ShareCounts::default();
+    for change in &turn.changes {
+        match change.who {
+            Attribution::Sure => counts.sure += 1,
+            Attribution::Likely => counts.likely += 1,
+            Attribution::Touched => counts.touched += 1,
+            Attribution::Shared => counts.shared += 1,
+            Attribution::Unknown => counts.unknown += 1,
+            // Such a change is none of the turn's, and no line has it.
+            Attribution::Outside => {}
+        }
+    }
+    counts
+}
+
+/// Returns the operation that a step goes over.
+pub(super) fn over(step: &UndoStep) -> StepBlock {
+    let run = step.moved.as_ref().map(|(run, _)| run.clone());
+    let turn = step.turn.as_ref().map(|turn| TurnBlock {
+        turn: turn.turn.clone(),
+        run: turn.run.clone(),
+        client: turn.client.clone(),
+        shares: shares(turn),
+        open: turn.is_open,
+    });
+    StepBlock { operation: step.op.clone(), kind: step.kind.into(), time: step.time.clone(), run, turn }
+}
+
+/// Returns a turn, as lists have it. `own` is the workspace in which it is listed.
+fn item(turn: &TurnEnd, history: &History, own: &Path) -> TurnItem {
+    let others = turn.members.iter().filter(|root| *root != own);
+    TurnItem {
+        operation: turn.op.clone(),
+        turn: turn.turn.clone(),
+        run: turn.run.clone(),
+        client: turn.client.clone(),
+        began: turn.began.clone(),
+        ended: turn.time.clone(),
+        open: turn.is_open,
+        undone: history.undo_of(&turn.op).is_none(),
+        paths: turn.changes.len(),
+        shares: shares(turn),
+        others: others.map(|root| root.to_string_lossy().into_owned()).collect(),
+    }
+}
+
+/// Lists the turns of a workspace, perhaps of one run, the newest first.
+///
+/// # Errors
+/// When the journal cannot be read.
+pub fn turns(timeline: &Timeline, run: Option<&str>, limit: usize) -> Result<TurnListReply> {
+    let history = timeline.catalog().history()?;
+    let counts = |turn: &TurnEnd| !turn.changes.is_empty() && run.is_none_or(|run| turn.run == run);
+    let chosen = history.turns.iter().rev().filter(|turn| counts(turn)).take(limit);
+    let own = &timeline.workspace().path;
+    Ok(TurnListReply { turns: chosen.map(|turn| item(turn, &history, own)).collect() })
+}
+
+/// Returns what a turn has changed.
+///
+/// # Errors
+/// `store-damaged`.
+pub fn turn_diff(timeline: &Timeline, turn: &TurnEnd, chosen: &dyn Fn(&RelPath) -> bool) -> Result<TurnDiffReply> {
+    let catalog = timeline.catalog();
+    // The store of private files is asked only for what was read of their layers.
+    for end in [turn.base, turn.end] {
+        catalog.private_part(&catalog.resolve_own(&end.to_string())?)?;
+    }
+    let (mut files, mut dirs, mut changes) = (Vec::new(), Vec::new(), Vec::new());
+    for change in &turn.changes {
+        let path = path_of(change)?;
+        if !chosen(&path) {
+            continue;
+        }
+        let side = |entry: Option<LoggedEntry>| -> Side { entry.map(|LoggedEntry(entry)| (entry.mode(), entry.id)) };
+        let (old, new) = (side(change.before), side(change.after));
+        let fate = match (old, new) {
+            (None, _) => "new",
+            (_, None) => "deleted",
+            (old, new) if old.map(|(_, id)| id) == new.map(|(_, id)| id) => "permissions changed",
+            _ => "changed",
+        };
+        let why = format!("{fate}, {}", change.who.as_str());
+        let is_dir = [change.before, change.after].iter().flatten().all(|LoggedEntry(at)| at.kind == EntryKind::Dir);
+        match is_dir {
+            true => dirs.push((path, why)),
+            false => {
+                files.push((path.clone(), why));
+                changes.push(Change { path, old, new });
+            }
+        }
+    }
+    let (mut patch, mut cut) = (String::new(), false);
+    for change in &changes {
+        patch.push_str(&catalog.patch_of(change, LiveSide::Neither)?.text);
+        if patch.len() > MAX_PATCH {
+            let end = (0..=MAX_PATCH).rev().find(|at| patch.is_char_boundary(*at)).unwrap_or(0);
+            patch.truncate(end);
+            cut = true;
+            break;
+        }
+    }
+    let mut directories = List::of_reasons(dirs.iter().map(|(path, why)| (path, why.clone())));
+    directories.items.iter_mut().for_each(|item| item.dir = true);
+    Ok(TurnDiffReply {
+        turn: item(turn, &*catalog.history()?, &timeline.workspace().path),
+        stat: super::stat(&catalog.stat(&changes, LiveSide::Neither)?),
+        files: List::of_reasons(files.iter().map(|(path, why)| (path, why.clone()))),
+        directories,
+        patch,
+        cut,
+    })
+}
+
+/// Returns the preview of a step in all its workspaces.
+pub fn step_preview(step: &UndoStep, shown: &StepPreview) -> PreviewReply {
+    let mut reply = PreviewReply { over: Some(over(step)), ..preview(&shown.own) };
+    reply.plan.digest.clone_from(&shown.digest);
+    reply.others = shown.others.iter().map(|(root, preview)| of_other(root, preview)).collect();
+    reply
+}
+
+fn of_other(root: &Path, shown: &Result<crate::checkpoint::history::request::Preview>) -> OtherPreview {
+    OtherPreview {
+        workspace: root.to_string_lossy().into_owned(),
+        preview: shown.as_ref().ok().map(|shown| Box::new(preview(shown))),
+        error: shown.as_ref().err().map(Into::into),
+    }
+}
+
+/// Returns a step that was taken in all its workspaces.
+pub fn step_done(step: &UndoStep, done: &StepDone) -> RestoreReply {
+    let others = done.others.iter().map(|(root, done)| OtherDone {
+        workspace: root.to_string_lossy().into_owned(),
+        done: done.as_ref().ok().map(|done| Box::new(restored(done))),
+        error: done.as_ref().err().map(Into::into),
+    });
+    RestoreReply { over: Some(over(step)), others: others.collect(), ..restored(&done.own) }
+}

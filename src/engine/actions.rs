@@ -1,0 +1,281 @@
+//! The turns and actions of a session, as the workspaces in which they act note them, and the answers that wait for that.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::decision::Decision;
+use super::event::{Action, Doing};
+use super::guard::Turns;
+use super::job::Answer;
+use super::reach;
+use super::session::{Reply, Session};
+use super::workspace::OpenWorkspace;
+use crate::checkpoint::Timeline;
+use crate::checkpoint::history::actions::NewAction;
+use crate::checkpoint::history::turn_end::{EndedTurn, TurnName};
+use crate::checkpoint::records::windows::own_name;
+use crate::checkpoint::records::workspace::Scope;
+use crate::error::Result;
+use crate::model::effect::{Confidence, Verdict};
+use crate::model::text::count;
+use crate::sys::clock::since_boot_ns;
+use crate::sys::interrupt::Interrupt;
+
+/// The longest wait of an answer for the note of an action.
+const NOTE_WAIT: Duration = Duration::from_millis(300);
+
+/// The longest wait for the note of a turn, which captures the workspace.
+const TURN_WAIT: Duration = Duration::from_secs(2);
+
+/// The deleted paths from which on the end of a turn tells of them.
+const MANY_DELETED: usize = 20;
+
+/// An answer that waits for a note, and is given without it at its deadline.
+pub(super) struct Behind {
+    /// The answer.
+    pub decision: Decision,
+    /// The way to give it.
+    pub reply: Reply<Decision>,
+    /// The time at which it is given in any case.
+    pub deadline: Instant,
+}
+
+/// The note of an action that begins.
+#[derive(Clone)]
+pub(super) struct ActionNote {
+    /// The open turn, to which the action belongs.
+    turn: Option<TurnName>,
+    action: NewAction,
+    /// The moment at which the event came.
+    asked: i64,
+}
+
+impl ActionNote {
+    /// Notes the action, on the worker's thread. `is_late` says that the client was answered before.
+    pub(super) fn write(mut self, timeline: &mut Timeline, is_late: bool, control: Interrupt<'_>) {
+        if is_late {
+            self.action.from = Some(self.asked);
+        }
+        if let Err(error) = timeline.begin_action(self.turn.as_ref(), &self.action, control) {
+            tracing::warn!(%error, "an action could not be noted; who changed what will be less certain");
+        }
+    }
+}
+
+impl Session {
+    /// Returns the name under which the session's actions are noted: its run, or one of its own where the run is everybody's.
+    fn actor(&self) -> String {
+        let state = self.state();
+        match state.is_named() {
+            true => state.run.clone(),
+            false => format!("{} {} {}", state.run, own_name(), self.number),
+        }
+    }
+
+    /// Returns the names of the open turn.
+    pub(super) fn open_turn(&self) -> Option<TurnName> {
+        let actor = self.actor();
+        let state = self.state();
+        let (turn, key) = (state.turns.current()?.to_owned(), state.turns.key()?.to_owned());
+        let client = state.client.clone().or_else(|| self.client.clone());
+        Some(TurnName { key, run: state.run.clone(), actor, turn, client })
+    }
+
+    /// Returns the note of an action in a workspace; `None` where it changes nothing, or nobody guards.
+    pub(super) fn note_of(
+        &mut self,
+        open: &Arc<OpenWorkspace>,
+        action: &Action,
+        (cwd, verdict): (&Path, &Verdict),
+    ) -> Option<ActionNote> {
+        if open.workspace.scope != Scope::Tree || open.why_off().is_some() || only_reads(action, verdict) {
+            return None;
+        }
+        let root = &open.workspace.path;
+        self.come_to(root);
+        let told = match &action.what {
+            Doing::Tool(tool) => tool.paths.as_slice(),
+            Doing::Shell { .. } => &[],
+        };
+        Some(ActionNote {
+            turn: self.open_turn(),
+            action: NewAction {
+                actor: self.actor(),
+                action: action.id.clone(),
+                named: reach::named(root, cwd, verdict, told),
+                moves_head: moves_head(action, verdict),
+                from: None,
+            },
+            asked: since_boot_ns(),
+        })
+    }
+
+    /// Notes that the open turn acts in a workspace. All of its workspaces know of each other.
+    fn come_to(&mut self, root: &Path) {
+        let (places, key) = {
+            let mut state = self.state();
+            if !state.turns.come_to(root) {
+                return;
+            }
+            state.keep();
+            (state.turns.places().to_vec(), state.turns.key().map(str::to_owned))
+        };
+        let (true, Some(key)) = (places.len() > 1, key) else { return };
+        for place in places.iter().filter_map(|place| self.engine.opened(place)).collect::<Vec<_>>() {
+            let (key, places) = (key.clone(), places.clone());
+            self.quietly(&place, move |timeline, _| timeline.note_places(&key, &places));
+        }
+    }
+
+    /// Notes that the open turn acts in the session's own workspace, where it has just begun.
+    pub(super) fn begin_turn_in(&mut self, open: &OpenWorkspace) {
+        if open.workspace.scope == Scope::Tree {
+            self.come_to(&open.workspace.path);
+        }
+    }
+
+    /// Gives the worker a job, and the client its answer once that is done, or after `patience`.
+    pub(super) fn answer_behind(
+        &mut self,
+        open: &OpenWorkspace,
+        (decision, reply): (Decision, Reply<Decision>),
+        patience: Duration,
+        work: impl FnOnce(&mut Timeline, Interrupt<'_>) + Send + 'static,
+    ) {
+        let ticket = self.deadlines.next_ticket();
+        let later = Arc::clone(&self.later);
+        let job = move |timeline: &mut Timeline, control: Interrupt<'_>| -> Answer {
+            work(timeline, control);
+            Box::new(move || {
+                later(Box::new(move |session| {
+                    session.jobs -= 1;
+                    session.caught_up(ticket, Vec::new());
+                }));
+            })
+        };
+        if open.worker.submit(Box::new(job)).is_err() {
+            return reply(self, Ok(decision));
+        }
+        self.jobs += 1;
+        self.deadlines.add_behind(Behind { decision, reply, deadline: Instant::now() + patience });
+    }
+
+    /// Answers an action once it is noted.
+    pub(super) fn answer_noted(
+        &mut self,
+        open: &OpenWorkspace,
+        note: Option<ActionNote>,
+        wait: Option<Duration>,
+        answer: (Decision, Reply<Decision>),
+    ) {
+        let Some(note) = note else { return answer.1(self, Ok(answer.0)) };
+        let patience = if note.turn.is_some() { TURN_WAIT } else { NOTE_WAIT };
+        let patience = wait.map_or(patience, |wait| wait.min(patience));
+        let deadline = Instant::now() + patience;
+        self.answer_behind(open, answer, patience, move |timeline, control| {
+            note.write(timeline, Instant::now() > deadline, control);
+        });
+    }
+
+    /// Answers whoever waits behind a note, if that was not done yet.
+    pub(super) fn caught_up(&mut self, ticket: u64, more: Vec<String>) {
+        let Some(Behind { mut decision, reply, .. }) = self.deadlines.remove_behind(ticket) else { return };
+        if let Decision::TurnEnded { notices, .. } = &mut decision {
+            notices.extend(more);
+        }
+        reply(self, Ok(decision));
+    }
+
+    /// Notes the end of an action in all workspaces of its turn, and answers with `decision`.
+    pub(super) fn end_action(&mut self, action: Option<String>, decision: Decision, reply: Reply<Decision>) {
+        let places = self.state().turns.places().to_vec();
+        let actor = self.actor();
+        let own = self.workspace().ok().filter(|open| open.workspace.scope == Scope::Tree);
+        let others = places.iter().filter(|place| own.as_ref().is_none_or(|own| own.workspace.path != **place));
+        for place in others.filter_map(|place| self.engine.opened(place)).collect::<Vec<_>>() {
+            let (actor, action) = (actor.clone(), action.clone());
+            self.quietly(&place, move |timeline, _| timeline.end_action(&actor, action.as_deref()));
+        }
+        // Without a daemon each hook is a process: there the workspace is opened only where something is to be noted.
+        let Some(own) = own else { return reply(self, Ok(decision)) };
+        self.answer_behind(&own, (decision, reply), NOTE_WAIT, move |timeline, _| {
+            if let Err(error) = timeline.end_action(&actor, action.as_deref()) {
+                tracing::warn!(%error, "the end of an action could not be noted");
+            }
+        });
+    }
+
+    /// Writes down what a turn has changed in each of its workspaces, and answers with sentences on that.
+    pub(super) fn close_turn(&mut self, turns: &Turns, answer: Option<(Decision, Reply<Decision>)>) {
+        let key = turns.key().map(str::to_owned);
+        let opened = |session: &Session, root: &PathBuf| session.engine.open(root).ok(); // what is gone has no end
+        let places: Vec<Arc<OpenWorkspace>> = turns.places().iter().filter_map(|root| opened(self, root)).collect();
+        let Some(key) = key.filter(|_| !places.is_empty()) else {
+            return if let Some((decision, reply)) = answer {
+                reply(self, Ok(decision))
+            };
+        };
+        let ticket = answer.map(|(decision, reply)| {
+            let deadline = Instant::now() + TURN_WAIT;
+            self.deadlines.add_behind(Behind { decision, reply, deadline })
+        });
+        let told: Arc<Mutex<Vec<String>>> = Arc::default();
+        let left = Arc::new(AtomicUsize::new(places.len()));
+        for place in places {
+            let (key, told, left) = (key.clone(), Arc::clone(&told), Arc::clone(&left));
+            let work = move |timeline: &mut Timeline, control: Interrupt<'_>| timeline.end_turn(&key, control);
+            self.queue(&place, work, move |session, ended: Result<Option<EndedTurn>>| {
+                match ended {
+                    Ok(ended) => {
+                        let sentence = ended.as_ref().and_then(sentence);
+                        told.lock().unwrap_or_else(PoisonError::into_inner).extend(sentence);
+                    }
+                    Err(error) => session.fault(format!("the end of a turn was not written down: {}", error.text())),
+                }
+                if left.fetch_sub(1, Ordering::AcqRel) == 1
+                    && let Some(ticket) = ticket
+                {
+                    let told = std::mem::take(&mut *told.lock().unwrap_or_else(PoisonError::into_inner));
+                    session.caught_up(ticket, told);
+                }
+            });
+        }
+    }
+}
+
+/// Says what of a turn a person should look at; `None` where that is nothing.
+fn sentence(ended: &EndedTurn) -> Option<String> {
+    let mut facts = Vec::new();
+    if ended.deleted >= MANY_DELETED {
+        facts.push(format!("{} gone", count(ended.deleted as u64, "path")));
+    }
+    if let Some((first, number)) = &ended.secrets {
+        let more = if *number > 1 { format!(" and {} more", number - 1) } else { String::new() };
+        facts.push(format!("`{}`{more}, which looks like a secret, changed", first.display()));
+    }
+    let what = facts.join("; ");
+    (!facts.is_empty()).then(|| {
+        format!("piton: this turn: {what}. `piton diff --turn {}` shows it, `piton undo` takes it back", ended.end.op)
+    })
+}
+
+/// Returns true for a tool that is known to change nothing. A command may always write.
+fn only_reads(action: &Action, verdict: &Verdict) -> bool {
+    match &action.what {
+        Doing::Shell { .. } => false,
+        Doing::Tool(tool) => {
+            let is_harmless = verdict.effects.is_empty() && verdict.confidence == Confidence::Exact;
+            tool.writes == Some(false) || (tool.writes.is_none() && is_harmless)
+        }
+    }
+}
+
+/// Returns true if an action may move HEAD: it names git, or is not understood.
+fn moves_head(action: &Action, verdict: &Verdict) -> bool {
+    let Doing::Shell { command } = &action.what else { return false };
+    let is_git = |word: &str| matches!(word, "git" | "gh" | "jj" | "hub" | "lazygit" | "tig") || word.ends_with("/git");
+    let mut words = command.split(|c: char| c.is_whitespace() || ";&|()`'\"$".contains(c));
+    words.any(is_git) || verdict.confidence == Confidence::Opaque
+}
