@@ -80,7 +80,8 @@ impl Session {
         let state = self.state();
         let (turn, key) = (state.turns.current()?.to_owned(), state.turns.key()?.to_owned());
         let client = state.client.clone().or_else(|| self.client.clone());
-        Some(TurnName { key, run: state.run.clone(), actor, turn, client })
+        let places = state.turns.places().to_vec();
+        Some(TurnName { key, run: state.run.clone(), actor, turn, client, places })
     }
 
     /// Returns the note of an action in a workspace; `None` where it changes nothing, or nobody guards.
@@ -136,10 +137,10 @@ impl Session {
         }
     }
 
-    /// Gives the worker a job, and the client its answer once that is done, or after `patience`.
-    pub(super) fn answer_behind(
+    /// Gives the worker the note of an action, and the client its answer once that is done, or after `patience`.
+    fn answer_behind(
         &mut self,
-        open: &OpenWorkspace,
+        (open, begins): (&OpenWorkspace, bool),
         (decision, reply): (Decision, Reply<Decision>),
         patience: Duration,
         work: impl FnOnce(&mut Timeline, Interrupt<'_>) + Send + 'static,
@@ -155,7 +156,8 @@ impl Session {
                 }));
             })
         };
-        if open.worker.submit(Box::new(job)).is_err() {
+        let given = if begins { open.worker.note(Box::new(job)) } else { open.worker.submit(Box::new(job)) };
+        if given.is_err() {
             return reply(self, Ok(decision));
         }
         self.jobs += 1;
@@ -174,7 +176,7 @@ impl Session {
         let patience = if note.turn.is_some() { TURN_WAIT } else { NOTE_WAIT };
         let patience = wait.map_or(patience, |wait| wait.min(patience));
         let deadline = Instant::now() + patience;
-        self.answer_behind(open, answer, patience, move |timeline, control| {
+        self.answer_behind((open, true), answer, patience, move |timeline, control| {
             note.write(timeline, Instant::now() > deadline, control);
         });
     }
@@ -200,7 +202,7 @@ impl Session {
         }
         // Without a daemon each hook is a process: there the workspace is opened only where something is to be noted.
         let Some(own) = own else { return reply(self, Ok(decision)) };
-        self.answer_behind(&own, (decision, reply), NOTE_WAIT, move |timeline, _| {
+        self.answer_behind((&own, false), (decision, reply), NOTE_WAIT, move |timeline, _| {
             if let Err(error) = timeline.end_action(&actor, action.as_deref()) {
                 tracing::warn!(%error, "the end of an action could not be noted");
             }

@@ -329,6 +329,7 @@ impl Session {
         let (later, judged, beyond) = (Arc::clone(&self.later), task.judged, task.beyond);
         let reaches_all = task.reaches_all;
         let (action_note, begins) = (task.note, task.begins);
+        let is_noted = action_note.is_some();
         let done = move |timeline: &mut Timeline, protected: Result<Protected>| -> Answer {
             let finish = AssertUnwindSafe(|| {
                 if let (Some(turn), Ok(base)) = (&begins, &protected) {
@@ -361,6 +362,7 @@ impl Session {
             take: task.take,
             turn: task.turn,
             reaches_all: task.reaches_all,
+            is_noted,
             waits: self.waits,
             deadline: Some(deadline),
             press_at: Some(Wanted::press_at(now, wait)),

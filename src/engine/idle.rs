@@ -80,6 +80,11 @@ impl Idle {
         Idle { rounds, is_refused: false, gave_way: 0 }
     }
 
+    /// Returns true if no watcher can be started.
+    pub(super) fn is_refused(&self) -> bool {
+        self.is_refused
+    }
+
     /// Does a task. `give_way` stops it where a job waits.
     pub(super) fn run(
         &mut self,

@@ -19,6 +19,8 @@ const BASE_WAIT: Duration = Duration::from_millis(20);
 pub(super) enum Item {
     /// A job of a session that is no checkpoint of an action.
     Do(Job),
+    /// The note of an action: the workspace is watched first, if that is possible in time.
+    Note(Job),
     /// A checkpoint that somebody waits for.
     Capture(Box<Wanted>),
     /// A policy that was read anew.
@@ -114,7 +116,9 @@ impl Queue {
             let now = Instant::now();
             // Bases come before a plain job, which may depend on them: the outputs of a codon are compared with the
             // files before it.
-            if !state.bases.is_empty() && matches!(state.items.front(), Some(Item::Do(_) | Item::Policy(_))) {
+            if !state.bases.is_empty()
+                && matches!(state.items.front(), Some(Item::Do(_) | Item::Note(_) | Item::Policy(_)))
+            {
                 return state.bases();
             }
             if let Some(item) = state.items.pop_front() {
@@ -214,6 +218,6 @@ impl Queue {
 fn captures(state: &State) -> impl Iterator<Item = &Wanted> {
     state.items.iter().filter_map(|item| match item {
         Item::Capture(wanted) => Some(wanted.as_ref()),
-        Item::Do(_) | Item::Policy(_) | Item::SyncAhead => None,
+        Item::Do(_) | Item::Note(_) | Item::Policy(_) | Item::SyncAhead => None,
     })
 }

@@ -23,11 +23,15 @@ use crate::checkpoint::records::mishaps;
 use crate::checkpoint::records::workspace::Scope;
 use crate::checkpoint::upkeep::rounds::Rounds;
 use crate::error::{Code, Error, Result};
-use crate::model::policy::Policy;
+use crate::model::checkpoint::CheckpointKind;
+use crate::model::policy::{Policy, Watching};
 use crate::sys::interrupt::Flow;
 
 /// A scan that gave way once may run this many times longer before it gives way again.
 const BACK_OFF: u32 = 8;
+
+/// The longest time for which the beginning of an action waits for the watcher.
+const WATCH_WAIT: Duration = Duration::from_secs(1);
 
 /// A worker; dropping it lets its thread end after the jobs that wait.
 pub struct Worker {
@@ -76,6 +80,17 @@ impl Worker {
     pub fn submit(&self, job: Job) -> Result<(), Job> {
         match self.queue.push(Item::Do(job)) {
             Err(Item::Do(job)) => Err(job),
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts the note of an action in the queue.
+    ///
+    /// # Errors
+    /// Gives the job back when there is no room.
+    pub fn note(&self, job: Job) -> Result<(), Job> {
+        match self.queue.push(Item::Note(job)) {
+            Err(Item::Note(job)) => Err(job),
             _ => Ok(()),
         }
     }
@@ -170,6 +185,10 @@ impl WorkerLoop {
                     self.queue.done();
                 }
                 Next::Item(Item::Do(job)) => self.job(job),
+                Next::Item(Item::Note(job)) => {
+                    self.guarded(|worker| worker.watch_now(Instant::now() + WATCH_WAIT));
+                    self.job(job);
+                }
                 Next::Item(Item::Capture(wanted)) => self.capture(*wanted),
                 Next::Bases(bases) => self.bases(bases),
                 Next::Closed => break,
@@ -199,6 +218,28 @@ impl WorkerLoop {
         let queue = &self.queue;
         let give_way = || if queue.is_awaited() { Flow::Stop } else { Flow::Continue };
         self.idle.run(task, &mut self.timeline, &self.watcher, &give_way);
+    }
+
+    /// Has the workspace watched before an action begins, so that what it changes is known. A workspace that is too large for
+    /// that in the time until `until` is watched in idle time.
+    fn watch_now(&mut self, until: Instant) {
+        let can_watch = self.timeline.policy().watching == Watching::Recommended && !self.idle.is_refused();
+        if self.timeline.is_live() || !can_watch || self.timeline.workspace().scope != Scope::Tree {
+            return;
+        }
+        let stop = Arc::clone(&self.stop);
+        let control = move || {
+            let is_over = stop.load(Ordering::SeqCst) || Instant::now() >= until;
+            if is_over { Flow::Stop } else { Flow::Continue }
+        };
+        if !self.timeline.is_warm() {
+            let base = Take::of(CheckpointKind::Turn, "local", "base capture");
+            if let Err(error) = self.timeline.take(&base, &control) {
+                tracing::debug!(%error, "not watched in time");
+                return;
+            }
+        }
+        self.idle.run(IdleTask::Watch, &mut self.timeline, &self.watcher, &control);
     }
 
     /// Notes that the work is done, and then delivers the answers.
@@ -236,6 +277,9 @@ impl WorkerLoop {
         });
         // A checkpoint of the whole workspace serves the waiting base captures too.
         let bases = if whole.is_some() { self.queue.take_bases() } else { Vec::new() };
+        if let Some(until) = group.iter().filter(|wanted| wanted.is_noted).filter_map(|wanted| wanted.deadline).min() {
+            self.guarded(|worker| worker.watch_now(until.min(Instant::now() + WATCH_WAIT)));
+        }
         // Before `done` takes the requests. A capture that a late answer has named stays.
         self.guarded(|worker| worker.forget_named(&group, results.iter().all(Result::is_ok)));
         let mut answers = Vec::new();

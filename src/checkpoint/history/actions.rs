@@ -53,7 +53,7 @@ impl Timeline {
             base,
             since,
             began: rfc3339(now_ms()),
-            places: Vec::new(),
+            places: turn.places.clone(),
             op: None,
         };
         log.begin_turn(&open, &capturer.seen().take())

@@ -1,7 +1,7 @@
 //! The end of a turn: what changed since its beginning, and what of that is its own, in one line of the journal.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::attribution::Judge;
@@ -38,6 +38,8 @@ pub struct TurnName {
     pub turn: String,
     /// The name of the client.
     pub client: Option<String>,
+    /// The roots of all workspaces in which it acts.
+    pub places: Vec<PathBuf>,
 }
 
 /// A turn that has ended in one workspace, and what is known of it.
@@ -110,7 +112,7 @@ impl Locked<'_> {
             began: turn.began.clone(),
             time: rfc3339(now_ms()),
             ordinal: catalog.newest_ordinal()?,
-            members: turn.places.clone(),
+            members: if turn.places.len() > 1 { turn.places.clone() } else { Vec::new() },
             is_open,
             changes: changes.into_iter().map(|(_, change)| change).collect(),
         });
