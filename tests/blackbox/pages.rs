@@ -14,6 +14,7 @@ use piton::model::cost::Cost;
 use piton::model::effect::{Certainty, Class, Confidence, Effect, Needs, Scope, Severity};
 use piton::model::number::Number;
 use piton::model::policy::Guard;
+use piton::model::turn::Attribution;
 use piton::protocol::{
     AdoptDocument, After, AfterReply, BaselineStatus, Before, BeforeReply, BranchItem, BranchOrigin, BranchType,
     ChangedLists, CheckedDocument, CheckpointBlock, CheckpointFacts, CheckpointStatus, CheckpointType, Chosen,
@@ -23,15 +24,16 @@ use piton::protocol::{
     FindDocument, ForgetDocument, ForgetItem, Greeting, GreetingType, Hello, HelloReply, InstallDocument, InstallItem,
     InstallOutcome, Interrupted, InterruptedNotice, LimitsBlock, List, ListItem, ListQuery, ListReply, LowDiskNotice,
     MendBlock, MoveDocument, NoStep, NotHeld, OffDocument, OnDocument, OpenReply, OperationKind, OriginBlock,
-    OtherBlock, PastEffect, PathItem, PlanLists, PresenceWord, PreviewReply, ProofBlock, PruneDocument, PruneItem,
-    PushDocument, RefFinding, RefsDocument, RefusedRef, ReloadReply, RemoteItem, RemoteListDocument, RestoreReply,
-    Rollback, RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice, RowState, RunEnd, RunEndReply,
-    RunFork, RunItem, RunLast, RunListReply, RunReply, RunStart, RunState, RunStatus, ScopeWord, SettingItem,
-    SettingsDocument, SettledNotice, ShellBefore, Show, ShowDirectoryDocument, ShowDocument, ShowFileDocument,
-    ShowReply, ShownCheckpoint, SkippedSort, StatBlock, StatusDocument, StatusFacts, StatusLast, StatusReply, Step,
-    StepBlock, StopDocument, StoreCapNotice, StoreDocument, StoreListDocument, StoredWorkspace, StreamEnded,
-    TargetBlock, To, ToolBefore, TrackedBlock, TrustDocument, Turn, TurnEndReply, TurnReply, UnwatchedBlock,
-    UnwatchedItem, VerbError, VersionItem, WarningBlock, WatcherWord, WatchingBlock, WatchingQuery, WithheldItem, Word,
+    OtherBlock, OtherDone, OtherPreview, PastEffect, PathItem, PlanLists, PresenceWord, PreviewReply, ProofBlock,
+    PruneDocument, PruneItem, PushDocument, RefFinding, RefsDocument, RefusedRef, ReloadReply, RemoteItem,
+    RemoteListDocument, RestoreReply, Rollback, RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice,
+    RowState, RunEnd, RunEndReply, RunFork, RunItem, RunLast, RunListReply, RunReply, RunStart, RunState, RunStatus,
+    ScopeWord, SettingItem, SettingsDocument, SettledNotice, ShareCounts, ShellBefore, Show, ShowDirectoryDocument,
+    ShowDocument, ShowFileDocument, ShowReply, ShownCheckpoint, SkippedSort, StatBlock, StatusDocument, StatusFacts,
+    StatusLast, StatusReply, Step, StepBlock, StopDocument, StoreCapNotice, StoreDocument, StoreListDocument,
+    StoredWorkspace, StreamEnded, TargetBlock, To, ToolBefore, TrackedBlock, TrustDocument, Turn, TurnBlock, TurnDiff,
+    TurnDiffReply, TurnEndReply, TurnItem, TurnListReply, TurnQuery, TurnReply, UnwatchedBlock, UnwatchedItem,
+    VerbError, VersionItem, WarningBlock, WatcherWord, WatchingBlock, WatchingQuery, WithheldItem, Word,
     WorkspaceBlock,
 };
 use serde::Serialize;
@@ -155,8 +157,49 @@ fn target() -> TargetBlock {
     }
 }
 
+fn shares() -> ShareCounts {
+    ShareCounts { sure: 1, likely: 1, touched: 1, shared: 1, unknown: 1 }
+}
+
+fn turn_block() -> TurnBlock {
+    TurnBlock { turn: s(), run: s(), client: o(), shares: shares(), open: true }
+}
+
+fn turn_item() -> TurnItem {
+    TurnItem {
+        operation: s(),
+        turn: s(),
+        run: s(),
+        client: o(),
+        began: s(),
+        ended: s(),
+        open: true,
+        undone: true,
+        paths: 1,
+        shares: shares(),
+        others: words(),
+    }
+}
+
+fn turn_diff() -> TurnDiffReply {
+    let (files, directories) = (list(), list());
+    TurnDiffReply { turn: turn_item(), stat: stat(), files, directories, patch: s(), cut: true }
+}
+
+fn error() -> ErrorBody {
+    ErrorBody {
+        code: Code::Busy.into(),
+        message: s(),
+        line: NonZeroU64::new(1),
+        field: Some(s()),
+        candidates: words(),
+        preview: Some(Box::new(PreviewReply { others: Vec::new(), ..plain_preview() })),
+        retry: true,
+    }
+}
+
 fn over() -> StepBlock {
-    StepBlock { operation: s(), kind: OperationKind::Restore.into(), time: s(), run: o() }
+    StepBlock { operation: s(), kind: OperationKind::Restore.into(), time: s(), run: o(), turn: Some(turn_block()) }
 }
 
 fn plan() -> PlanLists {
@@ -164,6 +207,22 @@ fn plan() -> PlanLists {
 }
 
 fn preview() -> PreviewReply {
+    PreviewReply { others: vec![other_preview()], ..plain_preview() }
+}
+
+fn other_preview() -> OtherPreview {
+    OtherPreview { workspace: s(), preview: Some(Box::new(plain_preview())), error: Some(error()) }
+}
+
+fn other_done() -> OtherDone {
+    OtherDone {
+        workspace: s(),
+        done: Some(Box::new(RestoreReply { others: Vec::new(), ..plain_restored() })),
+        error: Some(error()),
+    }
+}
+
+fn plain_preview() -> PreviewReply {
     PreviewReply {
         target: target(),
         plan: plan(),
@@ -172,6 +231,7 @@ fn preview() -> PreviewReply {
         warnings: vec![warning()],
         unheld: list(),
         over: Some(over()),
+        others: Vec::new(),
     }
 }
 
@@ -187,6 +247,10 @@ fn changed() -> ChangedLists {
 }
 
 fn restored() -> RestoreReply {
+    RestoreReply { others: vec![other_done()], ..plain_restored() }
+}
+
+fn plain_restored() -> RestoreReply {
     RestoreReply {
         operation: o(),
         from: o(),
@@ -202,6 +266,7 @@ fn restored() -> RestoreReply {
         state: words(),
         rewind_turn: o(),
         message: o(),
+        others: Vec::new(),
     }
 }
 
@@ -393,7 +458,8 @@ fn rollback() -> Value {
 }
 
 fn requests() -> Vec<Example> {
-    let step = Step { run: o(), turn: o(), paths: Some(words()), operation: o(), preview: true, plan: o() };
+    let include = vec![Attribution::Touched];
+    let step = Step { run: o(), turn: o(), paths: Some(words()), include, operation: o(), preview: true, plan: o() };
     let turn = Turn { turn: s(), run: o(), prompt: o() };
     let after = After { action: o(), ok: Some(true), exit: Some(1), signal: Some(1) };
     let end = CodonEnd { codon_id: o(), name: o(), reason: o(), run: o() };
@@ -459,6 +525,8 @@ fn requests() -> Vec<Example> {
         example("rollback.toCodon", rollback()),
         example("rollback.toLastSuccess", rollback()),
         example("restore", rollback()),
+        example("turn.list", TurnQuery { run: o(), limit: Some(1) }),
+        example("turn.diff", TurnDiff { turn: o(), run: o(), paths: Some(words()) }),
         example("undo", &step),
         example("redo", &step),
         example("status", nothing()),
@@ -514,7 +582,7 @@ fn replies() -> Vec<Example> {
         example("run.end", RunEndReply { run: s(), checkpoint: Some(block()) }),
         example("run.list", RunListReply { total: 1, runs: vec![run_item()], faults: words() }),
         example("turn.start", TurnReply { turn: s(), notices: words(), checkpoint: Some(block()) }),
-        example("turn.end", TurnEndReply { turn: s() }),
+        example("turn.end", TurnEndReply { turn: s(), notices: words() }),
         example("tool.before", &before),
         example("shell.before", &before),
         example("tool.after", &after),
@@ -537,6 +605,8 @@ fn replies() -> Vec<Example> {
         example("rollback.toCodon", restored()),
         example("rollback.toLastSuccess", restored()),
         example("restore", restored()),
+        example("turn.list", TurnListReply { turns: vec![turn_item()] }),
+        example("turn.diff", turn_diff()),
         example("undo", restored()),
         example("redo", restored()),
         example("status", status),
@@ -586,15 +656,6 @@ fn notices() -> Vec<Example> {
 }
 
 fn parts() -> Vec<Example> {
-    let error = ErrorBody {
-        code: Code::Busy.into(),
-        message: s(),
-        line: NonZeroU64::new(1),
-        field: Some(s()),
-        candidates: words(),
-        preview: Some(Box::new(preview())),
-        retry: true,
-    };
     vec![
         example("a list", list()),
         example("an item of a list", path_item()),
@@ -618,13 +679,18 @@ fn parts() -> Vec<Example> {
         example("`target`", target()),
         example("`plan`", plan()),
         example("`over`", over()),
+        example("`turn` of `over`", turn_block()),
+        example("`shares`", shares()),
+        example("`turn` of `turn.diff`, an item of `turns`", turn_item()),
+        example("an item of `others` of a preview", other_preview()),
+        example("an item of `others` of a step", other_done()),
         example("`done`", changed()),
         example("`last` of `status`", status_last()),
         example("`cost`", cost()),
         example("`watching`", watching()),
         example("`unwatched`", unwatched()),
         example("an item of `unwatched`", UnwatchedItem { path: s(), reason: s() }),
-        example("`error`", error),
+        example("`error`", error()),
         example("a daemon's first line", greeting()),
     ]
 }
