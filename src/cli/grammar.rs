@@ -23,6 +23,7 @@ use super::mcp_proxy::McpProxyArgs;
 use super::pin::{DeleteArgs, PinArgs};
 use super::prune::PruneArgs;
 use super::push::PushArgs;
+use super::recover::RecoverArgs;
 use super::restore::RestoreArgs;
 use super::rollback::RollbackArgs;
 use super::runs::RunsArgs;
@@ -72,6 +73,8 @@ pub(super) enum Verb {
     Push(PushArgs),
     /// Bring other machines' runs and checkpoints in, to look at and to restore from
     Fetch(FetchArgs),
+    /// Bring back the newest version of a path that is not the one on the disk
+    Recover(RecoverArgs),
     /// Bring files back
     Restore(RestoreArgs),
     /// Roll a run back: bring files back, and have the run go on from there

@@ -1,4 +1,4 @@
-//! `/rollback` and `/undo`, typed into an agent client and answered without its model: previewed, done and told with the texts of
+//! `/rollback`, `/undo`, `/redo` and `/turns`, typed into an agent client and answered without its model: previewed, done and told with the texts of
 //! the terminal's verbs.
 
 use super::hook::Exchange;
@@ -6,10 +6,12 @@ use super::print::stat_text;
 use super::report::{self, Words};
 use crate::agents::Ask;
 use crate::checkpoint::catalog::held::refusal;
+use crate::checkpoint::history::undo::Direction;
 use crate::error::{Code, Error};
 use crate::model::text::cut;
 use crate::protocol::{
     Body, Diff, DiffReply, ErrorBody, ListQuery, ListReply, PreviewReply, RestoreReply, Rollback, Step, StepReply, To,
+    TurnListReply, TurnQuery,
 };
 
 /// Checkpoints that are listed.
@@ -42,16 +44,30 @@ pub(super) fn answer(talk: &mut Exchange<'_>, ask: &Ask) -> Result<String, Error
             let (stat, patch) = (stat_text(&reply.stat), cut(&reply.patch, MAX_PATCH));
             Ok(format!("Since checkpoint {checkpoint}: {stat}.\n{patch}"))
         }
-        Ask::To { checkpoint, file } => restore(talk, checkpoint, file.as_deref(), &words),
-        Ask::Undo => undo(talk),
+        Ask::To { checkpoint, file, files } => {
+            let one: Vec<String> = file.iter().cloned().collect();
+            match restore(talk, checkpoint, &one, &words) {
+                // The words name no one file, and may name several.
+                Err(refused) if files.len() > 1 && refused.is(Code::NoSuchPath) => {
+                    restore(talk, checkpoint, files, &words)
+                }
+                done => done,
+            }
+        }
+        Ask::Undo => step(talk, Direction::Undo, &words),
+        Ask::Redo => step(talk, Direction::Redo, &words),
+        Ask::Turns => {
+            let listing: TurnListReply =
+                talk.ask(&Body::TurnList(TurnQuery { limit: Some(LISTED), ..TurnQuery::default() }))?;
+            Ok(report::turns(&listing, &words))
+        }
     }
 }
 
-fn restore(talk: &mut Exchange<'_>, checkpoint: &str, file: Option<&str>, words: &Words) -> Result<String, ErrorBody> {
-    let paths = file.map(|file| {
-        let path = talk.cwd().map_or_else(|| file.into(), |cwd| cwd.join(file));
-        vec![path.to_string_lossy().into_owned()]
-    });
+fn restore(talk: &mut Exchange<'_>, checkpoint: &str, files: &[String], words: &Words) -> Result<String, ErrorBody> {
+    let path = |file: &String| talk.cwd().map_or_else(|| file.into(), |cwd| cwd.join(file));
+    let paths: Vec<String> = files.iter().map(|file| path(file).to_string_lossy().into_owned()).collect();
+    let paths = (!paths.is_empty()).then_some(paths);
     let back = |plan: Option<String>| {
         let to = To::Checkpoint(checkpoint.to_owned());
         Rollback { paths: paths.clone(), plan, ..Rollback::to(to) }
@@ -83,21 +99,33 @@ fn while_files_move(mut work: impl FnMut() -> Result<String, ErrorBody>) -> Resu
     Err(error.hint("stop what writes there, and type it again").into())
 }
 
-/// Undoes the operation that the preview named, and says which it was: an older one is never undone unnamed.
-fn undo(talk: &mut Exchange<'_>) -> Result<String, ErrorBody> {
-    while_files_move(|| undo_once(talk))
+/// Steps over the operation that the preview named, and says which it was: an older one is never undone unnamed.
+fn step(talk: &mut Exchange<'_>, direction: Direction, words: &Words) -> Result<String, ErrorBody> {
+    while_files_move(|| step_once(talk, direction, words))
 }
 
-fn undo_once(talk: &mut Exchange<'_>) -> Result<String, ErrorBody> {
-    let before = match talk.ask(&Body::Undo(Step { preview: true, ..Step::default() }))? {
+fn step_once(talk: &mut Exchange<'_>, direction: Direction, words: &Words) -> Result<String, ErrorBody> {
+    let request = |step: Step| match direction {
+        Direction::Undo => Body::Undo(step),
+        Direction::Redo => Body::Redo(step),
+    };
+    let before = match talk.ask(&request(Step { preview: true, ..Step::default() }))? {
         StepReply::Preview(before) => before,
         StepReply::Nothing(nothing) => return Ok(nothing.message),
         StepReply::Done(_) => return Err(unasked().into()),
     };
     let Some(over) = &before.over else { return Err(unasked().into()) };
+    let (word, verb, back) = match direction {
+        Direction::Undo => ("Undo", "Undone", words.redo()),
+        Direction::Redo => ("Redo", "Redone", words.undo()),
+    };
+    let head = report::step(word, over);
+    if before.changes_nothing() && over.run.is_none() {
+        return Ok(format!("{head}{}{}", report::preview(&before), report::NOTHING));
+    }
     let (operation, plan) = (Some(over.operation.clone()), Some(before.plan.digest.clone()));
-    let after: RestoreReply = talk.ask(&Body::Undo(Step { operation, plan, ..Step::default() }))?;
-    Ok(report::step("Undo", over) + &report::answer(&before, &after, "Undone", "piton redo"))
+    let after: RestoreReply = talk.ask(&request(Step { operation, plan, ..Step::default() }))?;
+    Ok(head + &report::answer(&before, &after, verb, back))
 }
 
 fn unasked() -> Error {

@@ -35,6 +35,7 @@ mod print;
 mod progress;
 mod prune;
 mod push;
+mod recover;
 mod remote;
 mod report;
 mod restore;
@@ -143,6 +144,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Some(Verb::Show(args)) => show::show(&mut context, args),
         Some(Verb::Diff(args)) => diff::diff(&mut context, args),
         Some(Verb::Find(args)) => find::find(&mut context, args),
+        Some(Verb::Recover(args)) => recover::recover(&mut context, args),
         Some(Verb::Restore(args)) => restore::restore(&mut context, args),
         Some(Verb::Rollback(args)) => rollback::rollback(&mut context, args),
         Some(Verb::Runs(args)) => runs::runs(&mut context, args),

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::context::Context;
 use super::print;
+use crate::checkpoint::catalog::selector::Point;
 use crate::checkpoint::{Checkpoint, Timeline};
 use crate::error::{Code, Error, Result};
 use crate::model::path::RelPath;
@@ -84,4 +85,43 @@ pub(super) fn path_in(context: &Context, timeline: &Timeline, checkpoint: &Check
         (Err(_), Ok(root)) => Ok(root),
         (Err(error), Err(_)) => Err(error),
     }
+}
+
+/// Reads `CHECKPOINT` or `CHECKPOINT:PATH`; a codon selector has colons of its own.
+///
+/// # Errors
+/// As [`Timeline::resolve`]; `bad-path`, `store-damaged`.
+pub(super) fn split(context: &Context, timeline: &mut Timeline, what: &str) -> Result<(Checkpoint, Option<RelPath>)> {
+    let whole = timeline.catalog().resolve(what);
+    if whole.is_ok() || !what.contains(':') {
+        return whole.map(|checkpoint| (checkpoint, None));
+    }
+    let start = if what.starts_with("id:") { "id:".len() } else { 0 };
+    let mut first = None;
+    for (at, _) in what.match_indices(':').filter(|(at, _)| *at >= start) {
+        match timeline.catalog().resolve(&what[..at]) {
+            Ok(checkpoint) => {
+                let blamed = |error| timeline.catalog().blamed(error, &[&checkpoint]);
+                let path = path_in(context, timeline, &checkpoint, &what[at + 1..]).map_err(blamed)?;
+                // A type that the codon has not recorded is no path.
+                let is_type =
+                    Point::parse(&what[at + 1..]).is_some() && !timeline.catalog().is_held(&checkpoint, &path)?;
+                return if is_type && is_specific(&whole) {
+                    whole.map(|one| (one, None))
+                } else {
+                    Ok((checkpoint, Some(path)))
+                };
+            }
+            Err(error) => _ = first.get_or_insert(error),
+        }
+    }
+    match first {
+        Some(error) if !is_specific(&whole) => Err(error),
+        _ => whole.map(|checkpoint| (checkpoint, None)),
+    }
+}
+
+/// Returns true if the error names the run's codon as the cause.
+fn is_specific(found: &Result<Checkpoint>) -> bool {
+    found.as_ref().is_err_and(|error| matches!(error.code(), Code::NoSuchType | Code::NoSuchCodon))
 }

@@ -26,6 +26,7 @@ pub(super) struct Words {
     file: &'static str,
     diff: &'static str,
     undo: &'static str,
+    redo: &'static str,
     /// True if a restore asks before it changes anything.
     asks: bool,
 }
@@ -37,6 +38,7 @@ impl Words {
         file: "piton restore N FILE",
         diff: "piton diff N",
         undo: "piton undo",
+        redo: "piton redo",
         asks: true,
     };
 
@@ -46,6 +48,7 @@ impl Words {
         file: "piton restore --outside N PATH",
         diff: "piton show --outside N",
         undo: "piton undo --outside",
+        redo: "piton redo --outside",
         asks: true,
     };
 
@@ -60,12 +63,24 @@ impl Words {
         if !has("rollback") {
             return Words { undo, ..Words::TERMINAL };
         }
-        Words { restore: "/rollback N", file: "/rollback N FILE", diff: "/rollback diff N", undo, asks: false }
+        Words {
+            restore: "/rollback N",
+            file: "/rollback N FILE",
+            diff: "/rollback diff N",
+            undo,
+            redo: "/rollback redo",
+            asks: false,
+        }
     }
 
     /// Returns the command that takes a restore back.
     pub(super) fn undo(&self) -> &'static str {
         self.undo
+    }
+
+    /// Returns the command that takes an undo back.
+    pub(super) fn redo(&self) -> &'static str {
+        self.redo
     }
 }
 
@@ -125,7 +140,7 @@ pub(super) fn turn_title(turn: &TurnItem) -> String {
 }
 
 /// Returns a list of turns.
-pub(super) fn turns(listing: &TurnListReply) -> String {
+pub(super) fn turns(listing: &TurnListReply, words: &Words) -> String {
     if listing.turns.is_empty() {
         return "No turn of an agent has changed files here since piton notes turns.\n".to_owned();
     }
@@ -150,24 +165,30 @@ pub(super) fn turns(listing: &TurnListReply) -> String {
         );
     }
     text.push('\n');
-    add_line!(text, "  {:<25}what a turn has changed", "piton diff --turn TURN");
-    add_line!(text, "  {:<25}take that back (asks first; `piton redo` takes that back)", "piton undo --turn TURN");
+    if words.asks {
+        add_line!(text, "  {:<25}what a turn has changed", "piton diff --turn TURN");
+        add_line!(
+            text,
+            "  {:<25}take that back (asks first; `{}` takes that back)",
+            "piton undo --turn TURN",
+            words.redo
+        );
+    } else {
+        add_line!(text, "  {:<25}take the newest back (`{}` takes that back)", words.undo, words.redo);
+        add_line!(text, "  {:<25}in a terminal: what a turn has changed", "piton diff --turn TURN");
+    }
     text
 }
 
 /// Renders a preview.
 pub(super) fn preview(preview: &PreviewReply) -> String {
     let (target, plan) = (&preview.target, &preview.plan);
-    let mut text = match target.n == Number::NONE {
-        true => print::bold(&format!("Back to how the files were at {}", print::local_time(&target.time))),
-        false => print::bold(&format!(
-            "Back to checkpoint {} ({}, {})",
-            target.n,
-            print::local_time(&target.time),
-            printable(&target.reason)
-        )),
-    };
-    text.push('\n');
+    let mut text = String::new();
+    // Of a turn only its own changes go back, whatever else the checkpoint holds.
+    if preview.over.as_ref().is_none_or(|over| over.turn.is_none()) {
+        let (time, reason) = (print::local_time(&target.time), printable(&target.reason));
+        add_line!(text, "{}", print::bold(&format!("Back to checkpoint {} ({time}, {reason})", target.n)));
+    }
     section(&mut text, "bring back", &plan.create);
     section(&mut text, "change", &plan.replace);
     section(&mut text, "delete (created since; undo brings them back)", &plan.delete);
@@ -321,7 +342,7 @@ mod tests {
     fn only_commands_that_a_client_has_are_named() {
         for client in Client::ALL {
             let (words, commands) = (Words::of(client), client.commands());
-            let named = [words.restore, words.file, words.diff, words.undo];
+            let named = [words.restore, words.file, words.diff, words.undo, words.redo];
             for word in named.iter().filter_map(|word| word.strip_prefix('/')) {
                 let command = word.split(' ').next().unwrap_or_default();
                 assert!(commands.contains(&command), "{}: /{word}", client.name());

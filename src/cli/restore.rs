@@ -7,7 +7,7 @@ use clap::Args;
 use super::confirm::{agreed, ask_first, finished};
 use super::context::Context;
 use super::exit::Exit;
-use super::named::checkpoint;
+use super::named::{checkpoint, split, tell_replaced};
 use super::print;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::catalog::held::refusal;
@@ -24,7 +24,7 @@ use crate::sys::interrupt::Flow;
 /// The arguments of `piton restore`.
 #[derive(Debug, Args)]
 pub(super) struct RestoreArgs {
-    /// A checkpoint (number, id, @{0}, label) [default: the newest]
+    /// A checkpoint (number, id, @{0}, label), or CHECKPOINT:PATH [default: the newest]
     pub checkpoint: Option<String>,
     /// Only these paths, with all below them
     #[arg(value_name = "PATH")]
@@ -63,11 +63,18 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
         print::settled(timeline.leave());
         return finished(context, &restored, if args.go_on { "Finished" } else { "Given up" }, None);
     }
-    let checkpoint = checkpoint(&mut timeline, args.checkpoint.as_deref())?;
-    if args.paths.is_empty() && args.to.is_none() {
+    let (checkpoint, named) = match &args.checkpoint {
+        Some(what) => split(context, &mut timeline, what)?,
+        None => (checkpoint(&mut timeline, None)?, None),
+    };
+    if let Some(what) = &args.checkpoint {
+        tell_replaced(&timeline, what, &checkpoint);
+    }
+    if named.is_none() && args.paths.is_empty() && args.to.is_none() {
         refuse_unnamed(context, checkpoint.record.number)?;
     }
-    let paths = context.paths(timeline.workspace(), &args.paths)?;
+    let mut paths = context.paths(timeline.workspace(), &args.paths)?;
+    paths.extend(named);
     if let Some(dir) = &args.to {
         return export(context, &timeline, &checkpoint, &paths, dir);
     }

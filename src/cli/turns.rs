@@ -5,7 +5,7 @@ use clap::Args;
 use super::context::Context;
 use super::exit::Exit;
 use super::print::{self, stat_text};
-use super::report;
+use super::report::{self, Words};
 use crate::checkpoint::Timeline;
 use crate::doors::replies;
 use crate::error::Result;
@@ -36,7 +36,7 @@ pub(super) fn turns(context: &mut Context, args: &TurnsArgs) -> Result<Exit> {
     if context.json {
         print::json_as_declared(&reply)?;
     } else {
-        print::data(&report::turns(&reply))?;
+        print::data(&report::turns(&reply, &Words::TERMINAL))?;
     }
     Ok(Exit::Done)
 }

@@ -120,15 +120,15 @@ fn step(
         Direction::Undo => ("Undo", "Undone"),
         Direction::Redo => ("Redo", "Redone"),
     };
-    let next = stepping.step.clone();
+    let (next, is_open) = (stepping.step.clone(), stepping.is_open);
     let mut preview = stepping.preview(timeline, &control)?;
     if context.json && (only || !yes) {
-        print::json_as_declared(&replies::step_preview(&next, &preview))?;
+        print::json_as_declared(&replies::step_preview((&next, is_open), &preview))?;
         return Ok(if only { Exit::Done } else { Exit::Refused });
     }
     let mut said = String::new();
     if !context.json {
-        said = told(context, word, &next, &preview);
+        said = told(context, word, (&next, is_open), &preview);
         print::data(&said)?;
     }
     if direction == Direction::Undo && stepping.leaves_others() && !only && !yes && asked_more() {
@@ -136,14 +136,14 @@ fn step(
         if let Some(wider) = Stepping::choose(timeline, direction, &choice, "local", &control)? {
             stepping = wider;
             preview = stepping.preview(timeline, &control)?;
-            said = told(context, word, &next, &preview);
+            said = told(context, word, (&next, is_open), &preview);
             print::data(&said)?;
         }
     }
     let is_stuck = !preview.own.plan.conflict.is_empty();
     if preview.changes_nothing() && next.moved.is_none() {
         if context.json {
-            print::json_as_declared(&replies::step_preview(&next, &preview))?;
+            print::json_as_declared(&replies::step_preview((&next, is_open), &preview))?;
         } else {
             print::data(&nothing(&next, &stepping))?;
         }
@@ -163,11 +163,11 @@ fn step(
     }
     let done = stepping.take(timeline, &control)?;
     print::settled(timeline.leave());
-    finished(context, (&next, &done), verb, (&preview, &said))
+    finished(context, ((&next, is_open), &done), verb, (&preview, &said))
 }
 
 /// Returns the preview of a step for people.
-fn told(context: &Context, word: &str, step: &UndoStep, preview: &StepPreview) -> String {
+fn told(context: &Context, word: &str, step: (&UndoStep, bool), preview: &StepPreview) -> String {
     let mut reply = replies::step_preview(step, preview);
     if context.is_outside() {
         reply.plan.make_absolute();
@@ -209,7 +209,7 @@ fn nothing(step: &UndoStep, stepping: &Stepping) -> String {
 /// Prints the result of a step, and returns its exit code.
 fn finished(
     context: &Context,
-    (step, done): (&UndoStep, &StepDone),
+    (step, done): ((&UndoStep, bool), &StepDone),
     verb: &str,
     (preview, said): (&StepPreview, &str),
 ) -> Result<Exit> {

@@ -97,8 +97,8 @@ impl Session {
         let root = &open.workspace.path;
         self.come_to(root);
         let told = match &action.what {
-            Doing::Tool(tool) => tool.paths.as_slice(),
-            Doing::Shell { .. } => &[],
+            Doing::Tool(tool) => ("", tool.paths.as_slice()),
+            Doing::Shell { command } => (command.as_str(), [].as_slice()),
         };
         Some(ActionNote {
             turn: self.open_turn(),

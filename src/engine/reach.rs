@@ -9,6 +9,7 @@ use super::checkouts;
 use crate::classify::Context;
 use crate::model::effect::Verdict;
 use crate::model::path::RelPath;
+use crate::model::redact::{holds_secret, redact};
 use crate::worktree::{Target, is_linked_worktree, read_regular};
 
 /// Returns true if `cwd` belongs to the workspace rooted at `session`: inside it, and not in a linked worktree of its
@@ -212,9 +213,16 @@ fn inside(workspace: &Path, full: &Path) -> Option<Target> {
     (!path.is_root() && !is_lock).then_some(Target { path, recursive: true })
 }
 
-/// Lists the paths of a workspace that an action names: what it may destroy, what it makes, and what its client `told`.
-pub fn named(workspace: &Path, cwd: &Path, verdict: &Verdict, told: &[String]) -> Vec<RelPath> {
-    let words = verdict.targets.iter().chain(&verdict.made).chain(told).filter(|word| !has_magic(word));
+/// Lists the paths of a workspace that an action names: what it may destroy, what it makes, and what its client `told`. Words of
+/// its `command` that are secrets are no paths.
+pub fn named(workspace: &Path, cwd: &Path, verdict: &Verdict, (command, told): (&str, &[String])) -> Vec<RelPath> {
+    let shown = redact(command);
+    let is_secret = |word: &str| {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        holds_secret(word) || (command.contains(name) && !shown.contains(name))
+    };
+    let words = verdict.targets.iter().chain(&verdict.made).chain(told);
+    let words = words.filter(|word| !has_magic(word) && !is_secret(word));
     let mut named: Vec<RelPath> =
         words.filter_map(|word| inside(workspace, &resolved(&cwd.join(word)))).map(|target| target.path).collect();
     named.sort_unstable();

@@ -243,6 +243,9 @@ fn a_prompt_is_answered_as_the_terminal_is() {
         }
         // The terminal's preview, then what was done.
         let preview = lab.piton(&["restore", &n.to_string(), "--preview"]).stdout;
+        // Only to others is it news that the session's own turn is open.
+        let is_news = |line: &&str| !line.contains(" is open: ");
+        let preview: String = preview.lines().filter(is_news).map(|line| format!("{line}\n")).collect();
         let said = answered(&hooked, client, &format!("/rollback {n}"));
         assert!(said.starts_with(&preview), "{client}: {said}\nnot as\n{preview}");
         for part in ["NOT UNDONE: ", "psql -c 'drop table accounts'", "3 files, +2/-2", "1 changed, 1 deleted", undo] {
@@ -260,8 +263,15 @@ fn a_prompt_is_answered_as_the_terminal_is() {
         assert!(undone.starts_with("Undo of operation o-1 (restore, "), "{undone}");
         assert!(undone.contains(&format!("before restore to checkpoint {n}")), "{undone}");
         assert!(!lab.work.join("out/x").exists() && lab.read("new") == "n\n", "{undone}");
+        // Older than the restore is what the turn did.
+        let turn = answered(&hooked, client, "/rollback undo");
+        assert!(turn.starts_with("Undo of turn `t1` (t-1, claude-code, run "), "{turn}");
+        assert!(lab.work.join("out/x").exists() && !lab.work.join("new").exists(), "{turn}");
         let none = answered(&hooked, client, "/rollback undo");
         assert!(none.contains("nothing to undo"), "{none}");
+        let redone = answered(&hooked, client, "/rollback redo");
+        assert!(redone.starts_with("Redo of turn `t1` (t-1, claude-code, run "), "{redone}");
+        assert!(!lab.work.join("out/x").exists() && lab.read("new") == "n\n", "{redone}");
         // A path that is nowhere is refused with the terminal's words and its code.
         let before = hooked.checkpoints();
         let refused = answered(&hooked, client, &format!("/rollback {n} no/such"));

@@ -58,7 +58,7 @@ fn a_new_list_reads_one_two_three_and_steps_stand_below_their_turn() {
     assert_eq!(numbers(&lab, &["--steps"]), ["3", "2.1", "2", "1.2", "1.1", "1"]);
     assert_eq!(numbers(&lab, &["--kind", "step"]), ["2.1", "1.2", "1.1"]);
     let all = numbers(&lab, &["--all"]);
-    assert_eq!(all.last().map(String::as_str), Some("null"), "a base capture has no number: {all:?}");
+    assert!(all.iter().any(|number| number == "null"), "a base capture has no number: {all:?}");
     for (selector, content) in [("1", "t1 0\n"), ("1.1", "t1 1\n"), ("#1.2", "t1 2\n"), ("@{1}", "t2 0\n")] {
         assert_eq!(lab.piton(&["show", &format!("{selector}:a")]).stdout, content, "{selector}");
     }

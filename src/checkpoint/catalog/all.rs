@@ -118,9 +118,14 @@ impl Catalog {
     pub fn protecting(&self, slot: Option<ObjectId>, later: bool) -> Result<Vec<Checkpoint>> {
         let all = self.all()?;
         let newest = all.newest_whole().filter(|_| later);
+        // A base capture stays only until the next one; the numbered checkpoint before it mostly holds the same.
+        let is_base = |one: &&Checkpoint| one.record.kind() == CheckpointKind::Turn;
+        let numbered = || all.checkpoints.iter().rev().find(|one| one.record.is_whole() && !is_base(one));
+        let before = newest.filter(is_base).and_then(|_| numbered());
         let own = all.checkpoints.iter().rev().find(|checkpoint| Some(checkpoint.id) == slot);
         let own = own.filter(|own| newest.is_none_or(|newest| newest.id != own.id));
-        Ok(newest.into_iter().chain(own).cloned().collect())
+        let own = own.filter(|own| before.is_none_or(|before| before.id != own.id));
+        Ok(before.into_iter().chain(newest).chain(own).cloned().collect())
     }
 }
 

@@ -1,8 +1,11 @@
 //! The versions of a path in the checkpoints of a workspace.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 
 use super::checkpoint::Checkpoint;
+use super::diff::Present;
+use super::layers::joined;
 use super::open::Catalog;
 use crate::error::{Code, Result};
 use crate::filter::{CaptureJudge, CoverageView, Denial, Verdict};
@@ -148,6 +151,34 @@ impl Catalog {
             kind if kind.is_symlink() => Mode::Link,
             _ => Mode::File,
         })
+    }
+
+    /// Returns the newest checkpoint that holds a path in another version than the one on the disk; of a directory, something that is
+    /// missing there or differs. One that cannot be read is passed over.
+    ///
+    /// # Errors
+    /// When the checkpoints cannot be listed.
+    pub fn newest_other(&self, path: &RelPath, present: &Present) -> Result<Option<Checkpoint>> {
+        let known = self.all()?;
+        let is_near = |one: &RelPath| one.starts_with(path) || path.starts_with(one);
+        let mut seen: HashSet<(Mode, ObjectId)> = HashSet::new();
+        for checkpoint in known.checkpoints.iter().rev() {
+            let held = self.whole(checkpoint).and_then(|whole| self.entry_at(&whole, path));
+            let Ok(Some((mode, id))) = held else { continue };
+            if !seen.insert((mode, id)) {
+                continue;
+            }
+            let Ok((shared, _)) = self.load(&checkpoint.tree, &is_near) else { continue };
+            let manifest = joined(shared, &self.private_part(checkpoint)?.manifest);
+            let mut entries = manifest.iter().filter(|(one, _)| one.starts_with(path));
+            let differs = |one: &RelPath, entry: &ManifestEntry| {
+                present.manifest.get(one).is_none_or(|now| (now.kind, now.id) != (entry.kind, entry.id))
+            };
+            if entries.any(|(one, entry)| differs(one, entry)) {
+                return Ok(Some(checkpoint.clone()));
+            }
+        }
+        Ok(None)
     }
 
     /// Finds out why a checkpoint does not hold `path`, by the rules that it recorded.

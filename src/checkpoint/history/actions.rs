@@ -55,6 +55,7 @@ impl Timeline {
             began: rfc3339(now_ms()),
             places: turn.places.clone(),
             op: None,
+            is_later_part: false,
         };
         log.begin_turn(&open, &capturer.seen().take())
     }
@@ -113,7 +114,7 @@ impl Timeline {
     pub fn end_turn(&mut self, key: &str, control: Interrupt<'_>) -> Result<Option<EndedTurn>> {
         let Some(turn) = self.catalog().windows.borrow_mut().windows()?.turn(key).cloned() else { return Ok(None) };
         self.end_action(&turn.actor, None)?;
-        let ended = self.lock("turn.end")?.write_down(&turn, false, control)?;
+        let ended = self.lock("turn.end")?.write_down(&turn, control)?;
         let (catalog, capturer) = self.parts();
         let mut log = catalog.windows.borrow_mut();
         log.end_turn(key)?;
@@ -128,18 +129,11 @@ impl Timeline {
     /// # Errors
     /// As [`Timeline::end_turn`].
     pub fn settle_turns(&mut self, control: Interrupt<'_>) -> Result<()> {
-        let open = self.catalog().windows.borrow_mut().windows()?.turns.clone();
-        for turn in open {
-            let (catalog, capturer) = self.parts();
-            capturer.mark_moment(&catalog.workspace.path);
-            let seen = capturer.seen().take();
-            catalog.windows.borrow_mut().note_seen(&seen)?;
-            let ended = self.lock("writing a turn down")?.write_down(&turn, true, control)?;
-            if let Some(ended) = ended.filter(|ended| turn.op.as_ref() != Some(&ended.end.op)) {
-                self.catalog().windows.borrow_mut().note_written(&turn.key, &ended.end.op)?;
-            }
+        // Most of the time none is open, and no lock is needed.
+        if self.catalog().windows.borrow_mut().windows()?.turns.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        self.lock("writing turns down")?.settle_turns(control)
     }
 }
 

@@ -21,6 +21,8 @@ use crate::sys::interrupt::Interrupt;
 pub struct Stepping {
     /// The step in the workspace in which somebody asks.
     pub step: UndoStep,
+    /// True if it steps over a turn that is open.
+    pub is_open: bool,
     restore: Restore,
     others: Vec<OtherStep>,
 }
@@ -99,7 +101,9 @@ impl Stepping {
                 others.push(OtherStep { root: root.clone(), member: member.map(Box::new) });
             }
         }
-        Ok(Stepping { step, restore, others })
+        let key = step.turn.as_ref().map(|turn| turn.key.as_str());
+        let is_open = key.map_or(Ok(false), |key| timeline.catalog().is_turn_open(key))?;
+        Ok(Stepping { step, is_open, restore, others })
     }
 
     /// Returns true if it leaves changes alone that are not the turn's alone, and that somebody may want undone all the same.

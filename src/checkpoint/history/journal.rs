@@ -144,12 +144,12 @@ pub struct TurnEnd {
     pub time: String,
     /// The workspace's newest ordinal at that time.
     pub ordinal: u64,
+    /// True for a part of the turn behind a restore that was made while it was open.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_later_part: bool,
     /// The roots of all workspaces in which it acted; empty if that is this one alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<PathBuf>,
-    /// True while the turn is open.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_open: bool,
     /// Every path that the turn changed, alone or with others.
     pub changes: Vec<TurnChange>,
 }

@@ -64,7 +64,10 @@ impl UndoStep {
         let Some(turn) = &self.turn else { return false };
         let is_left = |path: &String| !self.undone.contains(path);
         let mut own = turn.changes.iter().filter(|change| change.who.is_own());
-        turn.changes.is_empty() || (!self.undone.is_empty() && !own.any(|change| is_left(&change.path)))
+        let has_own_left = own.any(|change| is_left(&change.path));
+        // What others did after a restore, while a turn was open, must not hide the restore.
+        let may_be_spent = !self.undone.is_empty() || turn.is_later_part || turn.changes.is_empty();
+        may_be_spent && !has_own_left
     }
 }
 
@@ -289,7 +292,9 @@ impl History {
     /// redo.
     pub fn needed(&self) -> Vec<ObjectId> {
         let ends = self.interrupted.iter().flat_map(|begin| [begin.target, begin.pre_restore]);
-        ends.chain(self.next_undo().map(|step| step.to)).chain(self.redo.last().map(|step| step.to)).collect()
+        // Those of turns are kept by themselves.
+        let next = self.next_undo().filter(|step| step.turn.is_none());
+        ends.chain(next.map(|step| step.to)).chain(self.redo.last().map(|step| step.to)).collect()
     }
 }
 

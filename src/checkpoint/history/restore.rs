@@ -84,11 +84,29 @@ impl Locked<'_> {
         self.run_restore(restore, None, &|_| {}, control)
     }
 
-    /// Carries a restore out.
+    /// Carries a restore out. What open turns have changed before it is written down first, and is not lost among its changes.
     ///
     /// # Errors
     /// Returns the error of what could not be done.
     pub(crate) fn run_restore(
+        &mut self,
+        restore: &Restore,
+        resume: Option<Resume>,
+        tell: &dyn Fn(RestoreStage<'_>),
+        control: &dyn Fn() -> Flow,
+    ) -> Result<Restored> {
+        let warn = |error: Error| tracing::warn!(%error, "what open turns have changed is not known");
+        if resume.is_none() {
+            self.settle_turns(control).unwrap_or_else(warn);
+        }
+        let restored = self.bring_back(restore, resume, tell, control)?;
+        if restored.operation.is_some() {
+            self.cut_turns(control).unwrap_or_else(warn);
+        }
+        Ok(restored)
+    }
+
+    fn bring_back(
         &mut self,
         restore: &Restore,
         resume: Option<Resume>,

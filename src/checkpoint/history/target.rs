@@ -12,7 +12,6 @@ use crate::checkpoint::capture::request::{Selection, Take};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::catalog::rules::ManifestView;
-use crate::checkpoint::catalog::selector::Selector;
 use crate::checkpoint::records::workspace::Scope;
 use crate::error::{Code, Error, Result};
 use crate::filter::{CaptureJudge, Denial, Tracked, Verdict};
@@ -36,17 +35,13 @@ impl Catalog {
     /// # Errors
     /// Returns the error of what could not be done.
     pub(super) fn load_target(&self, target: ObjectId) -> Result<Loaded> {
-        let all = self.all()?;
-        let own = all.checkpoints.iter().find(|checkpoint| checkpoint.id == target).cloned();
-        let found = match own {
-            Some(own) => Some(own),
-            None => self.foreign()?.checkpoints.into_iter().find(|checkpoint| checkpoint.id == target),
+        let checkpoint = match self.checkpoint_of(target) {
+            Err(error) if error.code() == Code::NoSuchCheckpoint => {
+                let foreign = self.foreign()?.checkpoints.into_iter();
+                { foreign }.find(|checkpoint| checkpoint.id == target).ok_or(error)?
+            }
+            own => own?,
         };
-        // The journal names an old id where a forget was killed before it came to the journal.
-        let found = found.or_else(|| self.replacement(&Selector::Prefix(target.to_string()), &all.checkpoints, &[]));
-        let checkpoint = found.ok_or_else(|| {
-            Error::new(Code::NoSuchCheckpoint, format!("checkpoint {} is not in this workspace", target.short()))
-        })?;
         let (manifest, coverage) = self.contents(&checkpoint).map_err(incomplete)?;
         let private = self.private_part(&checkpoint).map_err(incomplete)?;
         let root = self.whole(&checkpoint).map_err(incomplete)?;

@@ -10,6 +10,7 @@ use super::operations::OF_TURN;
 use crate::checkpoint::capture::request::Take;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::catalog::selector::Selector;
 use crate::checkpoint::locked::Locked;
 use crate::checkpoint::records::windows::OpenTurn;
 use crate::error::{Code, Error, Result};
@@ -54,14 +55,15 @@ pub struct EndedTurn {
 }
 
 impl Locked<'_> {
-    /// Writes down what a turn has changed; `None` if that is nothing. `is_open` says that it goes on.
-    pub(super) fn write_down(
-        &mut self,
-        turn: &OpenTurn,
-        is_open: bool,
-        control: &dyn Fn() -> Flow,
-    ) -> Result<Option<EndedTurn>> {
-        let base = self.catalog.checkpoint_of(turn.base)?;
+    /// Writes down what a turn has changed; `None` if that is nothing.
+    pub(super) fn write_down(&mut self, turn: &OpenTurn, control: &dyn Fn() -> Flow) -> Result<Option<EndedTurn>> {
+        let base = match self.catalog.checkpoint_of(turn.base) {
+            Err(error) if error.code() == Code::NoSuchCheckpoint => {
+                tracing::warn!(turn = turn.turn, "the beginning of a turn is not kept, so its changes are not known");
+                return Ok(None);
+            }
+            base => base?,
+        };
         let mut take = Take::of(CheckpointKind::Turn, &turn.run, "end of a turn");
         take.draft.turn = Some(turn.turn.clone());
         let (taken, _) = self.take(&take, control)?;
@@ -112,8 +114,8 @@ impl Locked<'_> {
             began: turn.began.clone(),
             time: rfc3339(now_ms()),
             ordinal: catalog.newest_ordinal()?,
+            is_later_part: turn.is_later_part,
             members: if turn.places.len() > 1 { turn.places.clone() } else { Vec::new() },
-            is_open,
             changes: changes.into_iter().map(|(_, change)| change).collect(),
         });
         let is_news = history.turns.iter().all(|known| !is_same(known, &line));
@@ -129,14 +131,56 @@ fn is_same(known: &TurnEnd, line: &TurnEnd) -> bool {
     *known == TurnEnd { time: known.time.clone(), ordinal: known.ordinal, ..line.clone() }
 }
 
+impl Locked<'_> {
+    /// Writes down what the open turns have changed so far.
+    ///
+    /// # Errors
+    /// Those of the capture, of the journal and of the log of actions.
+    pub(crate) fn settle_turns(&mut self, control: &dyn Fn() -> Flow) -> Result<()> {
+        let open = self.catalog.windows.borrow_mut().windows()?.turns.clone();
+        for turn in open {
+            self.capturer.mark_moment(&self.catalog.workspace.path);
+            let seen = self.capturer.seen().take();
+            self.catalog.windows.borrow_mut().note_seen(&seen)?;
+            let ended = self.write_down(&turn, control)?;
+            if let Some(ended) = ended.filter(|ended| turn.op.as_ref() != Some(&ended.end.op)) {
+                self.catalog.windows.borrow_mut().note_written(&turn.key, &ended.end.op)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins the open turns anew after a restore: what they change from now on is another part of theirs, and what the restore has
+    /// changed is not theirs.
+    ///
+    /// # Errors
+    /// As [`Locked::settle_turns`].
+    pub(super) fn cut_turns(&mut self, control: &dyn Fn() -> Flow) -> Result<()> {
+        let open = self.catalog.windows.borrow_mut().windows()?.turns.clone();
+        let Some(first) = open.first() else { return Ok(()) };
+        let mut take = Take::of(CheckpointKind::Turn, &first.run, "base capture");
+        take.draft.turn = Some(first.turn.clone());
+        let (taken, _) = self.take(&take, control)?;
+        let since = self.capturer.seen().asked();
+        let mut seen = self.capturer.seen().take();
+        for turn in open {
+            let part = OpenTurn { base: taken.checkpoint.id, since, op: None, is_later_part: true, ..turn };
+            self.catalog.windows.borrow_mut().begin_turn(&part, &std::mem::take(&mut seen))?;
+        }
+        Ok(())
+    }
+}
+
 impl Catalog {
-    /// Returns the checkpoint of an id.
+    /// Returns the checkpoint of an id, or the one that a forget has put in its place: it may have been killed before it came to the
+    /// records.
     ///
     /// # Errors
     /// `no-such-checkpoint`.
     pub(crate) fn checkpoint_of(&self, id: ObjectId) -> Result<Checkpoint> {
         let all = self.all()?;
         let found = all.checkpoints.iter().rev().find(|one| one.id == id).cloned();
+        let found = found.or_else(|| self.replacement(&Selector::Prefix(id.to_string()), &all.checkpoints, &[]));
         found.ok_or_else(|| {
             Error::new(Code::NoSuchCheckpoint, format!("checkpoint {} is not in this workspace", id.short()))
         })

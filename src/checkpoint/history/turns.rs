@@ -88,6 +88,14 @@ impl Catalog {
         })
     }
 
+    /// Returns true if a turn is open in this workspace.
+    ///
+    /// # Errors
+    /// When the log of actions cannot be read.
+    pub fn is_turn_open(&self, key: &str) -> Result<bool> {
+        Ok(self.windows.borrow_mut().windows()?.turn(key).is_some())
+    }
+
     /// Returns the step that a person wants to take; `None` when there is nothing to do.
     ///
     /// # Errors
@@ -292,8 +300,8 @@ mod tests {
             began: String::new(),
             time: String::new(),
             ordinal: 1,
+            is_later_part: false,
             members: Vec::new(),
-            is_open: false,
             changes: vec![change],
         }
     }

@@ -54,6 +54,9 @@ pub struct OpenTurn {
     /// The roots of all workspaces in which the turn acts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<PathBuf>,
+    /// True behind a restore that was made while the turn was open: `base` and `since` are those of its part since then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_later_part: bool,
     /// The journal's name of the turn, once it was written down so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub op: Option<String>,
@@ -398,6 +401,10 @@ impl WindowLog {
             lines.extend(&text);
             let written = file.write_all(&lines).at("appending to", &self.path);
             let unlocked = file.unlock().at("unlocking", &self.path);
+            if written.is_err() && file.metadata().is_ok_and(|facts| facts.len() == 0) {
+                // No room for its first line: nothing is left behind, and whoever has it open opens it anew.
+                let _ = std::fs::remove_file(&self.path);
+            }
             self.file = Some(file);
             written.and(unlocked)?;
             return if facts.len() < LONG { Ok(()) } else { self.shorten() };
@@ -470,6 +477,7 @@ mod tests {
             since,
             began: String::new(),
             places: Vec::new(),
+            is_later_part: false,
             op: None,
         }
     }

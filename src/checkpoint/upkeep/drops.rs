@@ -68,9 +68,7 @@ fn of_turns(history: &History, log: &mut WindowLog) -> Result<Vec<ObjectId>> {
 /// # Errors
 /// When the journal cannot be read.
 pub(super) fn named(dir: &Path) -> Result<Vec<ObjectId>> {
-    let history = History::of(Journal::in_dir(dir).read()?);
-    let mut named = history.needed();
-    named.extend(of_turns(&history, &mut WindowLog::in_dir(dir))?);
+    let mut named = History::of(Journal::in_dir(dir).read()?).needed();
     named.extend(moved(&WorkspaceState::load(dir)));
     Ok(named)
 }

@@ -8,6 +8,7 @@ use crate::checkpoint::catalog::diff::{Change, LiveSide, Side};
 use crate::checkpoint::history::group::{StepDone, StepPreview};
 use crate::checkpoint::history::journal::{LoggedEntry, TurnEnd};
 use crate::checkpoint::history::operations::{History, UndoStep};
+use crate::checkpoint::history::request::Preview;
 use crate::checkpoint::history::turns::path_of;
 use crate::error::Result;
 use crate::model::manifest::EntryKind;
@@ -38,35 +39,36 @@ fn shares(turn: &TurnEnd) -> ShareCounts {
     counts
 }
 
-/// Returns the operation that a step goes over.
-pub(super) fn over(step: &UndoStep) -> StepBlock {
+/// Returns the operation that a step goes over; `is_open` says that it is a turn which goes on.
+fn over((step, is_open): (&UndoStep, bool)) -> StepBlock {
     let run = step.moved.as_ref().map(|(run, _)| run.clone());
     let turn = step.turn.as_ref().map(|turn| TurnBlock {
         turn: turn.turn.clone(),
         run: turn.run.clone(),
         client: turn.client.clone(),
         shares: shares(turn),
-        open: turn.is_open,
+        open: is_open,
     });
     StepBlock { operation: step.op.clone(), kind: step.kind.into(), time: step.time.clone(), run, turn }
 }
 
-/// Returns a turn, as lists have it. `own` is the workspace in which it is listed.
-fn item(turn: &TurnEnd, history: &History, own: &Path) -> TurnItem {
-    let others = turn.members.iter().filter(|root| *root != own);
-    TurnItem {
+/// Returns a turn of a workspace, as lists have it.
+fn item(turn: &TurnEnd, history: &History, timeline: &Timeline) -> Result<TurnItem> {
+    let own = &timeline.workspace().path;
+    let others = turn.members.iter().filter(|root| **root != *own);
+    Ok(TurnItem {
         operation: turn.op.clone(),
         turn: turn.turn.clone(),
         run: turn.run.clone(),
         client: turn.client.clone(),
         began: turn.began.clone(),
         ended: turn.time.clone(),
-        open: turn.is_open,
+        open: timeline.catalog().is_turn_open(&turn.key)?,
         undone: history.undo_of(&turn.op).is_none(),
         paths: turn.changes.len(),
         shares: shares(turn),
         others: others.map(|root| root.to_string_lossy().into_owned()).collect(),
-    }
+    })
 }
 
 /// Lists the turns of a workspace, perhaps of one run, the newest first.
@@ -77,8 +79,8 @@ pub fn turns(timeline: &Timeline, run: Option<&str>, limit: usize) -> Result<Tur
     let history = timeline.catalog().history()?;
     let counts = |turn: &TurnEnd| !turn.changes.is_empty() && run.is_none_or(|run| turn.run == run);
     let chosen = history.turns.iter().rev().filter(|turn| counts(turn)).take(limit);
-    let own = &timeline.workspace().path;
-    Ok(TurnListReply { turns: chosen.map(|turn| item(turn, &history, own)).collect() })
+    let turns = chosen.map(|turn| item(turn, &history, timeline)).collect::<Result<_>>()?;
+    Ok(TurnListReply { turns })
 }
 
 /// Returns what a turn has changed.
@@ -128,7 +130,7 @@ pub fn turn_diff(timeline: &Timeline, turn: &TurnEnd, chosen: &dyn Fn(&RelPath) 
     let mut directories = List::of_reasons(dirs.iter().map(|(path, why)| (path, why.clone())));
     directories.items.iter_mut().for_each(|item| item.dir = true);
     Ok(TurnDiffReply {
-        turn: item(turn, &*catalog.history()?, &timeline.workspace().path),
+        turn: item(turn, &*catalog.history()?, timeline)?,
         stat: super::stat(&catalog.stat(&changes, LiveSide::Neither)?),
         files: List::of_reasons(files.iter().map(|(path, why)| (path, why.clone()))),
         directories,
@@ -138,26 +140,28 @@ pub fn turn_diff(timeline: &Timeline, turn: &TurnEnd, chosen: &dyn Fn(&RelPath) 
 }
 
 /// Returns the preview of a step in all its workspaces.
-pub fn step_preview(step: &UndoStep, shown: &StepPreview) -> PreviewReply {
+pub fn step_preview(step: (&UndoStep, bool), shown: &StepPreview) -> PreviewReply {
     let mut reply = PreviewReply { over: Some(over(step)), ..preview(&shown.own) };
     reply.plan.digest.clone_from(&shown.digest);
-    reply.others = shown.others.iter().map(|(root, preview)| of_other(root, preview)).collect();
+    let others = shown.others.iter().map(|(root, preview)| of_other(step, root, preview));
+    reply.others = others.collect();
     reply
 }
 
-fn of_other(root: &Path, shown: &Result<crate::checkpoint::history::request::Preview>) -> OtherPreview {
+fn of_other(step: (&UndoStep, bool), root: &Path, shown: &Result<Preview>) -> OtherPreview {
+    let over = Some(over(step));
     OtherPreview {
         workspace: root.to_string_lossy().into_owned(),
-        preview: shown.as_ref().ok().map(|shown| Box::new(preview(shown))),
+        preview: shown.as_ref().ok().map(|shown| Box::new(PreviewReply { over, ..preview(shown) })),
         error: shown.as_ref().err().map(Into::into),
     }
 }
 
 /// Returns a step that was taken in all its workspaces.
-pub fn step_done(step: &UndoStep, done: &StepDone) -> RestoreReply {
+pub fn step_done(step: (&UndoStep, bool), done: &StepDone) -> RestoreReply {
     let others = done.others.iter().map(|(root, done)| OtherDone {
         workspace: root.to_string_lossy().into_owned(),
-        done: done.as_ref().ok().map(|done| Box::new(restored(done))),
+        done: done.as_ref().ok().map(|done| Box::new(RestoreReply { over: Some(over(step)), ..restored(done) })),
         error: done.as_ref().err().map(Into::into),
     });
     RestoreReply { over: Some(over(step)), others: others.collect(), ..restored(&done.own) }

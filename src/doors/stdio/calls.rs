@@ -432,13 +432,13 @@ pub(super) fn step(
         let message = timeline.catalog().why_no_step(direction)?;
         return Ok(StepReply::Nothing(NoStep { operation: None, message }).into());
     };
-    let next = stepping.step.clone();
+    let (next, is_open) = (stepping.step.clone(), stepping.is_open);
     if let Some(named) = step.operation.as_ref().filter(|named| **named != next.op) {
         let text = format!("operation `{}` is not the next one to step over: `{}` is", printable(named), next.op);
         return Err(Error::new(Code::StaleSelection, text).field("operation").candidates(vec![next.op]));
     }
     if step.preview {
-        let preview = replies::step_preview(&next, &stepping.preview(timeline, control)?);
+        let preview = replies::step_preview((&next, is_open), &stepping.preview(timeline, control)?);
         return Ok(StepReply::Preview(Box::new(preview)).into());
     }
     let agreed = stepping.agree_to_digest(timeline, step.plan.as_deref(), control);
@@ -451,11 +451,11 @@ pub(super) fn step(
             let stepping = Stepping::choose(timeline, direction, &choice, run, control)?;
             stepping.map(|mut fresh| fresh.preview(timeline, control)).transpose()?.map_or_else(
                 || Err(Error::new(Code::StaleSelection, "there is nothing to step over any more")),
-                |fresh| Ok(replies::step_preview(&next, &fresh)),
+                |fresh| Ok(replies::step_preview((&next, is_open), &fresh)),
             )
         })
     })?;
-    let reply = replies::step_done(&next, &done);
+    let reply = replies::step_done((&next, is_open), &done);
     Ok(Called { body: StepReply::Done(Box::new(reply)), notices: rolled_back(&done.own) })
 }
 

@@ -102,6 +102,21 @@ impl RecordEdit<'_> {
         if is_news { replace_file(path, &edited) } else { Ok(()) }
     }
 
+    /// Edits the lines of the log of actions, each of which is one JSON value. Its writers open a replaced file anew.
+    fn lines(&self, path: &Path) -> Result<()> {
+        let Some(bytes) = content(path)? else { return Ok(()) };
+        let (mut edited, mut is_news) = (Vec::with_capacity(bytes.len()), false);
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let new = match serde_json::from_slice::<Value>(line) {
+                Ok(mut value) => self.value(&mut value).then(|| format!("{value}\n").into_bytes()),
+                Err(_) => self.pattern.and_then(|pattern| pattern.masked(line)),
+            };
+            is_news |= new.is_some();
+            edited.extend_from_slice(new.as_deref().unwrap_or(line));
+        }
+        if is_news { replace_file(path, &edited) } else { Ok(()) }
+    }
+
     /// Overwrites the secret in a file that another process may have open.
     fn mask(&self, path: &Path) -> Result<()> {
         let (Some(pattern), Some(bytes)) = (self.pattern, content(path)?) else { return Ok(()) };
@@ -129,6 +144,7 @@ impl RecordEdit<'_> {
         for path in files(dir)? {
             match name(&path) {
                 "journal" | "log" => {}
+                "windows" => self.lines(&path)?,
                 file if DERIVED.contains(&file) || is_aside(file) => remove(&path)?,
                 file if file.starts_with(FETCH) || file.starts_with("dropped") => {}
                 _ => self.json(&path)?,

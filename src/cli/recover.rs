@@ -1,0 +1,55 @@
+//! `piton recover`: the newest version of a path that is not the one on the disk.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::confirm::{ask_first, finished};
+use super::context::Context;
+use super::exit::Exit;
+use super::named::unknown_path;
+use super::print;
+use crate::checkpoint::history::request::Restore;
+use crate::error::Result;
+use crate::sys::interrupt::Flow;
+
+/// The arguments of `piton recover`.
+#[derive(Debug, Args)]
+pub(super) struct RecoverArgs {
+    /// A file; or a directory, of which comes back what is missing or differs
+    pub path: PathBuf,
+    /// Do not ask
+    #[arg(long, short = 'y')]
+    pub yes: bool,
+    /// Only show what would be done
+    #[arg(long)]
+    pub preview: bool,
+}
+
+/// Brings back the newest version of a path that differs from the disk. Nothing that is new on the disk goes.
+///
+/// # Errors
+/// Returns the error of what could not be done.
+pub(super) fn recover(context: &mut Context, args: &RecoverArgs) -> Result<Exit> {
+    let mut timeline = context.timeline()?;
+    let path = context.path(timeline.workspace(), &args.path)?;
+    timeline.catalog().refuse_interrupted()?;
+    let newest = timeline.catalog().all()?.checkpoints.last().cloned();
+    let present = timeline.present(newest.as_ref(), &|| Flow::Continue)?;
+    let Some(found) = timeline.catalog().newest_other(&path, &present)? else {
+        if timeline.catalog().versions(&path)?.is_empty() {
+            return Err(unknown_path(&path, "no checkpoint holds that path"));
+        }
+        print::say("Nothing to recover: every version that a checkpoint holds is on the disk.");
+        return Ok(Exit::Nothing);
+    };
+    let restore = Restore::to(found.id, "local", vec![path], true);
+    let preview = timeline.preview(&restore, &|| Flow::Continue)?;
+    if let Some(exit) = ask_first(context, &preview, (args.yes, args.preview), "Recover")? {
+        return Ok(exit);
+    }
+    let restore = if args.yes { restore } else { restore.agreeing(&preview) };
+    let restored = timeline.restore(&restore, &|| Flow::Continue)?;
+    print::settled(timeline.leave());
+    finished(context, &restored, "Recovered", Some(&preview))
+}
