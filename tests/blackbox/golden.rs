@@ -41,6 +41,7 @@ impl Names {
             ids: BTreeSet::new(),
             patterns: vec![
                 pattern(r"Looked: \d+", "Looked: TIME"),
+                pattern(r"\bt1\d{12}\b", "TURN"),
                 pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?", "TIME"),
                 pattern(r"\d{8}[T-]?\d{6}-[0-9a-z]+", "MADE"),
                 pattern(r"\b\d\d:\d\d(:\d\d)?\b", "TIME"),
