@@ -23,7 +23,7 @@ pub(super) struct DiffArgs {
     /// One checkpoint or two, then paths [default: from the newest to the files as they are now]
     #[arg(value_name = "CHECKPOINT|PATH")]
     pub what: Vec<OsString>,
-    /// What a turn has changed: its name in `piton turns`, or the client's name of it [default: the newest]
+    /// Show the changes of a turn: its name in `piton turns`, or the client's name of it [default: the newest]
     #[arg(long, value_name = "TURN", num_args = 0..=1, default_missing_value = "")]
     pub turn: Option<String>,
     /// The run of that turn

@@ -1,25 +1,50 @@
-//! `piton find`: the versions of a path in all checkpoints.
+//! `piton find`: the versions of a path in all checkpoints, and the paths that a pattern or a name matches.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use globset::{GlobBuilder, GlobMatcher};
 
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
+use super::switch::span_ms;
 use crate::checkpoint::catalog::find::{Presence, Version};
-use crate::error::Result;
+use crate::checkpoint::{Checkpoint, Timeline};
+use crate::error::{Code, Error, Result};
 use crate::model::number::Number;
-use crate::model::text::{bytes, padded, shell_name, width};
+use crate::model::text::{bytes, padded, printable, shell_name, width};
 use crate::model::tree::Mode;
-use crate::protocol::{FindDocument, PathItem, PresenceWord, VersionItem};
+use crate::protocol::{FindDocument, FoundDocument, FoundItem, PathItem, PresenceWord, VersionItem};
+use crate::sys::clock::{ms_of, now_ms};
 
 /// The arguments of `piton find`.
 #[derive(Debug, Args)]
 pub(super) struct FindArgs {
-    /// A file or directory
+    /// A file or directory; a pattern (`*.rs`, `src/**/x?`), or a bare name, which is looked for in all directories
     pub path: PathBuf,
+    /// Only checkpoints since then: a time (2026-01-31, 2026-01-31 14:30), or how long ago (2h, 3 days)
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// Only checkpoints until then
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+}
+
+/// The times between which checkpoints count, in milliseconds since the epoch.
+struct Between(i64, i64);
+
+impl Between {
+    fn of(args: &FindArgs) -> Result<Between> {
+        let since = args.since.as_deref().map(|text| moment(text, "since")).transpose()?;
+        let until = args.until.as_deref().map(|text| moment(text, "until")).transpose()?;
+        Ok(Between(since.unwrap_or(i64::MIN), until.unwrap_or(i64::MAX)))
+    }
+
+    fn counts(&self, checkpoint: &Checkpoint) -> bool {
+        ms_of(&checkpoint.record.time).is_none_or(|time| self.0 <= time && time <= self.1)
+    }
 }
 
 /// Finds the versions of a path.
@@ -29,7 +54,15 @@ pub(super) struct FindArgs {
 pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
     let timeline = context.timeline()?;
     let path = context.path(timeline.workspace(), &args.path)?;
-    let versions = timeline.catalog().versions(&path)?;
+    let between = Between::of(args)?;
+    let mut versions = timeline.catalog().versions(&path)?;
+    versions.iter_mut().for_each(|version| version.checkpoints.retain(|checkpoint| between.counts(checkpoint)));
+    versions.retain(|version| !version.checkpoints.is_empty());
+    if !versions.iter().any(|version| matches!(version.presence, Presence::Held(..) | Presence::Unreadable))
+        && let Some(pattern) = pattern(context, &timeline, args)?
+    {
+        return matches(context, &timeline, args, (&pattern, &between));
+    }
     let known = timeline.catalog().all()?;
     let broken = timeline.catalog().broken(&known)?;
     broken.iter().for_each(|fault| print::warning(&format!("the store is damaged: {fault}")));
@@ -80,6 +113,85 @@ pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
         (false, true) => Exit::Done,
         (false, false) => Exit::Nothing,
     })
+}
+
+/// Reads a time: a moment, or how long ago it was.
+fn moment(text: &str, field: &str) -> Result<i64> {
+    let bad = || {
+        Error::new(Code::BadRequest, format!("`{}` is not a time", printable(text)))
+            .field(field)
+            .hint("for example 2026-01-31, \"2026-01-31 14:30\", 2h, 3 days")
+    };
+    if let Some(ms) = ms_of(text) {
+        return Ok(ms);
+    }
+    if let Ok(local) = text.parse::<jiff::civil::DateTime>() {
+        let zoned = local.to_zoned(jiff::tz::TimeZone::system()).map_err(|_| bad())?;
+        return Ok(zoned.timestamp().as_millisecond());
+    }
+    span_ms(text, field).map(|span| now_ms().saturating_sub(span)).map_err(|_| bad())
+}
+
+/// Returns the matcher of what was typed, if it is a pattern or a bare name. A pattern without a slash is one of names.
+fn pattern(context: &Context, timeline: &Timeline, args: &FindArgs) -> Result<Option<GlobMatcher>> {
+    let Some(typed) = args.path.to_str() else { return Ok(None) };
+    let is_pattern = typed.contains(['*', '?', '[', '{']);
+    let text = match typed.contains('/') {
+        false if is_pattern => format!("**/{typed}"),
+        false => format!("**/{}", globset::escape(typed)),
+        true if is_pattern => {
+            let here = context.path(timeline.workspace(), Path::new("."))?;
+            let here = if here.is_root() { String::new() } else { format!("{}/", globset::escape(&here.display())) };
+            if typed.starts_with('/') { typed.trim_start_matches('/').to_owned() } else { format!("{here}{typed}") }
+        }
+        true => return Ok(None),
+    };
+    let glob = GlobBuilder::new(&text).literal_separator(true).build();
+    let glob = glob.map_err(|error| {
+        Error::new(Code::BadRequest, format!("`{}` is not a pattern: {error}", printable(typed))).field("path")
+    })?;
+    Ok(Some(glob.compile_matcher()))
+}
+
+/// Lists the files that a pattern matches.
+fn matches(
+    context: &Context,
+    timeline: &Timeline,
+    args: &FindArgs,
+    (pattern, between): (&GlobMatcher, &Between),
+) -> Result<Exit> {
+    let held = timeline.catalog().held_files(&|checkpoint| between.counts(checkpoint))?;
+    let root = &timeline.workspace().path;
+    let found: Vec<FoundItem> = held
+        .iter()
+        .filter(|(path, _)| pattern.is_match(path.to_path()))
+        .map(|(path, newest)| FoundItem {
+            path: PathItem::new(path, None),
+            n: newest.record.number,
+            time: newest.record.time.clone(),
+            present: path.under(root).symlink_metadata().is_ok(),
+        })
+        .collect();
+    let exit = if found.is_empty() { Exit::Nothing } else { Exit::Done };
+    if context.json {
+        print::json(&FoundDocument { pattern: args.path.to_string_lossy().into_owned(), matches: found })?;
+        return Ok(exit);
+    }
+    let typed = print::path(&args.path);
+    if found.is_empty() {
+        print::data(&format!("No checkpoint holds a file that {typed} matches\n"))?;
+        return Ok(exit);
+    }
+    let mut text = format!("{}\n\n", print::bold(&format!("Files that {typed} matches")));
+    for item in &found {
+        let gone = if item.present { "" } else { "  not there now" };
+        let name = format!("{}{}", context.leading(), item.path.shown());
+        add_line!(text, "  {name}  newest in checkpoint {} ({}){gone}", item.n, print::local_time(&item.time));
+    }
+    add!(text, "\n  piton find PATH       the versions of one of them\n");
+    add!(text, "  piton recover PATH    bring back the newest that differs\n");
+    print::data(&text)?;
+    Ok(exit)
 }
 
 fn item(version: &Version) -> VersionItem {

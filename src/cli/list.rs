@@ -82,12 +82,12 @@ pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
         }
     }
     if context.json {
-        print::json_as_declared(&list_reply(listing, current_branch(&timeline)?))?;
+        print::json_as_declared(&list_reply(&timeline, listing, current_branch(&timeline)?))?;
     } else if empty {
         print::data(&none_text(&timeline, &query))?;
     } else {
         let is_outside = context.is_outside();
-        let mut listing = list_reply(listing, None);
+        let mut listing = list_reply(&timeline, listing, None);
         let (title, words) = match is_outside {
             true => ("Checkpoints of files outside of all workspaces".to_owned(), Words::OUTSIDE),
             false => (format!("Checkpoints for {}", print::path(&timeline.workspace().path)), Words::TERMINAL),

@@ -298,6 +298,7 @@ pub(super) fn list(title: &str, listing: &ListReply, words: &Words) -> String {
         notes.extend(not_held(&row.not_held));
         notes.extend((row.steps > 0).then(|| format!("[+{}]", count(row.steps as u64, "step"))));
         notes.extend(row.pinned.then(|| "[pinned]".to_owned()));
+        notes.extend(row.client.as_ref().map(|client| format!("[{}]", printable(client))));
         let external = row.external.iter().map(Word::text);
         notes.extend(external.map(|class| format!("[then {}, not undone by files]", printable(&class))));
         add_line!(

@@ -50,7 +50,7 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
     let read = catalog.contents(checkpoint).map_err(|error| catalog.blamed(error, &[checkpoint]));
     let ((manifest, coverage), damage) = (read?, catalog.damage_of(checkpoint)?);
     let exit = if damage.is_some() { Exit::Damaged } else { Exit::Done };
-    let facts = contents::shown(checkpoint, &manifest, &coverage, damage.as_deref());
+    let facts = contents::shown(timeline, checkpoint, (&manifest, &coverage), damage.as_deref());
     let (skips, private) = (listed_skips(&coverage), catalog.private_part(checkpoint)?);
     let record = &checkpoint.record;
     if context.json {
@@ -69,6 +69,7 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
     let from = if catalog.is_foreign(checkpoint) { record.workspace.clone() } else { String::new() };
     for (name, value) in [
         ("of", from),
+        ("client", facts.facts.client.clone().unwrap_or_default()),
         ("turn", record.turn.clone().unwrap_or_default()),
         ("codon", codon_text(record)),
         ("effects", effects.join(", ")),

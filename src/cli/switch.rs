@@ -28,7 +28,7 @@ pub(super) fn off(context: &mut Context, args: &OffArgs) -> Result<Exit> {
     let now = now_ms();
     let until = match &args.span {
         None => i64::MAX,
-        Some(text) => now.saturating_add(span_ms(text)?),
+        Some(text) => now.saturating_add(span_ms(text, "for")?),
     };
     let mut timeline = context.timeline()?;
     timeline.change_state(|state| {
@@ -52,10 +52,14 @@ pub(super) fn off(context: &mut Context, args: &OffArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn span_ms(text: &str) -> Result<i64> {
+/// Reads a length of time, in milliseconds. `field` is what an error names.
+///
+/// # Errors
+/// `bad-request`.
+pub(super) fn span_ms(text: &str, field: &str) -> Result<i64> {
     let bad = || {
         Error::new(Code::BadRequest, format!("`{}` is not a length of time", printable(text)))
-            .field("for")
+            .field(field)
             .hint("for example 30m, 1h, 2 days")
     };
     let span: jiff::Span = text.parse().map_err(|_| bad())?;

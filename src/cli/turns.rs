@@ -41,7 +41,7 @@ pub(super) fn turns(context: &mut Context, args: &TurnsArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Writes down what open turns have changed so far. What cannot be written is no reason to show nothing.
+/// Writes down what open turns have changed so far. An error there is no reason to show nothing.
 fn settle(timeline: &mut Timeline) {
     if let Err(error) = timeline.settle_turns(&|| Flow::Continue) {
         print::warning(&format!("what open turns have changed is not known: {}", error.text()));

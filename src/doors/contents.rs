@@ -13,12 +13,13 @@ const MAX_PATCH: usize = 256 << 10;
 
 /// Returns a checkpoint with its place in the store; `damage` is a known one.
 pub fn shown(
+    timeline: &Timeline,
     checkpoint: &Checkpoint,
-    manifest: &Manifest,
-    coverage: &Coverage,
+    contents: (&Manifest, &Coverage),
     damage: Option<&str>,
 ) -> ShownCheckpoint {
-    let mut facts = replies::facts(checkpoint, manifest, coverage);
+    let client = replies::client_of(timeline, &checkpoint.record.run);
+    let mut facts = replies::facts(checkpoint, client, contents);
     facts.flags.extend(damage.map(|_| "damaged".to_owned()));
     ShownCheckpoint {
         facts,

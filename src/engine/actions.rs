@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::deadlines::Behind;
 use super::decision::Decision;
 use super::event::{Action, Doing};
 use super::guard::Turns;
@@ -31,16 +32,6 @@ const TURN_WAIT: Duration = Duration::from_secs(2);
 
 /// The deleted paths from which on the end of a turn tells of them.
 const MANY_DELETED: usize = 20;
-
-/// An answer that waits for a note, and is given without it at its deadline.
-pub(super) struct Behind {
-    /// The answer.
-    pub decision: Decision,
-    /// The way to give it.
-    pub reply: Reply<Decision>,
-    /// The time at which it is given in any case.
-    pub deadline: Instant,
-}
 
 /// The note of an action that begins.
 #[derive(Clone)]

@@ -327,9 +327,8 @@ impl Session {
         let ticket = self.deadlines.next_ticket();
         let (take, path, scope) = (task.take.clone(), open.workspace.path.clone(), open.workspace.scope);
         let (later, judged, beyond) = (Arc::clone(&self.later), task.judged, task.beyond);
-        let reaches_all = task.reaches_all;
+        let (reaches_all, is_noted) = (task.reaches_all, task.note.is_some());
         let (action_note, begins) = (task.note, task.begins);
-        let is_noted = action_note.is_some();
         let done = move |timeline: &mut Timeline, protected: Result<Protected>| -> Answer {
             let finish = AssertUnwindSafe(|| {
                 if let (Some(turn), Ok(base)) = (&begins, &protected) {
@@ -361,7 +360,7 @@ impl Session {
             is_of_turn: rules.policy.guard == Guard::Turn && task.take.draft.turn.is_some(),
             take: task.take,
             turn: task.turn,
-            reaches_all: task.reaches_all,
+            reaches_all,
             is_noted,
             waits: self.waits,
             deadline: Some(deadline),

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use super::actions::Behind;
 use super::decision::{Decision, Notice, Protection, Settled};
 use super::protect::{NamedCapture, Protected, turn_checkpoint};
 use super::session::{Reply, Session};
@@ -33,6 +32,16 @@ pub(super) struct Awaited {
     pub turn: Option<String>,
     /// The capture of just the named paths, which an answer `late` tells of.
     pub named: NamedCapture,
+}
+
+/// An answer that waits for a note, and is given without it at its deadline.
+pub(super) struct Behind {
+    /// The answer.
+    pub decision: Decision,
+    /// The way to give it.
+    pub reply: Reply<Decision>,
+    /// The time at which it is given in any case.
+    pub deadline: Instant,
 }
 
 /// The result of the work for an event.

@@ -61,7 +61,7 @@ impl Attribution {
             (Unknown, _) | (_, Unknown) => Unknown,
             (Shared, _) | (_, Shared) => Shared,
             (Outside, Outside) => Outside,
-            // What stood there before the turn's own change was somebody else's, and no end of the turn holds it.
+            // Before the turn's own change it was as somebody else had left it, and no end of the turn holds that.
             (Outside, _) => Shared,
             (_, Outside) | (Touched, _) | (_, Touched) => Touched,
             (Likely, _) | (_, Likely) => Likely,

@@ -68,6 +68,9 @@ pub struct ListItem {
     pub kind: Word<CheckpointKind>,
     /// The run that it belongs to.
     pub run: String,
+    /// The name of the client of that run, as long as it is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
     /// The turn in which it was taken.
     pub turn: Option<String>,
     /// The codon that it belongs to.
@@ -134,6 +137,9 @@ pub struct CheckpointFacts {
     pub kind: Word<CheckpointKind>,
     /// The run that it belongs to.
     pub run: String,
+    /// The name of the client of that run, as long as it is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
     /// The turn in which it was taken.
     pub turn: Option<String>,
     /// The codon that it belongs to.

@@ -9,6 +9,7 @@ mod client;
 mod codec;
 mod events;
 mod fault;
+mod finds;
 mod forget;
 mod line;
 mod notices;
@@ -34,6 +35,7 @@ pub use events::{
     TurnEndReply, TurnReply, WatcherWord, WorkspaceBlock,
 };
 pub use fault::{ErrorBody, ErrorReply};
+pub use finds::{FindDocument, FoundDocument, FoundItem, PresenceWord, VersionItem};
 pub use forget::{ForgetDocument, ForgetItem, ProofBlock};
 pub use line::{notice_line, reply_line, request_line};
 pub use notices::{
@@ -43,7 +45,7 @@ pub use notices::{
 pub use request::{Body, Failure, Id, Request, VERSION, parse};
 pub use restores::{
     ChangedLists, CheckpointType, NoStep, OtherDone, OtherPreview, PlanLists, PreviewReply, RestoreReply, Rollback,
-    Step, StepBlock, StepReply, TargetBlock, To, TurnBlock,
+    Step, StepBlock, StepFault, StepReply, TargetBlock, To, TurnBlock,
 };
 pub use runs::{
     BranchItem, BranchOrigin, BranchType, CodonEnd, CodonReply, CodonStart, CodonStartReply, OriginBlock, RunEnd,
@@ -62,11 +64,10 @@ pub use stores::{
 pub use turns::{ShareCounts, TurnDiff, TurnDiffReply, TurnItem, TurnListReply, TurnQuery};
 pub use verbs::{
     CheckedDocument, ClassifyDocument, ClientItem, ClientsDocument, DaemonDocument, DoctorDocument, DoctorRow,
-    ExportDocument, FailedVerb, FetchDocument, FindDocument, InstallDocument, InstallItem, InstallOutcome, MendBlock,
-    OffDocument, OnDocument, PresenceWord, PruneDocument, PruneItem, PushDocument, RefFinding, RefsDocument,
-    RefusedRef, RemoteItem, RemoteListDocument, RowState, SettingItem, SettingsDocument, ShowDirectoryDocument,
-    ShowDocument, ShowFileDocument, StatusDocument, StopDocument, TrackedBlock, TrustDocument, VerbError, VersionItem,
-    WithheldItem,
+    ExportDocument, FailedVerb, FetchDocument, InstallDocument, InstallItem, InstallOutcome, MendBlock, OffDocument,
+    OnDocument, PruneDocument, PruneItem, PushDocument, RefFinding, RefsDocument, RefusedRef, RemoteItem,
+    RemoteListDocument, RowState, SettingItem, SettingsDocument, ShowDirectoryDocument, ShowDocument, ShowFileDocument,
+    StatusDocument, StopDocument, TrackedBlock, TrustDocument, VerbError, WithheldItem,
 };
 pub use words::{Word, spelling};
 

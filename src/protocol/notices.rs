@@ -101,7 +101,7 @@ pub struct RolledBackNotice {
     pub to: String,
     /// The paths that changed.
     pub files: List,
-    /// Always `null` in this version.
+    /// The turn before whose beginning the conversation should go back, if that was asked for and is known.
     pub rewind_turn: Option<String>,
     /// A sentence for the agent's context.
     pub text: String,

@@ -3,7 +3,6 @@
 use crate::model::number::Number;
 use serde::{Deserialize, Serialize};
 
-use super::fault::ErrorBody;
 use super::shapes::{List, StatBlock, WarningBlock};
 use super::turns::ShareCounts;
 use super::words::{Word, is_false};
@@ -50,6 +49,8 @@ pub(super) struct RollbackFields {
     plan: Option<String>,
     #[serde(rename = "autoRestart")]
     auto_restart: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    rewind: bool,
 }
 
 /// The target of going back.
@@ -83,13 +84,24 @@ pub struct Rollback {
     pub plan: Option<String>,
     /// Told on to whoever is told that it is done; piton itself starts nothing.
     pub auto_restart: bool,
+    /// True if the reply is to name the turn to which the conversation should go back.
+    pub rewind: bool,
 }
 
 impl From<Rollback> for RollbackFields {
     fn from(rollback: Rollback) -> RollbackFields {
-        let Rollback { to, run, paths, keep_new, local, expect, plan, auto_restart } = rollback;
-        let fields =
-            RollbackFields { run, paths, keep_new, local, expect, plan, auto_restart, ..RollbackFields::default() };
+        let Rollback { to, run, paths, keep_new, local, expect, plan, auto_restart, rewind } = rollback;
+        let fields = RollbackFields {
+            run,
+            paths,
+            keep_new,
+            local,
+            expect,
+            plan,
+            auto_restart,
+            rewind,
+            ..RollbackFields::default()
+        };
         match to {
             To::Checkpoint(sha) => RollbackFields { sha: Some(sha), ..fields },
             To::Codon(id, kind) => RollbackFields { codon_id: Some(id), checkpoint_type: Some(kind), ..fields },
@@ -105,8 +117,8 @@ impl Rollback {
     }
 
     fn of(fields: RollbackFields, to: To) -> Rollback {
-        let RollbackFields { run, paths, keep_new, local, expect, plan, auto_restart, .. } = fields;
-        Rollback { to, run, paths, keep_new, local, expect, plan, auto_restart }
+        let RollbackFields { run, paths, keep_new, local, expect, plan, auto_restart, rewind, .. } = fields;
+        Rollback { to, run, paths, keep_new, local, expect, plan, auto_restart, rewind }
     }
 
     /// Reads a rollback to a checkpoint.
@@ -174,6 +186,9 @@ pub struct Step {
     pub preview: bool,
     /// The digest of the plan that was agreed to; if it would be another one now, nothing is done.
     pub plan: Option<String>,
+    /// True if the reply is to name the turn to which the conversation should go back.
+    #[serde(skip_serializing_if = "is_false")]
+    pub rewind: bool,
 }
 
 /// The target of a restore.
@@ -273,17 +288,32 @@ pub struct PreviewReply {
     pub others: Vec<OtherPreview>,
 }
 
+/// The error that keeps a step from being taken in one of its workspaces.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepFault {
+    /// The stable code.
+    pub code: Word<Code>,
+    /// A sentence for people.
+    pub message: String,
+}
+
+impl From<&Error> for StepFault {
+    fn from(error: &Error) -> StepFault {
+        StepFault { code: error.code().into(), message: error.text() }
+    }
+}
+
 /// The part of a step in another workspace of its turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OtherPreview {
     /// The root of that workspace.
     pub workspace: String,
-    /// What would be done there; absent where that is not known.
+    /// The plan for that workspace; absent where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<Box<PreviewReply>>,
     /// The error that keeps it from being done there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<ErrorBody>,
+    pub error: Option<StepFault>,
 }
 
 /// The part of a step that was done, or failed, in another workspace of its turn.
@@ -291,12 +321,12 @@ pub struct OtherPreview {
 pub struct OtherDone {
     /// The root of that workspace.
     pub workspace: String,
-    /// What was done there.
+    /// The result there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<Box<RestoreReply>>,
     /// The error that kept it from being done there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<ErrorBody>,
+    pub error: Option<StepFault>,
 }
 
 impl PreviewReply {
@@ -372,7 +402,7 @@ pub struct RestoreReply {
     pub warnings: Vec<WarningBlock>,
     /// Always empty in this version.
     pub state: Vec<String>,
-    /// Always `null` in this version.
+    /// The turn before whose beginning the conversation should go back, if that was asked for and is known.
     pub rewind_turn: Option<String>,
     /// Says that there was nothing to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]

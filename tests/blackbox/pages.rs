@@ -21,20 +21,20 @@ use piton::protocol::{
     ChosenItem, ChosenReply, Classify, ClassifyDocument, ClassifyReply, ClearDocument, ClearItem, ClientItem,
     ClientsDocument, CodonEnd, CodonReply, CodonStart, CodonStartReply, Create, CreateReply, DaemonDocument, Diff,
     DiffReply, DoctorDocument, DoctorRow, EmptyReply, ErrorBody, ExportDocument, FailedNotice, FetchDocument,
-    FindDocument, ForgetDocument, ForgetItem, Greeting, GreetingType, Hello, HelloReply, InstallDocument, InstallItem,
-    InstallOutcome, Interrupted, InterruptedNotice, LimitsBlock, List, ListItem, ListQuery, ListReply, LowDiskNotice,
-    MendBlock, MoveDocument, NoStep, NotHeld, OffDocument, OnDocument, OpenReply, OperationKind, OriginBlock,
-    OtherBlock, OtherDone, OtherPreview, PastEffect, PathItem, PlanLists, PresenceWord, PreviewReply, ProofBlock,
-    PruneDocument, PruneItem, PushDocument, RefFinding, RefsDocument, RefusedRef, ReloadReply, RemoteItem,
-    RemoteListDocument, RestoreReply, Rollback, RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice,
-    RowState, RunEnd, RunEndReply, RunFork, RunItem, RunLast, RunListReply, RunReply, RunStart, RunState, RunStatus,
-    ScopeWord, SettingItem, SettingsDocument, SettledNotice, ShareCounts, ShellBefore, Show, ShowDirectoryDocument,
-    ShowDocument, ShowFileDocument, ShowReply, ShownCheckpoint, SkippedSort, StatBlock, StatusDocument, StatusFacts,
-    StatusLast, StatusReply, Step, StepBlock, StopDocument, StoreCapNotice, StoreDocument, StoreListDocument,
-    StoredWorkspace, StreamEnded, TargetBlock, To, ToolBefore, TrackedBlock, TrustDocument, Turn, TurnBlock, TurnDiff,
-    TurnDiffReply, TurnEndReply, TurnItem, TurnListReply, TurnQuery, TurnReply, UnwatchedBlock, UnwatchedItem,
-    VerbError, VersionItem, WarningBlock, WatcherWord, WatchingBlock, WatchingQuery, WithheldItem, Word,
-    WorkspaceBlock,
+    FindDocument, ForgetDocument, ForgetItem, FoundDocument, FoundItem, Greeting, GreetingType, Hello, HelloReply,
+    InstallDocument, InstallItem, InstallOutcome, Interrupted, InterruptedNotice, LimitsBlock, List, ListItem,
+    ListQuery, ListReply, LowDiskNotice, MendBlock, MoveDocument, NoStep, NotHeld, OffDocument, OnDocument, OpenReply,
+    OperationKind, OriginBlock, OtherBlock, OtherDone, OtherPreview, PastEffect, PathItem, PlanLists, PresenceWord,
+    PreviewReply, ProofBlock, PruneDocument, PruneItem, PushDocument, RefFinding, RefsDocument, RefusedRef,
+    ReloadReply, RemoteItem, RemoteListDocument, RestoreReply, Rollback, RollbackCompleted, RollbackProgress,
+    RollbackStarted, RolledBackNotice, RowState, RunEnd, RunEndReply, RunFork, RunItem, RunLast, RunListReply,
+    RunReply, RunStart, RunState, RunStatus, ScopeWord, SettingItem, SettingsDocument, SettledNotice, ShareCounts,
+    ShellBefore, Show, ShowDirectoryDocument, ShowDocument, ShowFileDocument, ShowReply, ShownCheckpoint, SkippedSort,
+    StatBlock, StatusDocument, StatusFacts, StatusLast, StatusReply, Step, StepBlock, StepFault, StopDocument,
+    StoreCapNotice, StoreDocument, StoreListDocument, StoredWorkspace, StreamEnded, TargetBlock, To, ToolBefore,
+    TrackedBlock, TrustDocument, Turn, TurnBlock, TurnDiff, TurnDiffReply, TurnEndReply, TurnItem, TurnListReply,
+    TurnQuery, TurnReply, UnwatchedBlock, UnwatchedItem, VerbError, VersionItem, WarningBlock, WatcherWord,
+    WatchingBlock, WatchingQuery, WithheldItem, Word, WorkspaceBlock,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -193,7 +193,7 @@ fn error() -> ErrorBody {
         line: NonZeroU64::new(1),
         field: Some(s()),
         candidates: words(),
-        preview: Some(Box::new(PreviewReply { others: Vec::new(), ..plain_preview() })),
+        preview: Some(Box::new(preview())),
         retry: true,
     }
 }
@@ -210,15 +210,19 @@ fn preview() -> PreviewReply {
     PreviewReply { others: vec![other_preview()], ..plain_preview() }
 }
 
+fn step_fault() -> StepFault {
+    StepFault { code: Code::Busy.into(), message: s() }
+}
+
 fn other_preview() -> OtherPreview {
-    OtherPreview { workspace: s(), preview: Some(Box::new(plain_preview())), error: Some(error()) }
+    OtherPreview { workspace: s(), preview: Some(Box::new(plain_preview())), error: Some(step_fault()) }
 }
 
 fn other_done() -> OtherDone {
     OtherDone {
         workspace: s(),
         done: Some(Box::new(RestoreReply { others: Vec::new(), ..plain_restored() })),
-        error: Some(error()),
+        error: Some(step_fault()),
     }
 }
 
@@ -270,12 +274,17 @@ fn plain_restored() -> RestoreReply {
     }
 }
 
+fn found_item() -> FoundItem {
+    FoundItem { path: path_item(), n: Number::of(1), time: s(), present: true }
+}
+
 fn facts() -> CheckpointFacts {
     CheckpointFacts {
         n: Number::of(1),
         id: s(),
         kind: kind(),
         run: s(),
+        client: o(),
         turn: o(),
         codon_id: o(),
         codon_name: o(),
@@ -322,6 +331,7 @@ fn item() -> ListItem {
         id: s(),
         kind: kind(),
         run: s(),
+        client: o(),
         turn: o(),
         codon_id: o(),
         codon_name: o(),
@@ -448,6 +458,7 @@ fn rollback() -> Value {
         expect: o(),
         plan: o(),
         auto_restart: true,
+        rewind: true,
     });
     let mut fields = Map::new();
     for form in all {
@@ -459,7 +470,16 @@ fn rollback() -> Value {
 
 fn requests() -> Vec<Example> {
     let include = vec![Attribution::Touched];
-    let step = Step { run: o(), turn: o(), paths: Some(words()), include, operation: o(), preview: true, plan: o() };
+    let step = Step {
+        run: o(),
+        turn: o(),
+        paths: Some(words()),
+        include,
+        operation: o(),
+        preview: true,
+        plan: o(),
+        rewind: true,
+    };
     let turn = Turn { turn: s(), run: o(), prompt: o() };
     let after = After { action: o(), ok: Some(true), exit: Some(1), signal: Some(1) };
     let end = CodonEnd { codon_id: o(), name: o(), reason: o(), run: o() };
@@ -684,6 +704,7 @@ fn parts() -> Vec<Example> {
         example("`turn` of `turn.diff`, an item of `turns`", turn_item()),
         example("an item of `others` of a preview", other_preview()),
         example("an item of `others` of a step", other_done()),
+        example("`error` of such an item", step_fault()),
         example("`done`", changed()),
         example("`last` of `status`", status_last()),
         example("`cost`", cost()),
@@ -822,6 +843,8 @@ fn documents() -> Vec<Example> {
         example("`show N:DIR`", ShowDirectoryDocument { n: Number::of(1), of: path_item(), paths: list() }),
         example("`diff`", diff()),
         example("`find`", FindDocument { path: path_item(), versions: vec![version.clone()] }),
+        example("`find` of a pattern", FoundDocument { pattern: s(), matches: vec![found_item()] }),
+        example("an item of `matches`", found_item()),
         example("an item of `versions`", version),
         example("`restore --to`", ExportDocument { to: s(), created: list(), failed: list() }),
         example("`undo`, `redo` without a step", NoStep { operation: o(), message: s() }),

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::request::Taken;
-use super::seen::Seen;
+use super::seen::SeenChanges;
 use super::warmth::Warmth;
 use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::error::Result;
@@ -39,7 +39,7 @@ pub(crate) struct Capturer {
     /// The watcher, if one was started; without it every capture scans.
     pub(super) source: Option<TreeSource>,
     /// The watcher's answers, for the log of actions.
-    pub(super) seen: Seen,
+    pub(super) seen: SeenChanges,
     /// True while the capture at work scans, whatever the memory promised before it. Read by whoever may stop it.
     pub(super) is_scanning: Arc<AtomicBool>,
     /// True if the memory is newer than the stamps file.
@@ -75,7 +75,7 @@ pub(super) struct AuditPosition {
 
 impl TreeSource {
     /// Returns the changes since the last call, under the rules of the tree, and notes them for the log of actions.
-    pub(super) fn sync(&mut self, root: &Path, tree: &Warm, seen: &mut Seen) -> Changes {
+    pub(super) fn sync(&mut self, root: &Path, tree: &Warm, seen: &mut SeenChanges) -> Changes {
         let changes = self.port.sync(&|dir| tree.admits(root, dir));
         seen.note(&changes, &|path| self.always.contains(path));
         changes
@@ -149,7 +149,7 @@ impl Capturer {
     }
 
     /// Returns the watcher's answers, for the log of actions.
-    pub(crate) fn seen(&mut self) -> &mut Seen {
+    pub(crate) fn seen(&mut self) -> &mut SeenChanges {
         &mut self.seen
     }
 

@@ -16,7 +16,7 @@ const MOST: usize = 4096;
 
 /// The answers of one watcher that are not written yet.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct SeenChanges {
     /// The moment since which all changes are known; `None` before the first answer.
     known_since: Option<i64>,
     /// The moment of the last question.
@@ -28,7 +28,7 @@ pub(crate) struct Seen {
     head: Option<(PathBuf, Option<FileMark>)>,
 }
 
-impl Seen {
+impl SeenChanges {
     /// Forgets what an earlier watcher knew.
     pub(super) fn begin_anew(&mut self) {
         self.known_since = None;
@@ -118,7 +118,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join(".git/logs")).unwrap();
         std::fs::write(dir.path().join(".git/logs/HEAD"), "one\n").unwrap();
-        let (mut seen, none) = (Seen::default(), |_: &RelPath| false);
+        let (mut seen, none) = (SeenChanges::default(), |_: &RelPath| false);
         seen.note(&Changes::Everything(Why::FirstLook), &none);
         seen.note(&changed(&["early"]), &none);
         assert!(seen.take().is_empty(), "nothing is open");

@@ -13,8 +13,8 @@ use crate::model::path::RelPath;
 pub(crate) type EntryChange = (RelPath, Option<ManifestEntry>, Option<ManifestEntry>);
 
 impl Catalog {
-    /// Lists the paths that changed between two checkpoints, in byte order: directories and permissions too. What only one of the
-    /// two looked at is left out. Where no permissions changed that git has no bits for, only the changed directories are read.
+    /// Lists the paths that changed between two checkpoints, in byte order: directories and permissions too. Paths at which only
+    /// one of the two looked are left out. Where no permissions changed that git has no bits for, only the changed directories are read.
     ///
     /// # Errors
     /// `store-damaged`.

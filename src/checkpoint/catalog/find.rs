@@ -1,7 +1,7 @@
 //! The versions of a path in the checkpoints of a workspace.
 
 use std::cell::Cell;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use super::checkpoint::Checkpoint;
 use super::diff::Present;
@@ -12,7 +12,7 @@ use crate::filter::{CaptureJudge, CoverageView, Denial, Verdict};
 use crate::model::build::stored_path;
 use crate::model::id::ObjectId;
 use crate::model::manifest::{EntryKind, ManifestEntry};
-use crate::model::name::RESERVED_ROOT;
+use crate::model::name::{RESERVED_ROOT, from_stored};
 use crate::model::path::RelPath;
 use crate::model::tree::Mode;
 
@@ -179,6 +179,37 @@ impl Catalog {
             }
         }
         Ok(None)
+    }
+
+    /// Lists the files that some of the checkpoints hold, each with the newest that does. Directories that cannot be read are passed
+    /// over.
+    ///
+    /// # Errors
+    /// When the checkpoints cannot be listed.
+    pub fn held_files(&self, counts: &dyn Fn(&Checkpoint) -> bool) -> Result<BTreeMap<RelPath, Checkpoint>> {
+        let known = self.all()?;
+        let (mut found, mut seen) = (BTreeMap::new(), HashSet::new());
+        for checkpoint in known.checkpoints.iter().rev().filter(|one| counts(one)) {
+            let Ok(whole) = self.whole(checkpoint) else { continue };
+            let mut pending = vec![(RelPath::root(), whole)];
+            while let Some((dir, tree)) = pending.pop() {
+                // All that is in it was found in a newer checkpoint.
+                if !seen.insert((dir.clone(), tree)) {
+                    continue;
+                }
+                for entry in self.read_tree(&tree).unwrap_or_default() {
+                    if dir.is_root() && entry.name == RESERVED_ROOT {
+                        continue;
+                    }
+                    let path = dir.join(&from_stored(&entry.name, dir.is_root()));
+                    match entry.mode {
+                        Mode::Dir => pending.push((path, entry.id)),
+                        _ => _ = found.entry(path).or_insert_with(|| checkpoint.clone()),
+                    }
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Finds out why a checkpoint does not hold `path`, by the rules that it recorded.

@@ -11,7 +11,7 @@ use crate::model::turn::Attribution;
 
 /// A span of time in which a path may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Span {
+struct ChangeSpan {
     from: i64,
     to: i64,
     /// True if HEAD moved meanwhile.
@@ -50,7 +50,7 @@ impl<'w> Judge<'w> {
         let mut shares: Vec<Attribution> = Vec::new();
         let mut spans = self.spans(&|changes| changes.covers(path));
         if spans.is_empty() {
-            // What was in a directory that went is told by the directory.
+            // The directory tells of all that was in it when it went.
             let above: Vec<RelPath> = std::iter::successors(path.parent(), RelPath::parent).collect();
             spans = self.spans(&|changes| above.iter().any(|dir| !dir.is_root() && changes.covers(dir)));
         }
@@ -58,7 +58,7 @@ impl<'w> Judge<'w> {
         match self.watched_until() {
             None => return self.unseen(path),
             Some(watched) if watched < self.until && is_later(path, watched) => {
-                let rest = Span { from: watched, to: self.until, head_moved: false, is_vague: false };
+                let rest = ChangeSpan { from: watched, to: self.until, head_moved: false, is_vague: false };
                 shares.push(self.in_span(path, rest));
             }
             Some(_) => {}
@@ -67,14 +67,14 @@ impl<'w> Judge<'w> {
     }
 
     /// Returns the spans in which something changed, in order. Each is narrowed to what all watchers have in common.
-    fn spans(&self, covers: &dyn Fn(&Changes) -> bool) -> Vec<Span> {
+    fn spans(&self, covers: &dyn Fn(&Changes) -> bool) -> Vec<ChangeSpan> {
         let told: Vec<&&Interval> = self.seen.iter().filter(|interval| covers(&interval.changes)).collect();
         let mut spans = Vec::new();
         for interval in &told {
             let is_vague = matches!(interval.changes, Changes::Everything(_));
-            let own = Span { from: interval.from, to: interval.to, head_moved: interval.head_moved, is_vague };
+            let own = ChangeSpan { from: interval.from, to: interval.to, head_moved: interval.head_moved, is_vague };
             let others = told.iter().filter(|other| other.by != interval.by);
-            let common = others.filter(|other| other.from < own.to && other.to > own.from).map(|other| Span {
+            let common = others.filter(|other| other.from < own.to && other.to > own.from).map(|other| ChangeSpan {
                 from: other.from.max(own.from),
                 to: other.to.min(own.to),
                 head_moved: other.head_moved || own.head_moved,
@@ -92,7 +92,7 @@ impl<'w> Judge<'w> {
     }
 
     /// Judges a change in a span.
-    fn in_span(&self, path: &RelPath, span: Span) -> Attribution {
+    fn in_span(&self, path: &RelPath, span: ChangeSpan) -> Attribution {
         let at_work = |window: &&&ActionWindow| window.from < span.to && window.to.is_none_or(|to| to > span.from);
         let (own, others): (Vec<&ActionWindow>, Vec<&ActionWindow>) =
             self.actions.iter().filter(at_work).partition(|window| window.actor == self.actor);
@@ -237,7 +237,7 @@ mod tests {
             let asked = |_: &RelPath, since: i64| is_later && since == 60;
             assert_eq!(judge.share(&path(name), asked), expected, "{name} {is_later}");
         }
-        // What happened before the turn and after it does not count.
+        // Changes before the turn and after it do not count.
         let table = windows("a:10-20:x,b:40-50:x", "p:0-10,p:10-20:x,p:20-100:x");
         assert_eq!(Judge::new("a", (5, 20), &table).share(&path("x"), |_, _| true), Attribution::Sure);
     }

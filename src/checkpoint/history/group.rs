@@ -61,8 +61,8 @@ pub struct StepDone {
 }
 
 impl Stepping {
-    /// Chooses a step, and finds the other workspaces of its turn; `None` when there is nothing to step over. What open turns have
-    /// changed so far is written down first.
+    /// Chooses a step, and finds the other workspaces of its turn; `None` when there is nothing to step over. The changes of open
+    /// turns so far are written down first.
     ///
     /// # Errors
     /// As [`crate::checkpoint::catalog::open::Catalog::chosen_step`]; `rollback-in-progress` while an interrupted restore waits.
@@ -166,7 +166,7 @@ impl Stepping {
         Ok(())
     }
 
-    /// Takes the step. What fails in another workspace is part of the result.
+    /// Takes the step. A failure in another workspace is part of the result.
     ///
     /// # Errors
     /// As [`Timeline::restore`], of the workspace in which somebody asks.

@@ -110,10 +110,10 @@ impl TryFrom<String> for LoggedEntry {
 pub struct TurnChange {
     /// The path (percent-quoted).
     pub path: String,
-    /// What stood there when the turn began; `None` for nothing.
+    /// The state when the turn began; `None` for nothing there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<LoggedEntry>,
-    /// What stands there at its end; `None` for nothing.
+    /// The state at its end; `None` for nothing there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<LoggedEntry>,
     /// The share of the turn in it.

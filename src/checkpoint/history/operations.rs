@@ -65,7 +65,7 @@ impl UndoStep {
         let is_left = |path: &String| !self.undone.contains(path);
         let mut own = turn.changes.iter().filter(|change| change.who.is_own());
         let has_own_left = own.any(|change| is_left(&change.path));
-        // What others did after a restore, while a turn was open, must not hide the restore.
+        // Changes of others behind a restore, in a turn that was open then, must not hide the restore.
         let may_be_spent = !self.undone.is_empty() || turn.is_later_part || turn.changes.is_empty();
         may_be_spent && !has_own_left
     }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::agreed::Agreed;
 use super::journal::{External, OperationStart};
-use super::turns::OutsideEdit;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::diff::Stat;
 use crate::model::coverage::Coverage;
@@ -38,7 +37,7 @@ pub struct Restore {
     pub over: Option<String>,
     /// True if it steps over a part of that only.
     pub partial: bool,
-    /// What has to stand at the paths of `only` for them to change, where a turn is stepped over.
+    /// The states in which the paths of `only` have to be to change, where a turn is stepped over.
     pub expected: Option<Arc<Expected>>,
     /// Limits what it may do.
     pub agreed: Agreed,
@@ -78,7 +77,7 @@ impl Restore {
     }
 }
 
-/// What a step over a turn expects at each path, and which changes it leaves alone.
+/// The states that a step over a turn expects, and the changes that it leaves alone.
 #[derive(Clone, Debug, Default)]
 pub struct Expected {
     /// The state in which the turn, or the undo of it, has left each path; `None` for nothing there.
@@ -109,10 +108,19 @@ impl Restore {
         let (expected, only) = (self.expected.as_ref()?, self.only.as_ref()?);
         match only.contains(path) {
             true => expected.keeps(path, now),
-            // What is missing may be needed around what comes back.
+            // A missing directory may be needed around a file that comes back.
             false => now.map(|_| KeepReason::NotChosen),
         }
     }
+}
+
+/// A change of other hands that a restore would take along.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutsideEdit {
+    /// The path.
+    pub path: RelPath,
+    /// The author of the change, for people.
+    pub whose: String,
 }
 
 /// The preview of a restore.

@@ -84,7 +84,7 @@ impl Locked<'_> {
         self.run_restore(restore, None, &|_| {}, control)
     }
 
-    /// Carries a restore out. What open turns have changed before it is written down first, and is not lost among its changes.
+    /// Carries a restore out. The changes of open turns are written down first, so that they are not lost among its own.
     ///
     /// # Errors
     /// Returns the error of what could not be done.

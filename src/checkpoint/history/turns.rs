@@ -6,10 +6,12 @@ use std::sync::Arc;
 use super::agreed::Agreed;
 use super::journal::{LoggedEntry, TurnChange, TurnEnd, unquoted};
 use super::operations::{KEPT_TURNS, UndoStep};
-use super::request::{Expected, Restore};
+use super::request::{Expected, OutsideEdit, Restore};
 use super::undo::Direction;
+use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::error::{Code, Error, Result};
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::manifest::ManifestEntry;
 use crate::model::meta::{quote, unquote};
 use crate::model::operation::OperationKind;
@@ -18,7 +20,7 @@ use crate::model::text::printable;
 use crate::model::turn::Attribution;
 use crate::worktree::restore::Plan;
 
-/// What a person wants to step over.
+/// The choice of a person of what to step over.
 #[derive(Clone, Debug, Default)]
 pub struct StepChoice {
     /// A turn: its name in the journal (`t-3`), or the client's name of it.
@@ -41,15 +43,6 @@ impl StepChoice {
     fn chooses(&self, path: &RelPath) -> bool {
         self.paths.is_empty() || self.paths.iter().any(|chosen| path.starts_with(chosen))
     }
-}
-
-/// The changes of other hands that a restore would take along.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OutsideEdit {
-    /// The path.
-    pub path: RelPath,
-    /// Whose change it is, for people.
-    pub whose: String,
 }
 
 impl Catalog {
@@ -94,6 +87,20 @@ impl Catalog {
     /// When the log of actions cannot be read.
     pub fn is_turn_open(&self, key: &str) -> Result<bool> {
         Ok(self.windows.borrow_mut().windows()?.turn(key).is_some())
+    }
+
+    /// Returns the client's name of the first turn that a return to a checkpoint takes back: the checkpoint's own, else the next one.
+    ///
+    /// # Errors
+    /// When the checkpoints cannot be listed.
+    pub fn turn_from(&self, target: &Checkpoint) -> Result<Option<String>> {
+        if self.is_foreign(target) {
+            return Ok(None);
+        }
+        let known = self.all()?;
+        let later = known.checkpoints.iter().filter(|one| one.record.ordinal() >= target.record.ordinal());
+        let named = later.filter(|one| one.record.kind().is_of_turn() || one.record.kind() == CheckpointKind::Turn);
+        Ok(named.filter_map(|one| one.record.turn.clone()).next())
     }
 
     /// Returns the step that a person wants to take; `None` when there is nothing to do.

@@ -165,7 +165,7 @@ impl IntervalLine {
 /// One line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-enum Entry {
+enum WindowLine {
     /// The start of the machine in which the lines below it were written.
     Boot {
         id: String,
@@ -208,25 +208,25 @@ pub struct Windows {
 }
 
 impl Windows {
-    fn add(&mut self, entry: Entry) {
+    fn add(&mut self, entry: WindowLine) {
         match entry {
-            Entry::Boot { .. } => {}
-            Entry::Turn(turn) => {
+            WindowLine::Boot { .. } => {}
+            WindowLine::Turn(turn) => {
                 self.turns.retain(|open| open.key != turn.key);
                 self.turns.push(turn);
             }
-            Entry::Places { key, places } => {
+            WindowLine::Places { key, places } => {
                 self.turns.iter_mut().filter(|open| open.key == key).for_each(|open| open.places.clone_from(&places));
             }
-            Entry::Written { key, op } => {
+            WindowLine::Written { key, op } => {
                 self.turns.iter_mut().filter(|open| open.key == key).for_each(|open| open.op = Some(op.clone()));
             }
-            Entry::TurnEnd { key } => {
+            WindowLine::TurnEnd { key } => {
                 self.turns.retain(|open| open.key != key);
                 self.forget_old();
             }
-            Entry::Begin(window) => self.actions.push(window),
-            Entry::End { actor, action, at } => {
+            WindowLine::Begin(window) => self.actions.push(window),
+            WindowLine::End { actor, action, at } => {
                 let is_meant = |window: &&mut ActionWindow| {
                     window.to.is_none() && window.actor == actor && (action.is_none() || window.action == action)
                 };
@@ -235,7 +235,7 @@ impl Windows {
                     self.forget_old();
                 }
             }
-            Entry::Seen(line) => self.seen.extend(line.read()),
+            WindowLine::Seen(line) => self.seen.extend(line.read()),
         }
     }
 
@@ -252,10 +252,10 @@ impl Windows {
     }
 
     /// Returns what a new file has to hold to be read as this.
-    fn entries(&self) -> impl Iterator<Item = Entry> {
-        let turns = self.turns.iter().cloned().map(Entry::Turn);
-        let actions = self.actions.iter().cloned().map(Entry::Begin);
-        turns.chain(actions).chain(self.seen.iter().map(|seen| Entry::Seen(seen.into())))
+    fn entries(&self) -> impl Iterator<Item = WindowLine> {
+        let turns = self.turns.iter().cloned().map(WindowLine::Turn);
+        let actions = self.actions.iter().cloned().map(WindowLine::Begin);
+        turns.chain(actions).chain(self.seen.iter().map(|seen| WindowLine::Seen(seen.into())))
     }
 }
 
@@ -287,7 +287,7 @@ impl WindowLog {
     /// # Errors
     /// `store-locked`, `disk-full`, `permission`: the turn will not be known.
     pub(crate) fn begin_turn(&mut self, turn: &OpenTurn, seen: &[Interval]) -> Result<()> {
-        self.append(seen, &[Entry::Turn(turn.clone())])
+        self.append(seen, &[WindowLine::Turn(turn.clone())])
     }
 
     /// Notes in which workspaces an open turn acts by now.
@@ -295,7 +295,7 @@ impl WindowLog {
     /// # Errors
     /// As [`WindowLog::begin_turn`].
     pub(crate) fn note_places(&mut self, key: &str, places: &[PathBuf]) -> Result<()> {
-        self.append(&[], &[Entry::Places { key: key.to_owned(), places: places.to_vec() }])
+        self.append(&[], &[WindowLine::Places { key: key.to_owned(), places: places.to_vec() }])
     }
 
     /// Notes that an open turn was written into the journal so far.
@@ -303,7 +303,7 @@ impl WindowLog {
     /// # Errors
     /// As [`WindowLog::begin_turn`].
     pub(crate) fn note_written(&mut self, key: &str, op: &str) -> Result<()> {
-        self.append(&[], &[Entry::Written { key: key.to_owned(), op: op.to_owned() }])
+        self.append(&[], &[WindowLine::Written { key: key.to_owned(), op: op.to_owned() }])
     }
 
     /// Notes what watchers have answered.
@@ -319,7 +319,7 @@ impl WindowLog {
     /// # Errors
     /// As [`WindowLog::begin_turn`].
     pub(crate) fn end_turn(&mut self, key: &str) -> Result<()> {
-        self.append(&[], &[Entry::TurnEnd { key: key.to_owned() }])?;
+        self.append(&[], &[WindowLine::TurnEnd { key: key.to_owned() }])?;
         self.shorten()
     }
 
@@ -328,7 +328,7 @@ impl WindowLog {
     /// # Errors
     /// As [`WindowLog::begin_turn`].
     pub(crate) fn begin(&mut self, window: ActionWindow, seen: &[Interval]) -> Result<()> {
-        self.append(seen, &[Entry::Begin(window)])
+        self.append(seen, &[WindowLine::Begin(window)])
     }
 
     /// Notes that an action of an actor has ended; without a name, all of them.
@@ -336,7 +336,7 @@ impl WindowLog {
     /// # Errors
     /// As [`WindowLog::begin_turn`].
     pub(crate) fn end(&mut self, actor: &str, action: Option<&str>, at: i64, seen: &[Interval]) -> Result<()> {
-        self.append(seen, &[Entry::End { actor: actor.to_owned(), action: action.map(str::to_owned), at }])
+        self.append(seen, &[WindowLine::End { actor: actor.to_owned(), action: action.map(str::to_owned), at }])
     }
 
     /// Returns the log as it is now.
@@ -363,11 +363,13 @@ impl WindowLog {
         let boot = boot_id();
         let mut is_old = false;
         for line in bytes[..whole].split(|byte| *byte == b'\n') {
-            match serde_json::from_slice::<Entry>(line) {
-                Ok(Entry::Boot { id }) => is_old = id != boot,
+            match serde_json::from_slice::<WindowLine>(line) {
+                Ok(WindowLine::Boot { id }) => is_old = id != boot,
                 // After a restart of the machine nothing is known of an open turn but its beginning.
-                Ok(Entry::Turn(turn)) if is_old => self.windows.add(Entry::Turn(OpenTurn { since: 0, ..turn })),
-                Ok(Entry::Begin(_) | Entry::Seen(_)) if is_old => {}
+                Ok(WindowLine::Turn(turn)) if is_old => {
+                    self.windows.add(WindowLine::Turn(OpenTurn { since: 0, ..turn }))
+                }
+                Ok(WindowLine::Begin(_) | WindowLine::Seen(_)) if is_old => {}
                 Ok(entry) => self.windows.add(entry),
                 // A line of a later version, or one that a full disk cut.
                 Err(_) => {}
@@ -377,9 +379,9 @@ impl WindowLog {
         Ok(&self.windows)
     }
 
-    fn append(&mut self, seen: &[Interval], entries: &[Entry]) -> Result<()> {
+    fn append(&mut self, seen: &[Interval], entries: &[WindowLine]) -> Result<()> {
         let mut text = Vec::new();
-        seen.iter().try_for_each(|interval| write_line(&mut text, &Entry::Seen(interval.into())))?;
+        seen.iter().try_for_each(|interval| write_line(&mut text, &WindowLine::Seen(interval.into())))?;
         entries.iter().try_for_each(|entry| write_line(&mut text, entry))?;
         let until = Instant::now() + PATIENCE;
         loop {
@@ -396,7 +398,7 @@ impl WindowLog {
             let mut lines = Vec::new();
             if is_new {
                 // The file may be from before a restart of the machine.
-                write_line(&mut lines, &Entry::Boot { id: boot_id() })?;
+                write_line(&mut lines, &WindowLine::Boot { id: boot_id() })?;
             }
             lines.extend(&text);
             let written = file.write_all(&lines).at("appending to", &self.path);
@@ -424,19 +426,19 @@ impl WindowLog {
             return Ok(());
         }
         let mut text = Vec::new();
-        write_line(&mut text, &Entry::Boot { id: boot_id() })?;
+        write_line(&mut text, &WindowLine::Boot { id: boot_id() })?;
         windows.entries().try_for_each(|entry| write_line(&mut text, &entry))?;
         if text.len() as u64 >= LONG {
             // So many changes in one turn: who made them will be unknown.
             text.clear();
-            write_line(&mut text, &Entry::Boot { id: boot_id() })?;
-            windows.turns.iter().try_for_each(|turn| write_line(&mut text, &Entry::Turn(turn.clone())))?;
+            write_line(&mut text, &WindowLine::Boot { id: boot_id() })?;
+            windows.turns.iter().try_for_each(|turn| write_line(&mut text, &WindowLine::Turn(turn.clone())))?;
         }
         replace_cache(&self.path, &text)
     }
 }
 
-fn write_line(text: &mut Vec<u8>, entry: &Entry) -> Result<()> {
+fn write_line(text: &mut Vec<u8>, entry: &WindowLine) -> Result<()> {
     serde_json::to_writer(&mut *text, entry)
         .map_err(|error| Error::new(Code::Internal, "writing a line of the log of actions").caused_by(error))?;
     text.push(b'\n');

@@ -29,7 +29,7 @@ use crate::protocol::{
 };
 
 pub use restores::{preview, restored, rolled_back, stat, target};
-pub use status::{origin, run_state, runs, status, unmet_cap, watcher_word, watching};
+pub use status::{client_of, origin, run_state, runs, status, unmet_cap, watcher_word, watching};
 pub use turns::{step_done, step_preview, turn_diff, turns};
 
 /// The most paths that an answer lists as not held.
@@ -81,14 +81,19 @@ pub fn directories(manifest: &Manifest) -> u64 {
     manifest.iter().filter(|(_, entry)| entry.kind == EntryKind::Dir).count() as u64
 }
 
-/// Returns facts about a checkpoint.
-pub fn facts(checkpoint: &Checkpoint, manifest: &Manifest, coverage: &Coverage) -> CheckpointFacts {
+/// Returns facts about a checkpoint; `client` is that of its run.
+pub fn facts(
+    checkpoint: &Checkpoint,
+    client: Option<String>,
+    (manifest, coverage): (&Manifest, &Coverage),
+) -> CheckpointFacts {
     let record = &checkpoint.record;
     CheckpointFacts {
         n: record.number,
         id: checkpoint.id.to_string(),
         kind: record.kind.into(),
         run: record.run.clone(),
+        client,
         turn: record.turn.clone(),
         codon_id: record.codon_id.clone(),
         codon_name: record.codon_name.clone(),

@@ -47,7 +47,7 @@ fn warnings(texts: &[String], externals: &[External]) -> Vec<WarningBlock> {
 /// Returns a preview's body.
 pub fn preview(preview: &Preview) -> PreviewReply {
     let plan = &preview.plan;
-    // What an action of the turn named needs no mark.
+    // A path that an action of the turn named needs no mark.
     let share = |path: &RelPath| {
         let marked = preview.shares.get(path).filter(|share| **share != Attribution::Sure);
         marked.map(|share| share.as_str().to_owned())

@@ -130,6 +130,18 @@ pub fn run_state(row: &ListedRun) -> RunState {
     }
 }
 
+/// Returns the name of the client of a run, as long as that is kept: with the run, with its session, or with its turns.
+pub fn client_of(timeline: &Timeline, run: &str) -> Option<String> {
+    let catalog = timeline.catalog();
+    let of_run = catalog.run_state(run).ok().and_then(|state| state.client);
+    let of_session = || told_names(timeline.home(), run).0;
+    let of_turns = || {
+        let history = catalog.history().ok()?;
+        history.turns.iter().rev().find(|turn| turn.run == run).and_then(|turn| turn.client.clone())
+    };
+    of_run.or_else(of_session).or_else(of_turns)
+}
+
 fn run(row: &ListedRun, home: &Home) -> RunItem {
     let state = &row.state;
     let (client, named) = match state.client {

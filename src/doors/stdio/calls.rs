@@ -1,5 +1,6 @@
 //! Requests that the worker answers. Each is a function of the timeline.
 
+use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -8,10 +9,7 @@ use crate::checkpoint::catalog::held::refusal;
 use crate::checkpoint::catalog::listing::{CheckpointList, ListFilter};
 use crate::checkpoint::catalog::selector::Point;
 use crate::checkpoint::history::agreed::Agreed;
-use crate::checkpoint::history::group::Stepping;
 use crate::checkpoint::history::request::{Restore, RestoreStage, Restored};
-use crate::checkpoint::history::turns::StepChoice;
-use crate::checkpoint::history::undo::Direction;
 use crate::checkpoint::runs::rollback::Aim;
 use crate::checkpoint::{Checkpoint, Timeline};
 use crate::doors::{contents, replies};
@@ -24,10 +22,9 @@ use crate::model::path::RelPath;
 use crate::model::run::run_id;
 use crate::model::text::{git_quoted, printable};
 use crate::protocol::{
-    Before, Chosen, ChosenReply, Create, CreateReply, Diff, DiffReply, List, ListItem, ListQuery, ListReply, NoStep,
+    Before, Chosen, ChosenReply, Create, CreateReply, Diff, DiffReply, List, ListItem, ListQuery, ListReply,
     NoticeBody, PreviewReply, RestoreReply, Rollback, RollbackCompleted, RollbackProgress, RollbackStarted,
-    RolledBackNotice, RunListReply, ShowReply, Step, StepReply, To, TurnDiff, TurnDiffReply, TurnListReply, TurnQuery,
-    WarningBlock, spelling,
+    RolledBackNotice, RunListReply, ShowReply, To, WarningBlock, spelling,
 };
 use crate::sys::interrupt::Interrupt;
 use crate::worktree::restore::Plan;
@@ -126,19 +123,23 @@ pub(super) fn list(timeline: &mut Timeline, query: &ListQuery, run: &str, contro
     };
     let listing = timeline.listing(&query, control)?;
     let branch = timeline.catalog().current_branch(run)?;
-    Ok(list_reply(listing, branch))
+    Ok(list_reply(timeline, listing, branch))
 }
 
 /// Makes a listing as replies and `--json` carry it.
-pub fn list_reply(listing: CheckpointList, current_branch: Option<String>) -> ListReply {
+pub fn list_reply(timeline: &Timeline, listing: CheckpointList, current_branch: Option<String>) -> ListReply {
+    let mut clients: HashMap<String, Option<String>> = HashMap::new();
     let items = listing.rows.into_iter().map(|row| {
         let record = Record::clone(&row.checkpoint.record);
         let stat = row.stat.unwrap_or_default();
+        let client =
+            clients.entry(record.run.clone()).or_insert_with_key(|run| replies::client_of(timeline, run)).clone();
         ListItem {
             n: record.number,
             id: row.checkpoint.id.to_string(),
             kind: record.kind.into(),
             run: record.run,
+            client,
             turn: record.turn,
             codon_id: record.codon_id,
             codon_name: record.codon_name,
@@ -193,7 +194,7 @@ pub(super) fn show(timeline: &mut Timeline, sha: &str) -> Result<ShowReply> {
     let ((manifest, coverage), damage) = (contents?, catalog.damage_of(&checkpoint)?);
     let files = manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir);
     Ok(ShowReply {
-        checkpoint: contents::shown(&checkpoint, &manifest, &coverage, damage.as_deref()),
+        checkpoint: contents::shown(timeline, &checkpoint, (&manifest, &coverage), damage.as_deref()),
         paths: List::of_paths(files.map(|(path, _)| path)),
     })
 }
@@ -272,7 +273,9 @@ pub(super) fn restore(
             reply.message = Some(format!("nothing to do: {}", refusal(n, path.to_path()).text()));
         }
     }
-    Ok(Called { body: reply, notices: rolled_back(&restored) })
+    reply.rewind_turn = rewound(timeline, &restored, rollback.rewind)?;
+    let notices = rolled_back(&restored, reply.rewind_turn.as_ref());
+    Ok(Called { body: reply, notices })
 }
 
 /// Gives a refusal of a stale plan the preview of the fresh one.
@@ -281,7 +284,7 @@ fn with_preview(timeline: &mut Timeline, restore: &Restore, error: Error, contro
 }
 
 /// Gives a refusal of a stale plan the preview that `look` makes.
-fn with_fresh(error: Error, look: impl FnOnce() -> Result<PreviewReply>) -> Error {
+pub(super) fn with_fresh(error: Error, look: impl FnOnce() -> Result<PreviewReply>) -> Error {
     if error.code() != Code::StalePlan {
         return error;
     }
@@ -327,9 +330,10 @@ pub(super) fn rollback(
         operation: rolled.restored.operation.clone(),
         auto_restart: rollback.auto_restart,
     };
-    let mut notices = rolled_back(&rolled.restored);
+    let rewind_turn = rewound(timeline, &rolled.restored, rollback.rewind)?;
+    let mut notices = rolled_back(&rolled.restored, rewind_turn.as_ref());
     notices.push(NoticeBody::RollbackCompleted(Box::new(completed)));
-    Ok(Called { body: replies::rolled_back(&rolled), notices })
+    Ok(Called { body: RestoreReply { rewind_turn, ..replies::rolled_back(&rolled) }, notices })
 }
 
 /// The number of paths from which on a rollback reports its progress.
@@ -382,7 +386,7 @@ fn known_run(timeline: &mut Timeline, named: &str) -> Result<String> {
     Err(Error::new(Code::NoSuchRun, text).field("run").hint("`run.list` and `piton runs` name the runs"))
 }
 
-fn rolled_back(restored: &Restored) -> Vec<NoticeBody> {
+pub(super) fn rolled_back(restored: &Restored, rewind_turn: Option<&String>) -> Vec<NoticeBody> {
     if restored.operation.is_none() {
         return Vec::new();
     }
@@ -393,7 +397,15 @@ fn rolled_back(restored: &Restored) -> Vec<NoticeBody> {
         crate::model::text::count(files.total as u64, "path")
     );
     let to = restored.target.id.to_string();
-    vec![NoticeBody::RolledBack(RolledBackNotice { to, files, rewind_turn: None, text })]
+    vec![NoticeBody::RolledBack(RolledBackNotice { to, files, rewind_turn: rewind_turn.cloned(), text })]
+}
+
+/// Returns the turn before whose beginning the conversation should go back, if that was asked for and files went back.
+fn rewound(timeline: &Timeline, restored: &Restored, is_asked: bool) -> Result<Option<String>> {
+    match is_asked && restored.operation.is_some() {
+        true => timeline.catalog().turn_from(&restored.target),
+        false => Ok(None),
+    }
 }
 
 fn wanted(timeline: &mut Timeline, rollback: &Rollback, run: &str) -> Result<Restore> {
@@ -409,75 +421,4 @@ fn wanted(timeline: &mut Timeline, rollback: &Rollback, run: &str) -> Result<Res
     let target = timeline.catalog().aim(&aim, run)?;
     let agreed = Agreed::by_digest(rollback.plan.as_deref());
     Ok(Restore { agreed, local: rollback.local, ..Restore::to(target.id, run, paths, rollback.keep_new) })
-}
-
-/// Answers `undo` and `redo`.
-///
-/// # Errors
-/// Returns the error of what could not be done.
-pub(super) fn step(
-    timeline: &mut Timeline,
-    direction: Direction,
-    step: &Step,
-    run: &str,
-    control: Interrupt<'_>,
-) -> Result<Called<StepReply>> {
-    let choice = StepChoice {
-        turn: step.turn.clone(),
-        run: step.run.as_deref().map(run_id),
-        paths: paths(timeline, step.paths.as_deref())?,
-        include: step.include.clone(),
-    };
-    let Some(mut stepping) = Stepping::choose(timeline, direction, &choice, run, control)? else {
-        let message = timeline.catalog().why_no_step(direction)?;
-        return Ok(StepReply::Nothing(NoStep { operation: None, message }).into());
-    };
-    let (next, is_open) = (stepping.step.clone(), stepping.is_open);
-    if let Some(named) = step.operation.as_ref().filter(|named| **named != next.op) {
-        let text = format!("operation `{}` is not the next one to step over: `{}` is", printable(named), next.op);
-        return Err(Error::new(Code::StaleSelection, text).field("operation").candidates(vec![next.op]));
-    }
-    if step.preview {
-        let preview = replies::step_preview((&next, is_open), &stepping.preview(timeline, control)?);
-        return Ok(StepReply::Preview(Box::new(preview)).into());
-    }
-    let agreed = stepping.agree_to_digest(timeline, step.plan.as_deref(), control);
-    let done = match agreed {
-        Ok(()) => stepping.take(timeline, control),
-        Err(error) => Err(error),
-    };
-    let done = done.map_err(|error| {
-        with_fresh(error, || {
-            let stepping = Stepping::choose(timeline, direction, &choice, run, control)?;
-            stepping.map(|mut fresh| fresh.preview(timeline, control)).transpose()?.map_or_else(
-                || Err(Error::new(Code::StaleSelection, "there is nothing to step over any more")),
-                |fresh| Ok(replies::step_preview((&next, is_open), &fresh)),
-            )
-        })
-    })?;
-    let reply = replies::step_done((&next, is_open), &done);
-    Ok(Called { body: StepReply::Done(Box::new(reply)), notices: rolled_back(&done.own) })
-}
-
-/// Answers `turn.list`.
-///
-/// # Errors
-/// Returns the error of what could not be done.
-pub(super) fn turns(timeline: &mut Timeline, query: &TurnQuery, control: Interrupt<'_>) -> Result<TurnListReply> {
-    timeline.settle_turns(control)?;
-    let limit = query.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    replies::turns(timeline, query.run.as_deref().map(run_id).as_deref(), limit)
-}
-
-/// Answers `turn.diff`.
-///
-/// # Errors
-/// Returns the error of what could not be done.
-pub(super) fn turn_diff(timeline: &mut Timeline, diff: &TurnDiff, control: Interrupt<'_>) -> Result<TurnDiffReply> {
-    timeline.settle_turns(control)?;
-    let select = paths(timeline, diff.paths.as_deref())?;
-    let turn = timeline.catalog().turn_or_newest(diff.turn.as_deref(), diff.run.as_deref().map(run_id).as_deref())?;
-    replies::turn_diff(timeline, &turn, &|path| {
-        select.is_empty() || select.iter().any(|chosen| path.starts_with(chosen))
-    })
 }

@@ -6,6 +6,7 @@
 mod calls;
 mod input;
 mod requests;
+mod steps;
 
 use std::io::{Read, Write, stdin};
 use std::sync::Arc;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::calls::{self, Called};
+use super::steps;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::history::undo::Direction;
 use crate::checkpoint::runs::codon::{CodonMark, NewCodon};
@@ -209,9 +210,9 @@ fn call(session: &mut Session, body: Body, to: Answerer) {
         Body::Restore(rollback) => {
             session.ask(move |timeline, run, control| calls::restore(timeline, &rollback, run, control), to.called());
         }
-        Body::TurnList(query) => ask(session, to, move |timeline, _, control| calls::turns(timeline, &query, control)),
+        Body::TurnList(query) => ask(session, to, move |timeline, _, control| steps::turns(timeline, &query, control)),
         Body::TurnDiff(diff) => {
-            ask(session, to, move |timeline, _, control| calls::turn_diff(timeline, &diff, control));
+            ask(session, to, move |timeline, _, control| steps::turn_diff(timeline, &diff, control));
         }
         Body::Undo(step) => take_step(session, Direction::Undo, step, to),
         Body::Redo(step) => take_step(session, Direction::Redo, step, to),
@@ -231,7 +232,7 @@ fn ask<B: Serialize + Send + 'static>(
 }
 
 fn take_step(session: &mut Session, direction: Direction, step: Step, to: Answerer) {
-    session.ask(move |timeline, run, control| calls::step(timeline, direction, &step, run, control), to.called());
+    session.ask(move |timeline, run, control| steps::step(timeline, direction, &step, run, control), to.called());
 }
 
 fn run_begun(begun: RunBegun) -> RunReply {

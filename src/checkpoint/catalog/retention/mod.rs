@@ -5,8 +5,8 @@
 //! and count in no other; base captures count in none. The typed checkpoints of a run are one chain, so a run goes as a
 //! whole, together with the runs that grew out of it.
 //!
-//! *Invariant:* no rule drops a checkpoint that stays ([`Kept`]): the newest of the workspace, whatever undo, an
-//! interrupted restore or a moved run goes on from, the ends of the newest turns, pinned ones, and the newest of an open run.
+//! *Invariant:* no rule drops a checkpoint that stays ([`Kept`]): the newest of the workspace, pinned ones, the newest of an
+//! open run, and the ends of the newest turns. So does whatever undo, an interrupted restore or a moved run goes on from.
 
 mod age;
 mod counts;
