@@ -206,9 +206,10 @@ impl Session {
         let opened = |session: &Session, root: &PathBuf| session.engine.open(root).ok(); // what is gone has no end
         let places: Vec<Arc<OpenWorkspace>> = turns.places().iter().filter_map(|root| opened(self, root)).collect();
         let Some(key) = key.filter(|_| !places.is_empty()) else {
-            return if let Some((decision, reply)) = answer {
-                reply(self, Ok(decision))
-            };
+            if let Some((decision, reply)) = answer {
+                reply(self, Ok(decision));
+            }
+            return;
         };
         let ticket = answer.map(|(decision, reply)| {
             let deadline = Instant::now() + TURN_WAIT;

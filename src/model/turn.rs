@@ -63,7 +63,7 @@ impl Attribution {
             (Outside, Outside) => Outside,
             // Before the turn's own change it was as somebody else had left it, and no end of the turn holds that.
             (Outside, _) => Shared,
-            (_, Outside) | (Touched, _) | (_, Touched) => Touched,
+            (_, Outside | Touched) | (Touched, _) => Touched,
             (Likely, _) | (_, Likely) => Likely,
             (Sure, Sure) => Sure,
         }

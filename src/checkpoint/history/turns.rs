@@ -99,8 +99,8 @@ impl Catalog {
         }
         let known = self.all()?;
         let later = known.checkpoints.iter().filter(|one| one.record.ordinal() >= target.record.ordinal());
-        let named = later.filter(|one| one.record.kind().is_of_turn() || one.record.kind() == CheckpointKind::Turn);
-        Ok(named.filter_map(|one| one.record.turn.clone()).next())
+        let mut named = later.filter(|one| one.record.kind().is_of_turn() || one.record.kind() == CheckpointKind::Turn);
+        Ok(named.find_map(|one| one.record.turn.clone()))
     }
 
     /// Returns the step that a person wants to take; `None` when there is nothing to do.
@@ -130,24 +130,7 @@ impl Catalog {
         };
         match history.undo.iter().rev().find(changes_chosen) {
             Some(step) => Ok(Some(step.clone())),
-            None => Err(self.no_such_change(choice)),
-        }
-    }
-
-    fn no_such_change(&self, choice: &StepChoice) -> Error {
-        match (choice.paths.first(), &choice.run) {
-            (Some(path), _) => {
-                let text = "no turn that can be undone has changed that path";
-                Error::new(Code::NoSuchPath, text).path(path.to_path()).hint(
-                    "`piton recover PATH` brings back its newest version that differs; `piton turns` lists the turns",
-                )
-            }
-            (None, run) => {
-                let run = printable(run.as_deref().unwrap_or_default());
-                Error::new(Code::NoSuchTurn, format!("no turn of run `{run}` that can be undone has changed files"))
-                    .field("run")
-                    .hint("`piton turns` lists the turns")
-            }
+            None => Err(no_such_change(choice)),
         }
     }
 
@@ -250,6 +233,24 @@ impl Catalog {
             )
         };
         Ok(open.map(sentence).collect())
+    }
+}
+
+/// Says that no turn has changed what was chosen.
+fn no_such_change(choice: &StepChoice) -> Error {
+    match (choice.paths.first(), &choice.run) {
+        (Some(path), _) => {
+            let text = "no turn that can be undone has changed that path";
+            Error::new(Code::NoSuchPath, text)
+                .path(path.to_path())
+                .hint("`piton recover PATH` brings back its newest version that differs; `piton turns` lists the turns")
+        }
+        (None, run) => {
+            let run = printable(run.as_deref().unwrap_or_default());
+            Error::new(Code::NoSuchTurn, format!("no turn of run `{run}` that can be undone has changed files"))
+                .field("run")
+                .hint("`piton turns` lists the turns")
+        }
     }
 }
 

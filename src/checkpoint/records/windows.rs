@@ -367,7 +367,7 @@ impl WindowLog {
                 Ok(WindowLine::Boot { id }) => is_old = id != boot,
                 // After a restart of the machine nothing is known of an open turn but its beginning.
                 Ok(WindowLine::Turn(turn)) if is_old => {
-                    self.windows.add(WindowLine::Turn(OpenTurn { since: 0, ..turn }))
+                    self.windows.add(WindowLine::Turn(OpenTurn { since: 0, ..turn }));
                 }
                 Ok(WindowLine::Begin(_) | WindowLine::Seen(_)) if is_old => {}
                 Ok(entry) => self.windows.add(entry),

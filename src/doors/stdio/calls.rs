@@ -386,6 +386,7 @@ fn known_run(timeline: &mut Timeline, named: &str) -> Result<String> {
     Err(Error::new(Code::NoSuchRun, text).field("run").hint("`run.list` and `piton runs` name the runs"))
 }
 
+/// Returns the notice of files that changed under the agent; none if none did.
 pub(super) fn rolled_back(restored: &Restored, rewind_turn: Option<&String>) -> Vec<NoticeBody> {
     if restored.operation.is_none() {
         return Vec::new();
