@@ -111,7 +111,7 @@ fn step_once(talk: &mut Exchange<'_>, direction: Direction, words: &Words) -> Re
     };
     let before = match talk.ask(&request(Step { preview: true, ..Step::default() }))? {
         StepReply::Preview(before) => before,
-        StepReply::Nothing(nothing) => return Ok(nothing.message),
+        StepReply::Nothing(nothing) => return Ok(nothing.message.replace(Words::TERMINAL.redo(), words.redo())),
         StepReply::Done(_) => return Err(unasked().into()),
     };
     let Some(over) = &before.over else { return Err(unasked().into()) };
@@ -121,7 +121,7 @@ fn step_once(talk: &mut Exchange<'_>, direction: Direction, words: &Words) -> Re
     };
     let head = report::step(word, over);
     if before.changes_nothing() && over.run.is_none() {
-        return Ok(format!("{head}{}{}", report::preview(&before), report::NOTHING));
+        return Ok(format!("{head}{}{}", report::preview(&before), report::nothing(&before)));
     }
     let (operation, plan) = (Some(over.operation.clone()), Some(before.plan.digest.clone()));
     let after: RestoreReply = talk.ask(&request(Step { operation, plan, ..Step::default() }))?;

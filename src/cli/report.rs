@@ -207,6 +207,21 @@ pub(super) fn preview(preview: &PreviewReply) -> String {
     text
 }
 
+/// Says that a step would change nothing, and how to go on.
+pub(super) fn nothing(preview: &PreviewReply) -> String {
+    let mut text = NOTHING.to_owned();
+    let Some(turn) = preview.over.as_ref().and_then(|over| over.turn.as_ref()) else { return text };
+    let ShareCounts { touched, shared, unknown, .. } = turn.shares;
+    if touched + shared + unknown > 0 {
+        text.push_str(
+            "Changes that are not the turn's alone are kept; in a terminal, \
+             `piton undo --include touched,shared,unknown` undoes them too.\n",
+        );
+    }
+    text.push_str("An older turn is undone by its name: `piton turns`, then `piton undo --turn TURN`.\n");
+    text
+}
+
 fn section(text: &mut String, title: &str, paths: &List) {
     if paths.total == 0 {
         return;

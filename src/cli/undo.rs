@@ -145,7 +145,7 @@ fn step(
         if context.json {
             print::json_as_declared(&replies::step_preview((&next, is_open), &preview))?;
         } else {
-            print::data(&nothing(&next, &stepping))?;
+            print::data(&report::nothing(&replies::step_preview((&next, is_open), &preview)))?;
         }
         return Ok(if is_stuck { Exit::Part } else { Exit::Nothing });
     }
@@ -188,20 +188,6 @@ fn others(reply: &PreviewReply) -> String {
                 add_line!(text, "  not possible there: {}", crate::model::text::printable(why));
             }
         }
-    }
-    text
-}
-
-/// Says that a step would change nothing, and how to go on.
-fn nothing(step: &UndoStep, stepping: &Stepping) -> String {
-    let mut text = report::NOTHING.to_owned();
-    if step.turn.is_some() && stepping.leaves_others() {
-        text.push_str(
-            "What the turn may have changed with others is kept: `--include touched,shared,unknown` undoes that too.\n",
-        );
-    }
-    if step.turn.is_some() {
-        text.push_str("An older turn is undone by its name: `piton turns`, then `piton undo --turn TURN`.\n");
     }
     text
 }

@@ -82,7 +82,8 @@ impl Session {
         action: &Action,
         (cwd, verdict): (&Path, &Verdict),
     ) -> Option<ActionNote> {
-        if open.workspace.scope != Scope::Tree || open.why_off().is_some() || only_reads(action, verdict) {
+        let is_denied = verdict.denied && verdict.hold.is_some();
+        if open.workspace.scope != Scope::Tree || is_denied || open.why_off().is_some() || only_reads(action, verdict) {
             return None;
         }
         let root = &open.workspace.path;

@@ -74,7 +74,9 @@ impl Session {
                 return None;
             }
         };
-        let now = JournalMark { length, lines: lines.len() };
+        // Lines of turns may go when the journal is shortened.
+        let operations = lines.iter().filter(|line| !matches!(line, Line::Turn(_))).count();
+        let now = JournalMark { length, lines: operations };
         let mut state = self.state();
         state.told.insert(id, now);
         state.keep();
@@ -82,12 +84,12 @@ impl Session {
     }
 }
 
-/// Returns one note of the operations that ended after the first `before` lines. An undo that was taken back since is left out, with
+/// Returns one note of the operations that ended after the first `before` lines, those of turns not counted. An undo that was taken back since is left out, with
 /// its redo.
 fn notes_of(lines: &[Line], before: usize) -> Option<String> {
     let mut told: Vec<(&OperationStart, &OperationEnd)> = Vec::new();
     let mut begun: Option<&OperationStart> = None;
-    for (at, line) in lines.iter().enumerate() {
+    for (at, line) in lines.iter().filter(|line| !matches!(line, Line::Turn(_))).enumerate() {
         match line {
             Line::Restoring(begin) => begun = Some(begin),
             Line::Restored(end) => {

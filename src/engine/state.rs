@@ -26,7 +26,7 @@ const OLD: Duration = Duration::from_hours(14 * 24);
 pub struct JournalMark {
     /// Bytes.
     pub length: u64,
-    /// Whole lines that could be read.
+    /// Whole lines that could be read, without those of turns.
     pub lines: usize,
 }
 

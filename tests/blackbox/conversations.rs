@@ -60,7 +60,7 @@ const CLAUDE_CODE: Conversation = &[
     (
         "UserPromptSubmit",
         r#"{"session_id":"s","cwd":"/w","prompt_id":"q","hook_event_name":"UserPromptSubmit","prompt":"/rollback 3"}"#,
-        "s q /w: ask To { checkpoint: \"3\", file: None }",
+        "s q /w: ask To { checkpoint: \"3\", file: None, files: [] }",
     ),
     (
         "Stop",

@@ -56,6 +56,7 @@ impl Timeline {
             places: turn.places.clone(),
             op: None,
             is_later_part: false,
+            restored: Vec::new(),
         };
         log.begin_turn(&open, &capturer.seen().take())
     }

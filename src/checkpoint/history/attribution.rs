@@ -4,8 +4,11 @@
 //! actions were at work. Where several processes watch, a change lies in the spans of all of them, and so in what these have in
 //! common. *Invariant:* in doubt a change is not the turn's own.
 
+use std::collections::BTreeSet;
+
 use crate::checkpoint::records::windows::{ActionWindow, Interval, Windows};
 use crate::model::change::Changes;
+use crate::model::meta::quote;
 use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
 
@@ -26,17 +29,26 @@ pub(crate) struct Judge<'w> {
     /// The actions of the turn's time, of all runs.
     actions: Vec<&'w ActionWindow>,
     seen: Vec<&'w Interval>,
+    /// The beginning of the turn, or of its part behind a restore.
+    since: i64,
     /// The end of the turn, or the present moment.
     until: i64,
+    /// The paths that this restore changed (percent-quoted).
+    restored: BTreeSet<String>,
 }
 
 impl<'w> Judge<'w> {
     /// Judges for an actor what changed between two moments.
-    pub(crate) fn new(actor: &'w str, (since, until): (i64, i64), windows: &'w Windows) -> Judge<'w> {
+    pub(crate) fn new(
+        actor: &'w str,
+        (since, until): (i64, i64),
+        windows: &'w Windows,
+        restored: BTreeSet<String>,
+    ) -> Judge<'w> {
         let overlaps = |from: i64, to: i64| from < until && to > since;
         let actions = windows.actions.iter().filter(|window| overlaps(window.from, window.to.unwrap_or(i64::MAX)));
         let seen = windows.seen.iter().filter(|interval| overlaps(interval.from, interval.to));
-        Judge { actor, actions: actions.collect(), seen: seen.collect(), until }
+        Judge { actor, actions: actions.collect(), seen: seen.collect(), since, until, restored }
     }
 
     /// Returns the moment up to which a watcher told of all changes; `None` where nobody watched.
@@ -49,6 +61,10 @@ impl<'w> Judge<'w> {
     pub(crate) fn share(&self, path: &RelPath, is_later: impl FnOnce(&RelPath, i64) -> bool) -> Attribution {
         let mut shares: Vec<Attribution> = Vec::new();
         let mut spans = self.spans(&|changes| changes.covers(path));
+        // Of a path that the restore before has changed, a report that begins before it tells of the restore.
+        if self.restored.contains(&quote(path.as_bytes())) {
+            spans.retain(|span| span.from >= self.since);
+        }
         if spans.is_empty() {
             // The directory tells of all that was in it when it went.
             let above: Vec<RelPath> = std::iter::successors(path.parent(), RelPath::parent).collect();
@@ -218,7 +234,7 @@ mod tests {
             ("a:10-:x", "p:0-10,p:10-50:x", Sure, "it is at work still"),
         ] {
             let windows = windows(actions, seen);
-            let judge = Judge::new("a", (0, 100), &windows);
+            let judge = Judge::new("a", (0, 100), &windows, BTreeSet::new());
             assert_eq!(judge.share(&path("x"), |_, _| false), expected, "{why}: {actions} | {seen}");
         }
     }
@@ -226,7 +242,7 @@ mod tests {
     #[test]
     fn directories_tell_of_what_was_in_them_and_the_disk_of_the_last_moments() {
         let table = windows("a:10-20", "p:0-10,p:10-20:d/ e,p:20-60");
-        let judge = Judge::new("a", (0, 100), &table);
+        let judge = Judge::new("a", (0, 100), &table, BTreeSet::new());
         for (name, is_later, expected) in [
             ("d/x", false, Attribution::Likely),
             ("e/x", false, Attribution::Likely),
@@ -239,6 +255,12 @@ mod tests {
         }
         // Changes before the turn and after it do not count.
         let table = windows("a:10-20:x,b:40-50:x", "p:0-10,p:10-20:x,p:20-100:x");
-        assert_eq!(Judge::new("a", (5, 20), &table).share(&path("x"), |_, _| true), Attribution::Sure);
+        let judge = Judge::new("a", (5, 20), &table, BTreeSet::new());
+        assert_eq!(judge.share(&path("x"), |_, _| true), Attribution::Sure);
+        // A restore at 30 is reported with what came behind it.
+        let table = windows("a:40-50:x", "p:0-40:x y,p:40-50:x,p:50-100");
+        let judge = Judge::new("a", (30, 100), &table, BTreeSet::from(["x".to_owned()]));
+        assert_eq!(judge.share(&path("x"), |_, _| false), Attribution::Sure);
+        assert_eq!(judge.share(&path("y"), |_, _| false), Attribution::Outside);
     }
 }

@@ -4,7 +4,7 @@
 //! torn tail is a line that was being written when the machine died: readers ignore it, and the next writer cuts it
 //! off. A damaged line elsewhere is passed over and counted, so that one bad sector does not hide the rest.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
@@ -21,7 +21,7 @@ use crate::model::meta::{quote, unquote};
 use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
-use crate::sys::fs::durable::open_private;
+use crate::sys::fs::durable::{open_private, replace_file};
 
 /// The announcement of an operation: all that `--continue` and `--abort` need.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -299,6 +299,42 @@ impl Journal {
     }
 }
 
+/// The length from which on a journal is shortened, in bytes.
+const LONG: u64 = 4 << 20;
+
+impl Journal {
+    /// Makes a long journal shorter: of each turn among `kept` only the newest line stays, in the place of the first, and of all others
+    /// none. Damaged lines stay.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`; the journal is as it was then.
+    pub fn shorten(&self, kept: &BTreeSet<String>, _lock: &WorkspaceLock) -> Result<()> {
+        let bytes = match std::fs::read(&self.path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            read => read.at("reading the journal", &self.path)?,
+        };
+        if (bytes.len() as u64) < LONG {
+            return Ok(());
+        }
+        let turn_of = |line: &[u8]| match parse_line(line.strip_suffix(b"\n")?) {
+            Some(Line::Turn(turn)) => Some(turn.op),
+            _ => None,
+        };
+        let lines: Vec<(&[u8], Option<String>)> =
+            bytes.split_inclusive(|byte| *byte == b'\n').map(|line| (line, turn_of(line))).collect();
+        let newest: HashMap<&String, &[u8]> = lines.iter().filter_map(|(line, op)| Some((op.as_ref()?, *line))).collect();
+        let (mut seen, mut short) = (BTreeSet::new(), Vec::new());
+        for (line, op) in &lines {
+            match op {
+                Some(op) if kept.contains(op) && seen.insert(op) => short.extend_from_slice(newest[op]),
+                Some(_) => {}
+                None => short.extend_from_slice(line),
+            }
+        }
+        if short.len() < bytes.len() / 2 { replace_file(&self.path, &short) } else { Ok(()) }
+    }
+}
+
 /// Returns the bytes up to the end of the last whole line.
 fn whole_lines(file: &mut File) -> std::io::Result<u64> {
     let mut block = [0; 4096];
@@ -421,6 +457,33 @@ mod tests {
         let paths: BTreeSet<RelPath> =
             [&b"a b"[..], b"new\nline", b"\xff\xfe", b"%41"].iter().map(|p| RelPath::parse(p).unwrap()).collect();
         assert_eq!(unquoted(&quoted(&paths)).unwrap(), paths);
+    }
+
+    #[test]
+    fn a_long_journal_keeps_the_newest_line_of_each_turn_in_the_place_of_the_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let (journal, lock) = (Journal::in_dir(dir.path()), lock(dir.path()));
+        let id = ObjectId::of(crate::model::id::ObjectKind::Blob, b"x").unwrap();
+        let turn = |op: &str, time: usize, paths: usize| {
+            let change = |at: usize| TurnChange { path: format!("{at}"), before: None, after: None, who: Attribution::Sure };
+            let [key, run, turn, began] = ["k", "r", "t", ""].map(str::to_owned);
+            let time = time.to_string();
+            let changes = (0..paths).map(change).collect();
+            let (op, members) = (op.to_owned(), Vec::new());
+            let (client, ordinal, is_later_part) = (None, 1, false);
+            let end = TurnEnd { op, key, run, turn, client, base: id, end: id, began, time, ordinal, is_later_part, members, changes };
+            Line::Turn(Box::new(end))
+        };
+        let mut lines = vec![turn("t-1", 0, 1), line("o-1"), turn("t-2", 0, 1)];
+        journal.append(&lines, &lock).unwrap();
+        let kept = BTreeSet::from(["t-2".to_owned()]);
+        journal.shorten(&kept, &lock).unwrap();
+        assert_eq!(journal.read().unwrap().lines, lines, "it is short");
+        lines = (0..60).map(|time| turn("t-2", time, 2000)).collect();
+        lines.push(line("o-2"));
+        journal.append(&lines, &lock).unwrap();
+        journal.shorten(&kept, &lock).unwrap();
+        assert_eq!(journal.read().unwrap().lines, [line("o-1"), turn("t-2", 59, 2000), line("o-2")]);
     }
 
     #[test]

@@ -101,7 +101,8 @@ impl Locked<'_> {
         }
         let restored = self.bring_back(restore, resume, tell, control)?;
         if restored.operation.is_some() {
-            self.cut_turns(control).unwrap_or_else(warn);
+            let changed: Vec<RelPath> = restored.outcome.changed().cloned().collect();
+            self.cut_turns(&changed, control).unwrap_or_else(warn);
         }
         Ok(restored)
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::attribution::Judge;
-use super::journal::{Line, LoggedEntry, TurnChange, TurnEnd};
+use super::journal::{Journal, Line, LoggedEntry, TurnChange, TurnEnd, quoted};
 use super::operations::OF_TURN;
 use crate::checkpoint::capture::request::Take;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
@@ -74,7 +74,8 @@ impl Locked<'_> {
         let mut log = catalog.windows.borrow_mut();
         log.note_seen(&seen)?;
         let windows = log.windows()?;
-        let judge = Judge::new(&turn.actor, (turn.since, until), windows);
+        let restored = turn.restored.iter().cloned().collect();
+        let judge = Judge::new(&turn.actor, (turn.since, until), windows, restored);
         let root = &catalog.workspace.path;
         // The two clocks differ by a constant, but for a change of the wall clock.
         let offset = file_clock().saturating_sub(since_boot_ns());
@@ -121,6 +122,8 @@ impl Locked<'_> {
         let is_news = history.turns.iter().all(|known| !is_same(known, &line));
         if is_news {
             self.append(&[Line::Turn(Box::new(TurnEnd::clone(&line)))])?;
+            let kept = self.catalog.history()?.turns.iter().map(|turn| turn.op.clone()).collect();
+            Journal::in_dir(&self.catalog.workspace.dir).shorten(&kept, &self.lock)?;
         }
         Ok(Some(EndedTurn { end: line, deleted, secrets }))
     }
@@ -155,7 +158,7 @@ impl Locked<'_> {
     ///
     /// # Errors
     /// As [`Locked::settle_turns`].
-    pub(super) fn cut_turns(&mut self, control: &dyn Fn() -> Flow) -> Result<()> {
+    pub(super) fn cut_turns(&mut self, changed: &[RelPath], control: &dyn Fn() -> Flow) -> Result<()> {
         let open = self.catalog.windows.borrow_mut().windows()?.turns.clone();
         let Some(first) = open.first() else { return Ok(()) };
         let mut take = Take::of(CheckpointKind::Turn, &first.run, "base capture");
@@ -163,8 +166,10 @@ impl Locked<'_> {
         let (taken, _) = self.take(&take, control)?;
         let since = self.capturer.seen().asked();
         let mut seen = self.capturer.seen().take();
+        let restored = quoted(changed);
         for turn in open {
-            let part = OpenTurn { base: taken.checkpoint.id, since, op: None, is_later_part: true, ..turn };
+            let (base, restored) = (taken.checkpoint.id, restored.clone());
+            let part = OpenTurn { base, since, op: None, is_later_part: true, restored, ..turn };
             self.catalog.windows.borrow_mut().begin_turn(&part, &std::mem::take(&mut seen))?;
         }
         Ok(())

@@ -57,6 +57,9 @@ pub struct OpenTurn {
     /// True behind a restore that was made while the turn was open: `base` and `since` are those of its part since then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_later_part: bool,
+    /// The paths that this restore has changed (percent-quoted): a watcher may report them behind `since` still.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restored: Vec<String>,
     /// The journal's name of the turn, once it was written down so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub op: Option<String>,
@@ -225,7 +228,16 @@ impl Windows {
                 self.turns.retain(|open| open.key != key);
                 self.forget_old();
             }
-            WindowLine::Begin(window) => self.actions.push(window),
+            WindowLine::Begin(window) => {
+                if window.action.is_none() {
+                    // A client without ids of actions tells of one after the other, and perhaps of no end.
+                    let earlier = |known: &&mut ActionWindow| {
+                        known.to.is_none() && known.action.is_none() && known.actor == window.actor
+                    };
+                    self.actions.iter_mut().filter(earlier).for_each(|known| known.to = Some(window.from));
+                }
+                self.actions.push(window);
+            }
             WindowLine::End { actor, action, at } => {
                 let is_meant = |window: &&mut ActionWindow| {
                     window.to.is_none() && window.actor == actor && (action.is_none() || window.action == action)
@@ -480,6 +492,7 @@ mod tests {
             began: String::new(),
             places: Vec::new(),
             is_later_part: false,
+            restored: Vec::new(),
             op: None,
         }
     }
