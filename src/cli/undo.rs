@@ -15,7 +15,7 @@ use crate::checkpoint::history::operations::UndoStep;
 use crate::checkpoint::history::turns::StepChoice;
 use crate::checkpoint::history::undo::Direction;
 use crate::doors::replies;
-use crate::error::Result;
+use crate::error::{Code, Result};
 use crate::model::run::run_id;
 use crate::model::turn::Attribution;
 use crate::protocol::{NoStep, PreviewReply};
@@ -48,7 +48,7 @@ pub(super) struct UndoArgs {
     /// Undo this turn: its name in `piton turns`, or the client's name of it
     #[arg(long, value_name = "TURN")]
     pub turn: Option<String>,
-    /// Undo the newest turn of this run
+    /// Undo all turns of this run, the newest first; with --turn, that turn of it
     #[arg(long, value_name = "RUN")]
     pub run: Option<String>,
     /// Undo these changes of the turn too, which are not its alone
@@ -88,7 +88,23 @@ pub(super) fn undo(context: &mut Context, args: &UndoArgs) -> Result<Exit> {
         paths: context.paths(timeline.workspace(), &args.paths)?,
         include: args.include.iter().map(|included| included.share()).collect(),
     };
-    step(context, &mut timeline, (args.yes, args.preview), Direction::Undo, choice)
+    let is_of_run = choice.run.is_some() && choice.turn.is_none() && choice.paths.is_empty();
+    let exit = step(context, &mut timeline, (args.yes, args.preview), Direction::Undo, choice.clone())?;
+    if !is_of_run || context.json || args.preview {
+        return Ok(exit);
+    }
+    let mut all = exit;
+    while all == Exit::Done || all == Exit::Part {
+        // The next one may be the same turn, of which everything stays.
+        match step(context, &mut timeline, (args.yes, false), Direction::Undo, choice.clone()) {
+            Ok(Exit::Done) => {}
+            Ok(Exit::Part) => all = Exit::Part,
+            Ok(other) => return Ok(if other == Exit::Nothing { all } else { other }),
+            Err(error) if error.code() == Code::NoSuchTurn => return Ok(all),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(all)
 }
 
 /// Redoes what was undone last.

@@ -322,7 +322,8 @@ impl Journal {
         };
         let lines: Vec<(&[u8], Option<String>)> =
             bytes.split_inclusive(|byte| *byte == b'\n').map(|line| (line, turn_of(line))).collect();
-        let newest: HashMap<&String, &[u8]> = lines.iter().filter_map(|(line, op)| Some((op.as_ref()?, *line))).collect();
+        let newest: HashMap<&String, &[u8]> =
+            lines.iter().filter_map(|(line, op)| Some((op.as_ref()?, *line))).collect();
         let (mut seen, mut short) = (BTreeSet::new(), Vec::new());
         for (line, op) in &lines {
             match op {
@@ -465,13 +466,28 @@ mod tests {
         let (journal, lock) = (Journal::in_dir(dir.path()), lock(dir.path()));
         let id = ObjectId::of(crate::model::id::ObjectKind::Blob, b"x").unwrap();
         let turn = |op: &str, time: usize, paths: usize| {
-            let change = |at: usize| TurnChange { path: format!("{at}"), before: None, after: None, who: Attribution::Sure };
+            let change =
+                |at: usize| TurnChange { path: format!("{at}"), before: None, after: None, who: Attribution::Sure };
             let [key, run, turn, began] = ["k", "r", "t", ""].map(str::to_owned);
             let time = time.to_string();
             let changes = (0..paths).map(change).collect();
             let (op, members) = (op.to_owned(), Vec::new());
             let (client, ordinal, is_later_part) = (None, 1, false);
-            let end = TurnEnd { op, key, run, turn, client, base: id, end: id, began, time, ordinal, is_later_part, members, changes };
+            let end = TurnEnd {
+                op,
+                key,
+                run,
+                turn,
+                client,
+                base: id,
+                end: id,
+                began,
+                time,
+                ordinal,
+                is_later_part,
+                members,
+                changes,
+            };
             Line::Turn(Box::new(end))
         };
         let mut lines = vec![turn("t-1", 0, 1), line("o-1"), turn("t-2", 0, 1)];

@@ -125,7 +125,11 @@ impl Catalog {
         }
         let changes_chosen = |step: &&UndoStep| {
             let Some(turn) = &step.turn else { return false };
-            let is_left = |change: &TurnChange| !step.undone.contains(&change.path) && is_chosen(change, choice);
+            // A named path is answered, whatever the turn's share in it; of a run, turns are passed over of which nothing goes back.
+            let counts = |change: &TurnChange| !choice.paths.is_empty() || choice.takes(change.who);
+            let is_left = |change: &TurnChange| {
+                !step.undone.contains(&change.path) && is_chosen(change, choice) && counts(change)
+            };
             choice.run.as_ref().is_none_or(|run| turn.run == *run) && turn.changes.iter().any(is_left)
         };
         match history.undo.iter().rev().find(changes_chosen) {
