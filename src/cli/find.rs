@@ -19,6 +19,9 @@ use crate::model::tree::Mode;
 use crate::protocol::{FindDocument, FoundDocument, FoundItem, PathItem, PresenceWord, VersionItem};
 use crate::sys::clock::{ms_of, now_ms};
 
+/// The characters that make a pattern of a path.
+const PATTERN: [char; 4] = ['*', '?', '[', '{'];
+
 /// The arguments of `piton find`.
 #[derive(Debug, Args)]
 pub(super) struct FindArgs {
@@ -58,10 +61,11 @@ pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
     let mut versions = timeline.catalog().versions(&path)?;
     versions.iter_mut().for_each(|version| version.checkpoints.retain(|checkpoint| between.counts(checkpoint)));
     versions.retain(|version| !version.checkpoints.is_empty());
-    if !versions.iter().any(|version| matches!(version.presence, Presence::Held(..) | Presence::Unreadable))
+    if versions.is_empty()
         && let Some(pattern) = pattern(context, &timeline, args)?
+        && let Some(exit) = matches(context, &timeline, args, (&pattern, &between))?
     {
-        return matches(context, &timeline, args, (&pattern, &between));
+        return Ok(exit);
     }
     let known = timeline.catalog().all()?;
     let broken = timeline.catalog().broken(&known)?;
@@ -135,7 +139,7 @@ fn moment(text: &str, field: &str) -> Result<i64> {
 /// Returns the matcher of what was typed, if it is a pattern or a bare name. A pattern without a slash is one of names.
 fn pattern(context: &Context, timeline: &Timeline, args: &FindArgs) -> Result<Option<GlobMatcher>> {
     let Some(typed) = args.path.to_str() else { return Ok(None) };
-    let is_pattern = typed.contains(['*', '?', '[', '{']);
+    let is_pattern = typed.contains(PATTERN);
     let text = match typed.contains('/') {
         false if is_pattern => format!("**/{typed}"),
         false => format!("**/{}", globset::escape(typed)),
@@ -153,13 +157,13 @@ fn pattern(context: &Context, timeline: &Timeline, args: &FindArgs) -> Result<Op
     Ok(Some(glob.compile_matcher()))
 }
 
-/// Lists the files that a pattern matches.
+/// Lists the files that a pattern matches; `None` for a bare name that matches none.
 fn matches(
     context: &Context,
     timeline: &Timeline,
     args: &FindArgs,
     (pattern, between): (&GlobMatcher, &Between),
-) -> Result<Exit> {
+) -> Result<Option<Exit>> {
     let held = timeline.catalog().held_files(&|checkpoint| between.counts(checkpoint))?;
     let root = &timeline.workspace().path;
     let found: Vec<FoundItem> = held
@@ -172,7 +176,11 @@ fn matches(
             present: path.under(root).symlink_metadata().is_ok(),
         })
         .collect();
-    let exit = if found.is_empty() { Exit::Nothing } else { Exit::Done };
+    let is_pattern = args.path.to_string_lossy().contains(PATTERN);
+    if found.is_empty() && !is_pattern {
+        return Ok(None);
+    }
+    let exit = Some(if found.is_empty() { Exit::Nothing } else { Exit::Done });
     if context.json {
         print::json(&FoundDocument { pattern: args.path.to_string_lossy().into_owned(), matches: found })?;
         return Ok(exit);

@@ -24,6 +24,7 @@ mod git;
 mod grammar;
 mod hook;
 mod hook_answer;
+mod hunks;
 mod install;
 mod list;
 mod list_remote;

@@ -64,7 +64,18 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
         return finished(context, &restored, if args.go_on { "Finished" } else { "Given up" }, None);
     }
     let (checkpoint, named) = match &args.checkpoint {
-        Some(what) => split(context, &mut timeline, what)?,
+        Some(what) => {
+            let (checkpoint, path) = split(context, &mut timeline, what)?;
+            // What is neither a path nor a selector is more likely meant as one of the checkpoint.
+            if let Some(path) = &path
+                && !timeline.catalog().is_held(&checkpoint, path)?
+            {
+                return Err(timeline.catalog().resolve(what).err().unwrap_or_else(|| {
+                    refusal(checkpoint.record.number, &context.place(path))
+                }));
+            }
+            (checkpoint, path)
+        }
         None => (checkpoint(&mut timeline, None)?, None),
     };
     if let Some(what) = &args.checkpoint {

@@ -54,6 +54,9 @@ pub(super) struct UndoArgs {
     /// Undo these changes of the turn too, which are not its alone
     #[arg(long, value_name = "SHARE", value_delimiter = ',')]
     pub include: Vec<Included>,
+    /// Choose among the hunks of the turn, on a terminal
+    #[arg(long, conflicts_with_all = ["yes", "json"])]
+    pub hunk: bool,
     /// Do not ask
     #[arg(long, short = 'y')]
     pub yes: bool,
@@ -88,6 +91,9 @@ pub(super) fn undo(context: &mut Context, args: &UndoArgs) -> Result<Exit> {
         paths: context.paths(timeline.workspace(), &args.paths)?,
         include: args.include.iter().map(|included| included.share()).collect(),
     };
+    if args.hunk {
+        return super::hunks::undo(context, &mut timeline, &choice);
+    }
     let is_of_run = choice.run.is_some() && choice.turn.is_none() && choice.paths.is_empty();
     let exit = step(context, &mut timeline, (args.yes, args.preview), Direction::Undo, choice.clone())?;
     if !is_of_run || context.json || args.preview {
@@ -183,7 +189,7 @@ fn step(
 }
 
 /// Returns the preview of a step for people.
-fn told(context: &Context, word: &str, step: (&UndoStep, bool), preview: &StepPreview) -> String {
+pub(super) fn told(context: &Context, word: &str, step: (&UndoStep, bool), preview: &StepPreview) -> String {
     let mut reply = replies::step_preview(step, preview);
     if context.is_outside() {
         reply.plan.make_absolute();
@@ -209,7 +215,7 @@ fn others(reply: &PreviewReply) -> String {
 }
 
 /// Prints the result of a step, and returns its exit code.
-fn finished(
+pub(super) fn finished(
     context: &Context,
     (step, done): ((&UndoStep, bool), &StepDone),
     verb: &str,

@@ -55,6 +55,7 @@ mod steps;
 mod store;
 mod streams;
 mod support;
+mod turns;
 mod upkeep;
 mod watching;
 mod words;

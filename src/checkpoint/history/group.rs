@@ -3,18 +3,21 @@
 //! They are done one after another, each with its own checkpoint and its own proof, and the workspace in which somebody asks comes
 //! last: killed in between, the same command goes on where it was.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::agreed::Agreed;
 use super::interrupted::interrupted;
 use super::operations::UndoStep;
 use super::request::{Preview, Restore, Restored};
-use super::turns::StepChoice;
+use super::journal::TurnChange;
+use super::turns::{StepChoice, path_of};
 use super::undo::Direction;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, Result};
 use crate::model::id::{ObjectId, ObjectKind};
+use crate::model::path::RelPath;
 use crate::sys::interrupt::Interrupt;
 
 /// A step that was chosen, in all workspaces in which it is to be taken.
@@ -104,6 +107,26 @@ impl Stepping {
         let key = step.turn.as_ref().map(|turn| turn.key.as_str());
         let is_open = key.map_or(Ok(false), |key| timeline.catalog().is_turn_open(key))?;
         Ok(Stepping { step, is_open, restore, others })
+    }
+
+    /// Limits it to some paths of this workspace, and has it go to a checkpoint that was made of chosen hunks, if there is one.
+    pub fn choose_hunks(&mut self, chosen: BTreeSet<RelPath>, composed: Option<ObjectId>) {
+        self.others.clear();
+        self.restore.only = Some(chosen);
+        self.restore.partial = true;
+        self.restore.target = composed.unwrap_or(self.restore.target);
+    }
+
+    /// Lists the changes of the turn that it would take back here, as the turn's line has them.
+    pub fn changes(&self) -> impl Iterator<Item = &TurnChange> {
+        let only = self.restore.only.as_ref();
+        let expected = self.restore.expected.as_ref();
+        let is_taken = move |change: &&TurnChange| {
+            let path = path_of(change).ok(); // a spelling that is none was refused before
+            let is_other = |path: &RelPath| expected.is_some_and(|expected| expected.others.contains_key(path));
+            path.is_some_and(|path| only.is_some_and(|only| only.contains(&path)) && !is_other(&path))
+        };
+        self.step.turn.iter().flat_map(|turn| &turn.changes).filter(is_taken)
     }
 
     /// Returns true if it leaves changes alone that are not the turn's alone, and that somebody may want undone all the same.

@@ -7,6 +7,7 @@ mod before;
 mod blobs;
 pub mod export;
 pub mod group;
+pub mod hunks;
 mod in_use;
 pub mod interrupted;
 pub mod journal;

@@ -37,6 +37,8 @@ pub struct UndoStep {
     pub undone: BTreeSet<String>,
     /// True if it steps over a part of the turn only.
     pub partial: bool,
+    /// Of a step of redo: the checkpoint to which the undo went, as which its paths are since.
+    pub left_at: Option<ObjectId>,
     /// Of a step of redo: its place among the steps of undo.
     place: usize,
 }
@@ -55,6 +57,7 @@ impl UndoStep {
             turn: Some(Arc::clone(turn)),
             undone: BTreeSet::new(),
             partial: false,
+            left_at: None,
             place: 0,
         }
     }
@@ -218,6 +221,7 @@ impl History {
             turn: None,
             undone: BTreeSet::new(),
             partial: begin.partial,
+            left_at: (begin.kind == OperationKind::Undo).then_some(begin.target),
             place: 0,
         };
         match begin.kind {
@@ -294,7 +298,9 @@ impl History {
         let ends = self.interrupted.iter().flat_map(|begin| [begin.target, begin.pre_restore]);
         // Those of turns are kept by themselves.
         let next = self.next_undo().filter(|step| step.turn.is_none());
-        ends.chain(next.map(|step| step.to)).chain(self.redo.last().map(|step| step.to)).collect()
+        let redo = self.redo.last().map(|step| step.to).into_iter();
+        let left_at = self.redo.last().and_then(|step| step.left_at);
+        ends.chain(next.map(|step| step.to)).chain(redo).chain(left_at).collect()
     }
 }
 

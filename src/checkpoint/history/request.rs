@@ -123,6 +123,34 @@ pub struct OutsideEdit {
     pub whose: String,
 }
 
+/// The paths that a step over a turn can be about: those of the turn, the directories above them, and all below them.
+pub(super) struct Near {
+    pub(super) paths: BTreeSet<RelPath>,
+    above: BTreeSet<RelPath>,
+}
+
+impl Near {
+    /// Returns those of a step over a turn; `None` for any other restore, which is about everything.
+    pub(super) fn of(restore: &Restore) -> Option<Near> {
+        let paths = restore.only.clone().filter(|_| restore.expected.is_some())?;
+        let upwards = |path: &RelPath| std::iter::successors(path.parent(), RelPath::parent);
+        let above = paths.iter().flat_map(upwards).collect();
+        Some(Near { paths, above })
+    }
+
+    /// Returns true if a path is among them.
+    pub(super) fn holds(&self, path: &RelPath) -> bool {
+        let mut upwards = std::iter::successors(Some(path.clone()), RelPath::parent);
+        self.above.contains(path) || upwards.any(|path| self.paths.contains(&path))
+    }
+
+    /// Returns the entries of a manifest that are among them.
+    pub(super) fn part_of(&self, manifest: &Manifest) -> Manifest {
+        let near = manifest.iter().filter(|(path, _)| self.holds(path));
+        near.map(|(path, entry)| (path.clone(), *entry)).collect()
+    }
+}
+
 /// The preview of a restore.
 #[derive(Debug)]
 pub struct Preview {

@@ -11,7 +11,7 @@ use super::agreed::Agreed;
 use super::blobs::Blobs;
 use super::interrupted::refusal;
 use super::journal::{Line, OperationEnd, OperationStart, quoted, unquoted};
-use super::request::{Preview, Restore, RestoreStage, Restored, Resume};
+use super::request::{Near, Preview, Restore, RestoreStage, Restored, Resume};
 use super::target::incomplete;
 use crate::checkpoint::capture::capturer::Capturer;
 use crate::checkpoint::capture::observe::Observation;
@@ -40,13 +40,18 @@ impl Capturer {
         restore: &Restore,
         control: &dyn Fn() -> Flow,
     ) -> Result<Preview> {
-        let loaded = catalog.load_target(restore.target)?;
+        let near = Near::of(restore);
+        let loaded = catalog.load_target(restore.target, near.as_ref())?;
         let take = catalog.safety_take(restore, &loaded);
         let present = self.look_before(catalog, restore, &loaded, &take, control)?;
+        let there = match &near {
+            Some(near) => Cow::Owned(near.part_of(&present.manifest)),
+            None => Cow::Borrowed(&present.manifest),
+        };
         let plan = catalog.plan_for(
             restore,
             &loaded,
-            &present.manifest,
+            &there,
             (&present.coverage, &present.private),
             &Agreed::Anything,
         )?;
@@ -114,13 +119,14 @@ impl Locked<'_> {
         tell: &dyn Fn(RestoreStage<'_>),
         control: &dyn Fn() -> Flow,
     ) -> Result<Restored> {
-        let loaded = self.catalog.load_target(restore.target)?;
+        let near = Near::of(restore);
+        let loaded = self.catalog.load_target(restore.target, near.as_ref())?;
         let externals = self.catalog.externals_after(&loaded.checkpoint)?;
         let take = self.catalog.safety_take(restore, &loaded);
         let (safety, observed) = self.take_before(restore, &loaded, &take, control).map_err(pre_restore_failed)?;
         let catalog = &*self.catalog;
         let warm = if observed.scan.is_none() { self.capturer.tree() } else { None };
-        let present = present(&observed, warm);
+        let present = present(&observed, warm, near.as_ref());
         let mut plan =
             catalog.plan_for(restore, &loaded, &present, (&observed.coverage, &observed.private), &restore.agreed)?;
         catalog.name_left_out(&mut plan, &restore.agreed, &loaded.manifest)?;
@@ -230,15 +236,19 @@ impl Locked<'_> {
     }
 }
 
-/// Returns the paths that the checkpoint before a restore has saved.
-fn present<'o>(observed: &'o Observation, warm: Option<&Warm>) -> Cow<'o, Manifest> {
-    let shared = match (&observed.scan, warm) {
-        (Some(scan), _) => Cow::Borrowed(&scan.capture.manifest),
-        (None, warm) => Cow::Owned(warm.map(Warm::manifest).unwrap_or_default()),
+/// Returns the paths that the checkpoint before a restore has saved; only those `near` the paths of a step over a turn.
+fn present<'o>(observed: &'o Observation, warm: Option<&Warm>, near: Option<&Near>) -> Cow<'o, Manifest> {
+    let shared = match (&observed.scan, warm, near) {
+        (Some(scan), _, None) => Cow::Borrowed(&scan.capture.manifest),
+        (Some(scan), _, Some(near)) => Cow::Owned(near.part_of(&scan.capture.manifest)),
+        (None, Some(warm), Some(near)) => Cow::Owned(warm.manifest_near(&near.paths)),
+        (None, warm, _) => Cow::Owned(warm.map(Warm::manifest).unwrap_or_default()),
     };
-    match observed.private.manifest.is_empty() {
-        true => shared,
-        false => Cow::Owned(joined(shared.into_owned(), &observed.private.manifest)),
+    let private = &observed.private.manifest;
+    match (private.is_empty(), near) {
+        (true, _) => shared,
+        (false, None) => Cow::Owned(joined(shared.into_owned(), private)),
+        (false, Some(near)) => Cow::Owned(joined(shared.into_owned(), &near.part_of(private))),
     }
 }
 

@@ -1,13 +1,14 @@
 //! The target of a restore, and the plan to get there. Nothing is written.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use super::agreed::Agreed;
 use super::in_use;
 use super::journal::External;
-use super::request::{Loaded, Restore};
+use super::request::{Loaded, Near, Restore};
 use crate::checkpoint::capture::request::{Selection, Take};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
@@ -27,14 +28,14 @@ use crate::worktree::{PrivatePart, Target};
 impl Catalog {
     /// Loads the tree of one end of an interrupted restore.
     pub(super) fn load_end(&self, id: ObjectId) -> Result<Manifest> {
-        self.load_target(id).map(|loaded| loaded.manifest)
+        self.load_target(id, None).map(|loaded| loaded.manifest)
     }
 
-    /// Reads the checkpoint that a restore goes back to.
+    /// Reads the checkpoint that a restore goes back to; only the entries `near` the paths of a step over a turn.
     ///
     /// # Errors
     /// Returns the error of what could not be done.
-    pub(super) fn load_target(&self, target: ObjectId) -> Result<Loaded> {
+    pub(super) fn load_target(&self, target: ObjectId, near: Option<&Near>) -> Result<Loaded> {
         let checkpoint = match self.checkpoint_of(target) {
             Err(error) if error.code() == Code::NoSuchCheckpoint => {
                 let foreign = self.foreign()?.checkpoints.into_iter();
@@ -42,11 +43,16 @@ impl Catalog {
             }
             own => own?,
         };
-        let (manifest, coverage) = self.contents(&checkpoint).map_err(incomplete)?;
+        let contents = match near {
+            None => self.contents(&checkpoint),
+            Some(near) => self.contents_near(&checkpoint, &|path| near.holds(path)),
+        };
+        let (manifest, coverage) = contents.map_err(incomplete)?;
         let private = self.private_part(&checkpoint).map_err(incomplete)?;
         let root = self.whole(&checkpoint).map_err(incomplete)?;
         let mut loaded = Loaded { checkpoint, root, manifest, private, coverage };
-        if let Some(beside) = self.whole_beside(&loaded.checkpoint)?
+        if near.is_none()
+            && let Some(beside) = self.whole_beside(&loaded.checkpoint)?
             && let Err(error) = self.add_rest(&mut loaded, &beside)
         {
             // The checkpoint itself is of use all the same.
@@ -138,7 +144,10 @@ impl Catalog {
         // A run's restore leaves inputs alone that are read-only now, even if the target holds them.
         let inputs: &[String] = if loaded.checkpoint.record.kind.is_typed() { &self.policy.read_only } else { &[] };
         let allowed = Tracked::new(&[], inputs)?;
-        let made = self.made_since(&loaded.checkpoint, &loaded.coverage, present)?;
+        let made = match stepping {
+            true => HashSet::new(),
+            false => self.made_since(&loaded.checkpoint, &loaded.coverage, present)?,
+        };
         // A directory without a pattern of its own is removed with the tracked files in it.
         let holds_files = |dir: &RelPath| present.inside(dir).any(|(_, entry)| entry.kind != EntryKind::Dir);
         let goes_along = |path: &RelPath, entry: &ManifestEntry| entry.kind == EntryKind::Dir && holds_files(path);

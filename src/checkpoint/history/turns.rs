@@ -1,6 +1,6 @@
 //! Turns as a person sees them: their list, the choice of what to undo, and the steps over them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::agreed::Agreed;
@@ -160,36 +160,15 @@ impl Catalog {
             agreed: Agreed::Anything,
         };
         let Some(turn) = &step.turn else { return Ok(plain) };
-        let (mut expected, mut only) = (Expected::default(), std::collections::BTreeSet::new());
-        let mut is_part = false;
-        for change in &turn.changes {
-            let path = path_of(change)?;
-            let entry = |side: Option<LoggedEntry>| side.map(|LoggedEntry(entry)| entry);
-            if direction == Direction::Redo {
-                if step.changed.contains(&change.path) {
-                    expected.states.insert(path, entry(change.before));
-                }
-                continue;
+        match direction {
+            Direction::Undo => undo_of_turn(plain, step, turn, choice),
+            Direction::Redo => {
+                let left_at = step.left_at.unwrap_or(turn.base);
+                let states = self.entries_at(&self.checkpoint_of(left_at)?, plain.only.iter().flatten())?;
+                let expected = Some(Arc::new(Expected { states, ..Expected::default() }));
+                Ok(Restore { expected, ..plain })
             }
-            if step.undone.contains(&change.path) {
-                continue;
-            }
-            if !choice.chooses(&path) {
-                is_part |= change.who.is_own();
-                continue;
-            }
-            if !choice.takes(change.who) {
-                expected.others.insert(path.clone(), change.who);
-            }
-            expected.shares.insert(path.clone(), change.who);
-            expected.states.insert(path.clone(), entry(change.after));
-            only.insert(path);
         }
-        let (only, partial) = match direction {
-            Direction::Undo => (Some(only), is_part),
-            Direction::Redo => (plain.only, step.partial),
-        };
-        Ok(Restore { only, partial, expected: Some(Arc::new(expected)), ..plain })
     }
 
     /// Lists the paths that a plan replaces or deletes although the run that asks has not left them as they are: changes of other
@@ -238,6 +217,25 @@ impl Catalog {
         };
         Ok(open.map(sentence).collect())
     }
+}
+
+/// Limits a step back over a turn to the chosen paths, and to the changes that are the turn's own or were asked for.
+fn undo_of_turn(plain: Restore, step: &UndoStep, turn: &TurnEnd, choice: &StepChoice) -> Result<Restore> {
+    let (mut expected, mut only, mut is_part) = (Expected::default(), BTreeSet::new(), false);
+    for change in turn.changes.iter().filter(|change| !step.undone.contains(&change.path)) {
+        let path = path_of(change)?;
+        if !choice.chooses(&path) {
+            is_part |= change.who.is_own();
+            continue;
+        }
+        if !choice.takes(change.who) {
+            expected.others.insert(path.clone(), change.who);
+        }
+        expected.shares.insert(path.clone(), change.who);
+        expected.states.insert(path.clone(), change.after.map(|LoggedEntry(entry)| entry));
+        only.insert(path);
+    }
+    Ok(Restore { only: Some(only), partial: is_part, expected: Some(Arc::new(expected)), ..plain })
 }
 
 /// Says that no turn has changed what was chosen.

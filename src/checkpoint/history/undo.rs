@@ -140,7 +140,9 @@ impl Catalog {
             Some(op) => self.history()?.undo_of(op).cloned(),
             None => self.next_step(direction)?,
         };
-        if next.is_some_and(|next| Some(&next.op) == restore.over.as_ref() && next.to == restore.target) {
+        // Chosen hunks go back to a checkpoint of their own.
+        let is_target = |next: &UndoStep| next.to == restore.target || (restore.partial && chosen.is_some());
+        if next.is_some_and(|next| Some(&next.op) == restore.over.as_ref() && is_target(&next)) {
             return Ok(());
         }
         let op = restore.over.as_deref().unwrap_or_default();

@@ -192,6 +192,37 @@ impl Warm {
         entries.into_iter().collect()
     }
 
+    /// Returns the captured entries at some paths, the directories above them, and all below them.
+    pub fn manifest_near(&self, paths: &BTreeSet<RelPath>) -> Manifest {
+        let mut near = Manifest::new();
+        let put_dir = |near: &mut Manifest, path: RelPath, node: &DirNode| {
+            if node.is_in() && !path.is_root() {
+                near.insert(path, ManifestEntry::dir(node.perm));
+            }
+        };
+        for path in paths {
+            let mut above = path.parent();
+            while let Some(dir) = above.filter(|dir| !dir.is_root() && !near.contains(dir)) {
+                self.node(&dir).into_iter().for_each(|node| put_dir(&mut near, dir.clone(), node));
+                above = dir.parent();
+            }
+            if let Some(node) = self.node(path) {
+                put_dir(&mut near, path.clone(), node);
+                node.visit_dirs(path, &mut |path, node| put_dir(&mut near, path, node));
+                node.visit(path, &mut |path, leaf| {
+                    if !leaf.known.private {
+                        near.insert(path, leaf.entry());
+                    }
+                });
+            } else if let Some(leaf) = path.parent().and_then(|dir| self.node(&dir)?.leaf(path.name()))
+                && !leaf.known.private
+            {
+                near.insert(path.clone(), leaf.entry());
+            }
+        }
+        near
+    }
+
     /// The private files, and the directories that only they are in.
     pub fn private(&self) -> Arc<PrivatePart> {
         if let Some((part, _)) = &self.private.tree {

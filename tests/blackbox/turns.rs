@@ -1,0 +1,711 @@
+//! What a turn has changed, and the undo of that alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::dice::Dice;
+use super::faults::full;
+use super::support::{Lab, Sidecar, WAIT, code, git, mode, tree};
+
+/// A session whose sidecar's watcher is at work.
+struct Agent {
+    sidecar: Sidecar,
+    actions: u64,
+}
+
+impl Agent {
+    fn new(lab: &Lab, session: &str) -> Agent {
+        let mut agent = Agent::cold(lab, &lab.work, session);
+        agent.warm();
+        agent
+    }
+
+    fn cold(lab: &Lab, dir: &Path, session: &str) -> Agent {
+        let mut sidecar = Sidecar::start_in(lab, dir, &[]);
+        let reply = sidecar.ask(json!({"type": "hello", "session": session, "client": "tester", "workspace": dir}));
+        assert_eq!(reply["ok"], true, "{reply}");
+        Agent { sidecar, actions: 0 }
+    }
+
+    fn warm(&mut self) {
+        let until = Instant::now() + WAIT;
+        while self.ask(json!({"type": "status"}))["watcher"] != "warm" {
+            assert!(Instant::now() < until, "never warm");
+            std::thread::yield_now();
+        }
+    }
+
+    fn ask(&mut self, request: Value) -> Value {
+        self.sidecar.ask(request)
+    }
+
+    fn start(&mut self, turn: &str) -> Value {
+        self.ask(json!({"type": "turn.start", "turn": turn}))
+    }
+
+    fn end(&mut self) -> Value {
+        self.ask(json!({"type": "turn.end"}))
+    }
+
+    /// Begins a command of which nobody knows what it does.
+    fn begin(&mut self, dir: &Path) -> String {
+        self.actions += 1;
+        let action = format!("a{}", self.actions);
+        let reply = self.ask(json!({"type": "shell.before", "command": "./generate", "action": action, "cwd": dir}));
+        assert_eq!(reply["proceed"], true, "{reply}");
+        action
+    }
+
+    fn after(&mut self, action: &str) {
+        self.ask(json!({"type": "shell.after", "action": action}));
+    }
+
+    /// Does something within a command.
+    fn shell(&mut self, lab: &Lab, work: impl FnOnce()) {
+        let action = self.begin(&lab.work);
+        work();
+        self.after(&action);
+    }
+
+    /// Writes a file with a tool that names it.
+    fn edit(&mut self, lab: &Lab, path: &str, content: &str) {
+        self.actions += 1;
+        let (action, file) = (format!("a{}", self.actions), lab.work.join(path));
+        let input = json!({"file_path": file, "content": content});
+        self.ask(json!({"type": "tool.before", "tool": "Write", "action": action, "input": input}));
+        lab.write(path, content);
+        self.ask(json!({"type": "tool.after", "action": action}));
+    }
+}
+
+fn undo(lab: &Lab, args: &[&str]) -> Value {
+    let (flags, paths): (Vec<&str>, Vec<&str>) = args.iter().partition(|word| word.starts_with('-') || word.starts_with("t-"));
+    let mut all = vec!["undo", "--yes", "--json"];
+    all.extend(flags);
+    if !paths.is_empty() {
+        all.push("--");
+        all.extend(paths);
+    }
+    let output = lab.piton(&all);
+    assert!([0, 3, 4].contains(&output.code), "{output:?}");
+    output.json()
+}
+
+fn redo(lab: &Lab) {
+    let output = lab.piton(&["redo", "--yes"]);
+    assert_eq!(output.code, 0, "{output:?}");
+}
+
+/// The paths of a list of a reply, each with its reason.
+fn listed(list: &Value) -> BTreeMap<String, String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    list["items"].as_array().unwrap().iter().map(|item| (text(&item["path"]), text(&item["why"]))).collect()
+}
+
+/// The paths that a step has changed.
+fn changed(done: &Value) -> BTreeSet<String> {
+    ["created", "replaced", "deleted"].iter().flat_map(|kind| listed(&done["done"][kind]).into_keys()).collect()
+}
+
+/// The shares of a turn in its changes, by path.
+fn shares(lab: &Lab, turn: &str) -> BTreeMap<String, String> {
+    let output = lab.piton(&["diff", "--turn", turn, "--json"]);
+    assert_eq!(output.code, 0, "{output:?}");
+    let reply = output.json();
+    let mut all = listed(&reply["files"]);
+    all.extend(listed(&reply["directories"]));
+    all.into_iter().map(|(path, why)| (path, why.rsplit(", ").next().unwrap().to_owned())).collect()
+}
+
+fn some(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(path, share)| ((*path).to_owned(), (*share).to_owned())).collect()
+}
+
+fn words(paths: &[&str]) -> BTreeSet<String> {
+    paths.iter().map(|path| (*path).to_owned()).collect()
+}
+
+fn lab_with(files: &[&str]) -> Lab {
+    let lab = Lab::new();
+    files.iter().for_each(|file| lab.write(file, format!("{file} 0\n")));
+    lab
+}
+
+/// opencode#33940, and what users of all such tools ask for: undo what this agent did, and keep mine.
+#[test]
+fn an_undo_leaves_what_others_wrote() {
+    let lab = lab_with(&["a", "b", "mine", "d"]);
+    let (mut one, mut two) = (Agent::new(&lab, "one"), Agent::new(&lab, "two"));
+    one.start("t1");
+    two.start("t2");
+    one.shell(&lab, || lab.write("a", "a of one\n"));
+    lab.write("mine", "mine 1\n");
+    two.edit(&lab, "b", "b of two\n");
+    one.edit(&lab, "new/x", "x of one\n");
+    mode(&lab, "mine", 0o600);
+    two.shell(&lab, || std::fs::remove_file(lab.work.join("d")).unwrap());
+    one.end();
+    two.end();
+    assert_eq!(shares(&lab, "t1"), some(&[("a", "likely"), ("new", "sure"), ("new/x", "sure")]));
+    assert_eq!(shares(&lab, "t2"), some(&[("b", "sure"), ("d", "likely")]));
+    let before = tree(&lab.work);
+    // It says beforehand what it will touch, and does just that.
+    let preview = lab.piton(&["undo", "--turn", "t1", "--preview", "--json"]).json();
+    assert_eq!((&preview["over"]["turn"]["turn"], listed(&preview["plan"]["replace"])), (&json!("t1"), some(&[("a", "likely")])));
+    let done = undo(&lab, &["--turn=t1"]);
+    assert_eq!(changed(&done), words(&["a", "new", "new/x"]), "{done}");
+    assert_eq!([lab.read("a"), lab.read("b"), lab.read("mine")], ["a 0\n", "b of two\n", "mine 1\n"]);
+    assert!(!lab.work.join("new").exists() && !lab.work.join("d").exists());
+    redo(&lab);
+    assert_eq!(tree(&lab.work), before);
+    let listing = lab.piton(&["turns", "--json"]).json();
+    let names: Vec<&str> = listing["turns"].as_array().unwrap().iter().map(|turn| turn["turn"].as_str().unwrap()).collect();
+    assert_eq!(names, ["t2", "t1"]);
+    assert_eq!(listing["turns"][1]["client"], "tester");
+}
+
+#[test]
+fn a_person_inside_of_a_window_is_shown_and_saved() {
+    let lab = lab_with(&["a", "mine"]);
+    let mut agent = Agent::new(&lab, "s");
+    agent.start("t1");
+    agent.shell(&lab, || {
+        lab.write("a", "a 1\n");
+        lab.write("mine", "a day of work\n");
+    });
+    agent.end();
+    assert_eq!(shares(&lab, "t1"), some(&[("a", "likely"), ("mine", "likely")]));
+    let done = undo(&lab, &[]);
+    assert_eq!(lab.read("mine"), "mine 0\n");
+    let saved = done["preRestore"].as_str().unwrap();
+    assert_eq!(lab.piton(&["restore", saved, "mine", "--yes"]).code, 0);
+    assert_eq!((lab.read("mine").as_str(), lab.read("a").as_str()), ("a day of work\n", "a 0\n"));
+}
+
+#[test]
+fn a_file_that_is_written_again_in_the_open_turn_stays_unless_it_is_asked_for() {
+    let lab = lab_with(&["a", "b"]);
+    let mut agent = Agent::new(&lab, "s");
+    agent.start("t1");
+    agent.edit(&lab, "a", "a 1\n");
+    agent.edit(&lab, "b", "b 1\n");
+    lab.write("a", "a 1 formatted\n");
+    agent.end();
+    assert_eq!(shares(&lab, "t1"), some(&[("a", "touched"), ("b", "sure")]));
+    let done = undo(&lab, &[]);
+    assert_eq!((changed(&done), listed(&done["done"]["kept"]).contains_key("a")), (words(&["b"]), true), "{done}");
+    assert_eq!(lab.read("a"), "a 1 formatted\n");
+    redo(&lab);
+    let done = undo(&lab, &["--include=touched"]);
+    assert_eq!(changed(&done), words(&["a", "b"]), "{done}");
+    assert_eq!(lab.read("a"), "a 0\n");
+}
+
+#[test]
+fn a_branch_that_a_person_switches_is_not_the_turns() {
+    let lab = lab_with(&["a", "b"]);
+    if git(&lab, &["init", "-q"]).is_none() {
+        return;
+    }
+    git(&lab, &["add", "-A"]);
+    git(&lab, &["commit", "-qm", "one"]);
+    git(&lab, &["checkout", "-qb", "other"]);
+    lab.write("b", "b of other\n");
+    lab.write("c", "c of other\n");
+    git(&lab, &["add", "-A"]);
+    git(&lab, &["commit", "-qm", "two"]);
+    git(&lab, &["checkout", "-q", "-"]);
+    let mut agent = Agent::new(&lab, "s");
+    agent.start("t1");
+    agent.edit(&lab, "a", "a 1\n");
+    // Inside of an action that cannot have done it.
+    agent.shell(&lab, || _ = git(&lab, &["checkout", "-q", "other"]));
+    agent.end();
+    assert_eq!(shares(&lab, "t1"), some(&[("a", "sure")]));
+    undo(&lab, &[]);
+    assert_eq!([lab.read("a"), lab.read("b"), lab.read("c")], ["a 0\n", "b of other\n", "c of other\n"]);
+}
+
+#[test]
+fn what_several_were_at_work_on_is_kept_and_said() {
+    let lab = lab_with(&["a", "b"]);
+    let (mut one, mut two) = (Agent::new(&lab, "one"), Agent::new(&lab, "two"));
+    one.start("t1");
+    two.start("t2");
+    let (first, second) = (one.begin(&lab.work), two.begin(&lab.work));
+    lab.write("a", "whose?\n");
+    one.after(&first);
+    two.after(&second);
+    one.shell(&lab, || lab.write("b", "b 1\n"));
+    one.end();
+    two.end();
+    assert_eq!(shares(&lab, "t1"), some(&[("a", "shared"), ("b", "likely")]));
+    assert_eq!(shares(&lab, "t2"), some(&[("a", "shared")]));
+    let done = undo(&lab, &["--turn=t1"]);
+    assert_eq!(changed(&done), words(&["b"]));
+    assert!(listed(&done["done"]["kept"])["a"].starts_with("shared"), "{done}");
+    let stuck = lab.piton(&["undo", "--turn", "t2", "--yes"]);
+    assert!(stuck.code == 3 && stuck.stdout.contains("--include"), "{stuck:?}");
+    let done = undo(&lab, &["--turn=t2", "--include=shared"]);
+    assert_eq!((changed(&done), lab.read("a")), (words(&["a"]), "a 0\n".to_owned()));
+}
+
+#[test]
+fn a_path_that_has_changed_since_is_kept_until_that_is_undone() {
+    let lab = lab_with(&["f"]);
+    let mut agent = Agent::new(&lab, "s");
+    for (turn, content) in [("t1", "f 1\n"), ("t2", "f 2\n")] {
+        agent.start(turn);
+        agent.edit(&lab, "f", content);
+        agent.end();
+    }
+    let kept = lab.piton(&["undo", "--turn", "t1", "--yes"]);
+    assert!(kept.code == 3 && kept.stdout.contains("it has changed since"), "{kept:?}");
+    assert_eq!(lab.read("f"), "f 2\n");
+    assert_eq!(undo(&lab, &[])["over"]["turn"]["turn"], "t2");
+    assert_eq!(undo(&lab, &[])["over"]["turn"]["turn"], "t1");
+    assert_eq!(lab.read("f"), "f 0\n");
+    assert!(lab.piton(&["undo", "--yes"]).stdout.contains("nothing to undo"));
+    redo(&lab);
+    redo(&lab);
+    assert_eq!(lab.read("f"), "f 2\n");
+    assert_eq!(lab.piton(&["redo", "--yes"]).code, 3);
+}
+
+#[test]
+fn modes_links_and_directories_go_back_exactly() {
+    let lab = lab_with(&["a", "gone/x", "gone/deep/y", "kind", "run.sh"]);
+    std::fs::create_dir(lab.work.join("empty")).unwrap();
+    std::os::unix::fs::symlink("a", lab.work.join("link")).unwrap();
+    mode(&lab, "run.sh", 0o755);
+    lab.write("binary", [0, 159, 146, 150]);
+    let before = tree(&lab.work);
+    let mut agent = Agent::new(&lab, "s");
+    agent.start("t1");
+    agent.shell(&lab, || {
+        lab.sh("rm -rf gone empty; mkdir -p new/dirs/in; echo n > new/n; chmod 600 a; chmod -x run.sh; rm kind; mkdir kind; echo k > kind/k");
+        lab.sh("rm link; ln -s nowhere link; printf '\\001\\000' > binary; chmod 700 new");
+    });
+    agent.end();
+    let after = tree(&lab.work);
+    assert!(shares(&lab, "t1").values().all(|share| share == "likely"), "{:?}", shares(&lab, "t1"));
+    undo(&lab, &[]);
+    assert_eq!(tree(&lab.work), before);
+    redo(&lab);
+    assert_eq!(tree(&lab.work), after);
+    undo(&lab, &[]);
+    assert_eq!(tree(&lab.work), before);
+}
+
+#[test]
+fn single_paths_go_back_and_the_rest_later() {
+    let lab = lab_with(&["a", "b", "dir/c"]);
+    let mut agent = Agent::new(&lab, "s");
+    agent.start("t1");
+    agent.shell(&lab, || ["a", "b", "dir/c"].iter().for_each(|file| lab.write(file, "changed\n")));
+    agent.end();
+    let after = tree(&lab.work);
+    let refused = lab.piton(&["undo", "--yes", "--json", "--", "nowhere"]);
+    assert_eq!((refused.code, refused.error().as_str()), (3, "no-such-path"));
+    assert_eq!(changed(&undo(&lab, &["dir"])), words(&["dir/c"]));
+    let reply = agent.ask(json!({"type": "undo", "paths": ["a"]}));
+    assert_eq!(changed(&reply), words(&["a"]), "{reply}");
+    assert_eq!(changed(&undo(&lab, &[])), words(&["b"]));
+    assert_eq!([lab.read("a"), lab.read("b"), lab.read("dir/c")], ["a 0\n", "b 0\n", "dir/c 0\n"]);
+    redo(&lab);
+    redo(&lab);
+    redo(&lab);
+    assert_eq!(tree(&lab.work), after);
+}
+
+#[test]
+fn the_protocol_does_the_plan_that_it_showed() {
+    let lab = lab_with(&["a", "b"]);
+    let mut agent = Agent::new(&lab, "s");
+    agent.start("t1");
+    agent.shell(&lab, || ["a", "b"].iter().for_each(|file| lab.write(file, "changed\n")));
+    agent.end();
+    let preview = agent.ask(json!({"type": "undo", "preview": true}));
+    lab.write("b", "mine\n");
+    let stale = agent.ask(json!({"type": "undo", "plan": preview["plan"]["digest"]}));
+    assert_eq!(code(&stale), "stale-plan", "{stale}");
+    let fresh = &stale["error"]["preview"];
+    assert_eq!(listed(&fresh["plan"]["keep"]), some(&[("b", "it has changed since")]), "{fresh}");
+    let done = agent.ask(json!({"type": "undo", "plan": fresh["plan"]["digest"], "operation": "t-1", "rewind": true}));
+    assert_eq!((changed(&done), &done["rewindTurn"]), (words(&["a"]), &json!("t1")), "{done}");
+    assert_eq!(code(&agent.ask(json!({"type": "undo", "turn": "t9"}))), "no-such-turn");
+    assert_eq!(code(&agent.ask(json!({"type": "undo", "turn": "t1"}))), "stale-selection");
+}
+
+#[test]
+fn an_open_turn_is_undone_so_far_and_goes_on() {
+    let lab = lab_with(&["a", "b"]);
+    let mut agent = Agent::new(&lab, "s");
+    agent.start("t1");
+    agent.edit(&lab, "a", "a 1\n");
+    let done = undo(&lab, &[]);
+    assert_eq!((&done["over"]["turn"]["open"], lab.read("a")), (&json!(true), "a 0\n".to_owned()), "{done}");
+    // The agent does its work again, and more.
+    agent.edit(&lab, "a", "a 2\n");
+    agent.edit(&lab, "b", "b 2\n");
+    agent.end();
+    let turns = lab.piton(&["turns", "--json"]).json();
+    assert_eq!((turns["turns"].as_array().unwrap().len(), &turns["turns"][1]["undone"]), (2, &json!(true)), "{turns}");
+    assert_eq!(shares(&lab, "t-2"), some(&[("a", "sure"), ("b", "sure")]));
+    assert_eq!(changed(&undo(&lab, &[])), words(&["a", "b"]));
+    assert_eq!([lab.read("a"), lab.read("b")], ["a 0\n", "b 0\n"]);
+}
+
+#[test]
+fn a_restore_in_an_open_turn_is_a_step_of_its_own() {
+    let lab = lab_with(&["a", "b"]);
+    let mut agent = Agent::new(&lab, "s");
+    agent.start("t1");
+    agent.shell(&lab, || lab.write("a", "a 1\n"));
+    assert_eq!(lab.piton(&["restore", "1", "--yes"]).code, 0);
+    agent.edit(&lab, "b", "b 1\n");
+    agent.end();
+    for (kind, a, b) in [("turn", "a 0\n", "b 0\n"), ("restore", "a 1\n", "b 0\n"), ("turn", "a 0\n", "b 0\n")] {
+        let done = undo(&lab, &[]);
+        assert_eq!(done["over"]["kind"], kind, "{done}");
+        assert_eq!([lab.read("a"), lab.read("b")], [a, b], "{done}");
+    }
+}
+
+/// Three repositories that one turn changes.
+struct Three {
+    lab: Lab,
+    dirs: Vec<PathBuf>,
+    agent: Agent,
+}
+
+impl Three {
+    fn new() -> Three {
+        let lab = Lab::new();
+        let dirs: Vec<PathBuf> = ["one", "two", "three"].map(|name| lab.work.join(name)).to_vec();
+        for dir in &dirs {
+            std::fs::create_dir(dir).unwrap();
+            std::fs::write(dir.join("a"), "a 0\n").unwrap();
+            assert_eq!(lab.piton_in(dir, &["--workspace", ".", "checkpoint", "begin"]).code, 0);
+        }
+        let mut agent = Agent::cold(&lab, &dirs[0], "s");
+        agent.warm();
+        agent.start("t1");
+        for dir in &dirs {
+            let action = agent.begin(dir);
+            std::fs::write(dir.join("a"), "a 1\n").unwrap();
+            std::fs::write(dir.join("new"), "n\n").unwrap();
+            agent.after(&action);
+        }
+        agent.end();
+        Three { lab, dirs, agent }
+    }
+
+    fn is_at(&self, content: &str, has_new: bool) -> bool {
+        let is = |dir: &PathBuf| std::fs::read_to_string(dir.join("a")).unwrap() == content && dir.join("new").exists() == has_new;
+        self.dirs.iter().all(is)
+    }
+}
+
+#[test]
+fn one_undo_covers_all_repositories_of_a_turn() {
+    let mut three = Three::new();
+    assert!(three.is_at("a 1\n", true));
+    let preview = three.agent.ask(json!({"type": "undo", "preview": true}));
+    assert_eq!(preview["others"].as_array().unwrap().len(), 2, "{preview}");
+    let stale = three.agent.ask(json!({"type": "undo", "plan": "0".repeat(40)}));
+    assert_eq!(code(&stale), "stale-plan", "{stale}");
+    let done = three.agent.ask(json!({"type": "undo", "plan": preview["plan"]["digest"]}));
+    assert_eq!(done["others"].as_array().unwrap().len(), 2, "{done}");
+    assert!(three.is_at("a 0\n", false), "{done}");
+    let redone = three.lab.piton_in(&three.dirs[2], &["redo", "--yes"]);
+    assert_eq!(redone.code, 0, "{redone:?}");
+    assert!(three.is_at("a 1\n", true), "{redone:?}");
+    // One of them that is gone is said, and the others go back.
+    std::fs::rename(&three.dirs[1], three.lab.work.join("away")).unwrap();
+    let output = three.lab.piton_in(&three.dirs[0], &["undo", "--yes", "--json"]);
+    assert_eq!(output.code, 4, "{output:?}");
+    let others = output.json()["others"].clone();
+    let codes: Vec<&str> = others.as_array().unwrap().iter().filter_map(|other| other["error"]["code"].as_str()).collect();
+    assert_eq!(codes, ["workspace-gone"], "{others}");
+}
+
+#[test]
+fn an_undo_that_was_killed_between_two_repositories_goes_on() {
+    let three = Three::new();
+    // The second of the other repositories cannot be restored: the first is done, and so is the own one.
+    let blocked = &three.dirs[2];
+    std::fs::write(blocked.join("a"), "a 1 and more\n").unwrap();
+    let first = three.lab.piton_in(&three.dirs[0], &["undo", "--yes", "--json"]);
+    assert_eq!(first.code, 0, "{first:?}");
+    assert_eq!(std::fs::read_to_string(blocked.join("a")).unwrap(), "a 1 and more\n");
+    let redone = three.lab.piton_in(blocked, &["redo", "--yes"]);
+    assert_eq!(redone.code, 0, "{redone:?}");
+    // Only one of them is undone, as if a kill had come then: the same command does the rest.
+    let one = three.lab.piton_in(&three.dirs[1], &["undo", "--yes", "--", "."]);
+    assert_eq!(one.code, 0, "{one:?}");
+    assert_eq!(std::fs::read_to_string(three.dirs[0].join("a")).unwrap(), "a 1\n");
+    let rest = three.lab.piton_in(&three.dirs[0], &["undo", "--yes"]);
+    assert_eq!(rest.code, 0, "{rest:?}");
+    for dir in &three.dirs[..2] {
+        assert_eq!(std::fs::read_to_string(dir.join("a")).unwrap(), "a 0\n", "{rest:?}");
+    }
+}
+
+#[test]
+fn each_session_is_told_once_what_changed_back() {
+    let lab = lab_with(&["a", "b"]);
+    let (mut one, mut two) = (Agent::new(&lab, "one"), Agent::new(&lab, "two"));
+    let notices = |reply: &Value| -> Vec<String> {
+        let all = reply["notices"].as_array().cloned().unwrap_or_default();
+        all.iter().map(|notice| notice.as_str().unwrap().to_owned()).collect()
+    };
+    one.start("t1");
+    one.edit(&lab, "a", "a 1\n");
+    one.end();
+    two.start("u1");
+    two.end();
+    undo(&lab, &[]);
+    let told = notices(&one.start("t2"));
+    assert!(told.len() == 1 && told[0].contains("turn `t1` was undone, and 1 path changed: a."), "{told:?}");
+    assert_eq!(notices(&one.ask(json!({"type": "shell.before", "command": "ls"}))), Vec::<String>::new());
+    // Kept over a restart until it is delivered, and what was taken back meanwhile is none.
+    assert_eq!(two.sidecar.finish(), 0);
+    redo(&lab);
+    undo(&lab, &[]);
+    let mut two = Agent::new(&lab, "two");
+    let told = notices(&two.start("u2"));
+    assert!(told.len() == 1 && told[0].contains("turn `t1` was undone"), "{told:?}");
+    assert_eq!(notices(&two.start("u3")), Vec::<String>::new());
+}
+
+#[test]
+fn a_restore_says_whose_edits_it_would_take_along() {
+    let lab = lab_with(&["a", "b", "mine"]);
+    let (mut one, mut two) = (Agent::new(&lab, "one"), Agent::new(&lab, "two"));
+    lab.take("begin");
+    for (agent, turn, file) in [(&mut one, "t1", "a"), (&mut two, "u1", "b")] {
+        agent.start(turn);
+        agent.edit(&lab, file, "changed\n");
+        agent.edit(&lab, "mine", &format!("{turn}\n"));
+        agent.end();
+    }
+    lab.write("mine", "mine now\n");
+    two.start("u2");
+    let preview = one.ask(json!({"type": "rollback.preview", "sha": "begin"}));
+    let edits = listed(&preview["outside_edits"]);
+    assert_eq!(edits.keys().collect::<Vec<_>>(), ["b", "mine"], "{preview}");
+    assert!(edits["b"].contains("run two, turn `u1`") && edits["mine"].contains("no known turn"), "{edits:?}");
+    let is_open = |warning: &Value| warning["message"].as_str().unwrap().contains("turn `u2` of tester (run two) is open");
+    assert!(preview["warnings"].as_array().unwrap().iter().any(is_open), "{preview}");
+    let done = one.ask(json!({"type": "restore", "sha": "begin", "rewind": true}));
+    assert_eq!(done["rewindTurn"], "t1", "{done}");
+}
+
+#[test]
+fn without_a_watcher_only_named_paths_go_back() {
+    let lab = lab_with(&["a", "b"]);
+    lab.set("watcher: none\n");
+    let mut agent = Agent::cold(&lab, &lab.work, "s");
+    agent.start("t1");
+    agent.edit(&lab, "a", "a 1\n");
+    agent.shell(&lab, || lab.write("b", "b 1\n"));
+    agent.end();
+    assert_eq!(shares(&lab, "t1"), some(&[("a", "likely"), ("b", "unknown")]));
+    let done = undo(&lab, &[]);
+    assert_eq!((changed(&done), lab.read("b")), (words(&["a"]), "b 1\n".to_owned()), "{done}");
+}
+
+#[test]
+fn the_end_of_a_turn_says_what_a_person_should_look_at() {
+    let lab = lab_with(&[".env"]);
+    (0..25).for_each(|n| lab.write(&format!("d/{n}"), "x"));
+    let mut agent = Agent::new(&lab, "s");
+    agent.start("t1");
+    agent.shell(&lab, || lab.sh("rm -rf d; echo KEY=2 > .env"));
+    let ended = agent.end();
+    let told = ended["notices"][0].as_str().unwrap();
+    assert!(told.contains("26 paths gone") && told.contains("`.env`, which looks like a secret, changed"), "{told}");
+    agent.start("t2");
+    agent.edit(&lab, "a", "a\n");
+    assert_eq!(agent.end()["notices"], Value::Null);
+}
+
+#[test]
+fn turns_outlive_what_retention_and_forget_take() {
+    let lab = lab_with(&["a", "secret.txt"]);
+    lab.set("retention: {per_workspace: 2, auto_per_run: 1, days: 1}\n");
+    let mut agent = Agent::new(&lab, "s");
+    agent.start("t1");
+    agent.edit(&lab, "a", "a 1\n");
+    agent.edit(&lab, "secret.txt", "hunter2hunter2\n");
+    agent.end();
+    for n in 0..12 {
+        lab.write("later", n.to_string());
+        lab.take(&format!("later {n}"));
+    }
+    assert_eq!(agent.sidecar.finish(), 0);
+    assert!([0, 3].contains(&lab.piton(&["prune", "--yes"]).code));
+    lab.write("secret.txt", "clean\n");
+    let forgotten = lab.piton(&["forget", "--secret", "hunter2hunter2", "--yes", "--json"]);
+    assert_eq!(forgotten.code, 0, "{forgotten:?}");
+    let all = tree(&lab.home);
+    assert!(all.values().all(|(_, _, bytes)| !bytes.windows(14).any(|part| part == b"hunter2hunter2")));
+    assert_eq!(lab.piton(&["turns"]).code, 0);
+    assert_eq!(shares(&lab, "t1").len(), 2);
+    let done = undo(&lab, &[]);
+    assert_eq!((lab.read("a"), lab.read("secret.txt")), ("a 0\n".to_owned(), "clean\n".to_owned()), "{done}");
+}
+
+#[test]
+fn the_newest_version_that_differs_is_recovered() {
+    let lab = lab_with(&["a", "dir/x", "dir/y"]);
+    lab.take("one");
+    lab.write("a", "a 1\n");
+    lab.take("two");
+    lab.sh("rm dir/x; echo new > dir/z");
+    assert_eq!(lab.piton(&["recover", "a", "--yes"]).code, 0);
+    assert_eq!(lab.read("a"), "a 0\n");
+    assert_eq!(lab.piton_in(&lab.work.join("dir"), &["recover", ".", "--yes"]).code, 0);
+    assert_eq!([lab.read("dir/x"), lab.read("dir/z")], ["dir/x 0\n", "new\n"]);
+    assert_eq!(lab.piton(&["recover", "dir", "--yes"]).code, 3);
+    assert_eq!(lab.piton(&["recover", "nowhere", "--json"]).error(), "no-such-path");
+    assert_eq!(lab.piton(&["restore", "2:a", "--yes"]).code, 0);
+    assert_eq!(lab.read("a"), "a 1\n");
+    // Patterns, bare names, times.
+    let found = |args: &[&str]| -> Vec<String> {
+        let output = lab.piton(&[&["find", "--json"], args].concat());
+        let matches = output.json()["matches"].as_array().cloned().unwrap_or_default();
+        matches.iter().map(|item| item["path"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(found(&["*/x"]), ["dir/x"]);
+    assert_eq!(found(&["y"]), ["dir/y"]);
+    assert_eq!(found(&["?", "--since", "1h"]), ["a", "dir/x", "dir/y"]);
+    assert_eq!(found(&["?", "--until", "2020-01-01"]), Vec::<String>::new());
+    assert_eq!(lab.piton(&["find", "x", "--since", "yesterday-ish", "--json"]).error(), "bad-request");
+}
+
+/// One session of the random test.
+struct Actor {
+    agent: Agent,
+    turn: Option<String>,
+    turns: u64,
+}
+
+/// The random test: three sessions and a person, and undos in between.
+struct Play {
+    lab: Lab,
+    actors: Vec<Actor>,
+    dice: Dice,
+    count: u64,
+    log: Vec<String>,
+}
+
+const FILES: [&str; 12] = ["a", "b", "c", "d1/a", "d1/b", "d1/c", "d2/a", "d2/b", "d2/c", "d2/deep/a", "d3/a", "d3/b"];
+
+impl Play {
+    fn new(seed: u64) -> Play {
+        let lab = lab_with(&FILES);
+        let actors = ["one", "two", "three"].map(|name| Actor { agent: Agent::new(&lab, name), turn: None, turns: 0 });
+        Play { lab, actors: actors.into(), dice: Dice(seed * 7919 + 1), count: 0, log: Vec::new() }
+    }
+
+    /// Changes a file, in a way that shows who did it.
+    fn change(&mut self, who: &str, path: &str) {
+        self.count += 1;
+        let (full, count) = (self.lab.work.join(path), self.count);
+        match self.dice.roll(5) {
+            0 if full.exists() => std::fs::remove_file(full).unwrap(),
+            1 if full.exists() => mode(&self.lab, path, [0o600, 0o644, 0o755][self.dice.roll(3) as usize]),
+            _ => self.lab.write(path, format!("{path} by {who} at {count}\n")),
+        }
+    }
+
+    fn act(&mut self, at: usize) {
+        let Some(turn) = self.actors[at].turn.clone() else {
+            let actor = &mut self.actors[at];
+            actor.turns += 1;
+            let turn = format!("{at}-{}", actor.turns);
+            actor.agent.start(&turn);
+            actor.turn = Some(turn);
+            return;
+        };
+        let new = format!("d9/n{}", self.count);
+        let path = if self.dice.roll(8) == 0 { new } else { self.dice.of(&FILES).to_owned() };
+        self.log.push(format!("{turn} changes {path}"));
+        if self.dice.roll(2) == 0 {
+            let action = self.actors[at].agent.begin(&self.lab.work.clone());
+            self.change(&turn, &path);
+            self.actors[at].agent.after(&action);
+        } else {
+            self.count += 1;
+            let content = format!("{path} by {turn} at {}\n", self.count);
+            self.actors[at].agent.edit(&self.lab, &path, &content);
+        }
+    }
+
+    fn step(&mut self) {
+        let at = self.dice.roll(3) as usize;
+        match self.dice.roll(20) {
+            0 => {
+                if self.actors[at].turn.take().is_some() {
+                    self.actors[at].agent.end();
+                }
+            }
+            1..=12 => self.act(at),
+            13..=15 => {
+                let path = self.dice.of(&FILES).to_owned();
+                self.log.push(format!("person changes {path}"));
+                self.change("person", &path);
+            }
+            _ => self.undo(),
+        }
+    }
+
+    /// Undoes a turn, and checks that nothing else was taken.
+    fn undo(&mut self) {
+        let listing = self.lab.piton(&["turns", "--json"]).json();
+        let open: Vec<Value> = listing["turns"].as_array().unwrap().iter().filter(|turn| turn["undone"] == false).cloned().collect();
+        let mut args = vec![];
+        let chosen = open.get(self.dice.roll(open.len().max(1) as u64) as usize);
+        let name = chosen.map(|turn| format!("--turn={}", turn["operation"].as_str().unwrap()));
+        args.extend(name.as_deref().filter(|_| self.dice.roll(3) > 0));
+        let before = tree(&self.lab.work);
+        let done = undo(&self.lab, &args);
+        let after = tree(&self.lab.work);
+        let over = done["over"]["turn"]["turn"].as_str().unwrap_or_default().to_owned();
+        self.log.push(format!("undo of {over}"));
+        if done["done"].is_null() {
+            assert_eq!(before, after, "{done}\n{:#?}", self.log);
+            return;
+        }
+        let told = changed(&done);
+        for path in before.keys().chain(after.keys()).filter(|path| before.get(*path) != after.get(*path)) {
+            let name = path.to_string_lossy().into_owned();
+            assert!(told.contains(&name), "{name} changed, and was not told: {done}\n{:#?}", self.log);
+            let (then, now) = (before.get(path), after.get(path));
+            let Some((_, _, content)) = then.filter(|then| now.is_none_or(|now| now.2 != then.2)) else { continue };
+            let content = String::from_utf8_lossy(content);
+            let is_own = content.is_empty() || content.contains(&format!(" by {over} at "));
+            assert!(is_own, "{name} had `{content}`, and went with turn {over}\n{:#?}", self.log);
+        }
+        if done["operation"].is_string() && self.dice.roll(3) > 0 {
+            redo(&self.lab);
+            assert_eq!(tree(&self.lab.work), before, "redo of {over}\n{:#?}", self.log);
+        }
+    }
+}
+
+/// The full count is 20 seeds of 500 steps.
+#[test]
+fn random_turns_take_back_nothing_but_their_own() {
+    let (seeds, steps) = if full() { (20, 500) } else { (2, 90) };
+    for seed in 1..=seeds {
+        let mut play = Play::new(seed);
+        (0..steps).for_each(|_| play.step());
+        println!("seed {seed}: {} changes", play.count);
+    }
+}
