@@ -98,7 +98,8 @@ impl Session {
                 actor: self.actor(),
                 action: action.id.clone(),
                 named: reach::named(root, cwd, verdict, told),
-                moves_head: moves_head(action, verdict),
+                moves_head: names_git(action),
+                is_opaque: verdict.confidence == Confidence::Opaque,
                 from: None,
             },
             asked: since_boot_ns(),
@@ -267,10 +268,10 @@ fn only_reads(action: &Action, verdict: &Verdict) -> bool {
     }
 }
 
-/// Returns true if an action may move HEAD: it names git, or is not understood.
-fn moves_head(action: &Action, verdict: &Verdict) -> bool {
+/// Returns true if a command names git, and so may move HEAD.
+fn names_git(action: &Action) -> bool {
     let Doing::Shell { command } = &action.what else { return false };
     let is_git = |word: &str| matches!(word, "git" | "gh" | "jj" | "hub" | "lazygit" | "tig") || word.ends_with("/git");
     let mut words = command.split(|c: char| c.is_whitespace() || ";&|()`'\"$".contains(c));
-    words.any(is_git) || verdict.confidence == Confidence::Opaque
+    words.any(is_git)
 }

@@ -102,7 +102,8 @@ fn redo(lab: &Lab) {
 /// The paths of a list of a reply, each with its reason.
 fn listed(list: &Value) -> BTreeMap<String, String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    list["items"].as_array().unwrap().iter().map(|item| (text(&item["path"]), text(&item["why"]))).collect()
+    let items = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+    items.iter().map(|item| (text(&item["path"]), text(&item["why"]))).collect()
 }
 
 /// The paths that a step has changed.
@@ -221,10 +222,16 @@ fn a_branch_that_a_person_switches_is_not_the_turns() {
     let mut agent = Agent::new(&lab, "s");
     agent.start("t1");
     agent.edit(&lab, "a", "a 1\n");
-    // Inside of an action that cannot have done it.
+    // Inside of an action that cannot have done it, and of one of which nobody knows.
+    let input = json!({"file_path": lab.work.join("d"), "content": "d\n"});
+    agent.ask(json!({"type": "tool.before", "tool": "Write", "action": "x", "input": input}));
+    git(&lab, &["checkout", "-q", "other"]);
+    lab.write("d", "d\n");
+    agent.ask(json!({"type": "tool.after", "action": "x"}));
+    git(&lab, &["checkout", "-q", "-"]);
     agent.shell(&lab, || _ = git(&lab, &["checkout", "-q", "other"]));
     agent.end();
-    assert_eq!(shares(&lab, "t1"), some(&[("a", "sure")]));
+    assert_eq!(shares(&lab, "t1"), some(&[("a", "sure"), ("b", "unknown"), ("c", "unknown"), ("d", "sure")]));
     undo(&lab, &[]);
     assert_eq!([lab.read("a"), lab.read("b"), lab.read("c")], ["a 0\n", "b of other\n", "c of other\n"]);
 }
@@ -476,7 +483,7 @@ fn each_session_is_told_once_what_changed_back() {
     assert_eq!(two.sidecar.finish(), 0);
     redo(&lab);
     undo(&lab, &[]);
-    let mut two = Agent::new(&lab, "two");
+    let mut two = Agent::cold(&lab, &lab.work, "two");
     let told = notices(&two.start("u2"));
     assert!(told.len() == 1 && told[0].contains("turn `t1` was undone"), "{told:?}");
     assert_eq!(notices(&two.start("u3")), Vec::<String>::new());
@@ -495,6 +502,7 @@ fn a_restore_says_whose_edits_it_would_take_along() {
     }
     lab.write("mine", "mine now\n");
     two.start("u2");
+    two.shell(&lab, || ());
     let preview = one.ask(json!({"type": "rollback.preview", "sha": "begin"}));
     let edits = listed(&preview["outside_edits"]);
     assert_eq!(edits.keys().collect::<Vec<_>>(), ["b", "mine"], "{preview}");
@@ -583,7 +591,8 @@ fn the_newest_version_that_differs_is_recovered() {
     };
     assert_eq!(found(&["*/x"]), ["dir/x"]);
     assert_eq!(found(&["y"]), ["dir/y"]);
-    assert_eq!(found(&["?", "--since", "1h"]), ["a", "dir/x", "dir/y"]);
+    // Also what only the checkpoint before a restore holds.
+    assert_eq!(found(&["?", "--since", "1h"]), ["a", "dir/x", "dir/y", "dir/z"]);
     assert_eq!(found(&["?", "--until", "2020-01-01"]), Vec::<String>::new());
     assert_eq!(lab.piton(&["find", "x", "--since", "yesterday-ish", "--json"]).error(), "bad-request");
 }

@@ -25,8 +25,10 @@ pub struct NewAction {
     pub action: Option<String>,
     /// The paths of this workspace that it names, each with all below it.
     pub named: Vec<RelPath>,
-    /// True if it may move HEAD.
+    /// True if it may move HEAD: it names git.
     pub moves_head: bool,
+    /// True if nobody knows what it does.
+    pub is_opaque: bool,
     /// The moment at which it began, if that may be before the note.
     pub from: Option<i64>,
 }
@@ -90,6 +92,7 @@ impl Timeline {
             action: action.action.clone(),
             named: action.named.iter().map(|path| quote(path.as_bytes())).collect(),
             moves_head: action.moves_head,
+            is_opaque: action.is_opaque,
             from: action.from.map_or(at, |from| from.min(at)),
             to: None,
         };

@@ -113,8 +113,12 @@ impl<'w> Judge<'w> {
         let (own, others): (Vec<&ActionWindow>, Vec<&ActionWindow>) =
             self.actions.iter().filter(at_work).partition(|window| window.actor == self.actor);
         let is_moved = span.head_moved && !own.iter().chain(&others).any(|window| window.moves_head);
-        if own.is_empty() || is_moved {
+        if own.is_empty() {
             return Attribution::Outside;
+        }
+        if is_moved {
+            let may_have_moved = own.iter().any(|window| window.is_opaque);
+            return if may_have_moved { Attribution::Unknown } else { Attribution::Outside };
         }
         let names = |windows: &[&ActionWindow]| windows.iter().any(|window| window.names(path));
         let is_inside = own.iter().any(|window| window.from <= span.from && window.to.is_none_or(|to| to >= span.to));
@@ -151,13 +155,13 @@ mod tests {
         RelPath::parse(text.as_bytes()).unwrap()
     }
 
-    /// Reads `run:from-to:names…`, with `^` behind the run where it moves HEAD, and without an end while it is at work.
+    /// Reads `run:from-to:names…`, with `^` behind the run where it names git, `?` where it is opaque, and without an end while it is at work.
     fn action(text: &str) -> ActionWindow {
         let mut parts = text.split(':');
         let run = parts.next().unwrap();
         let (from, to) = parts.next().unwrap().split_once('-').unwrap();
         ActionWindow {
-            actor: run.trim_end_matches('^').to_owned(),
+            actor: run.trim_end_matches(['^', '?']).to_owned(),
             action: None,
             named: parts
                 .next()
@@ -167,6 +171,7 @@ mod tests {
                 .map(str::to_owned)
                 .collect(),
             moves_head: run.ends_with('^'),
+            is_opaque: run.ends_with('?'),
             from: from.parse().unwrap(),
             to: to.parse().ok(),
         }
@@ -220,6 +225,7 @@ mod tests {
             ("a:10-20,a:15-25", "p:0-10,p:10-15,p:15-20:x,p:20-100", Likely, "two actions of one run"),
             ("a:10-20", "p:0-10,p^:10-20:x,p:20-100", Outside, "somebody moved HEAD"),
             ("a^:10-20", "p:0-10,p^:10-20:x,p:20-100", Likely, "the action moved HEAD"),
+            ("a?:10-20", "p:0-10,p^:10-20:x,p:20-100", Unknown, "the action may have moved HEAD"),
             ("a:10-20", "p:0-10,p:10-20:*,p:20-100", Unknown, "the watcher lost track"),
             ("a:10-20:x", "p:0-10,p:10-20:*,p:20-100", Likely, "the same of a named path"),
             ("a:10-20:x", "", Likely, "nobody watched"),

@@ -75,8 +75,11 @@ pub struct ActionWindow {
     pub action: Option<String>,
     /// The paths that it names, with all below them (percent-quoted).
     pub named: Vec<String>,
-    /// True if it may move HEAD.
+    /// True if it may move HEAD: it names git.
     pub moves_head: bool,
+    /// True if nobody knows what it does, so that it may move HEAD too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_opaque: bool,
     /// The moment at which it began.
     pub from: i64,
     /// The moment at which it ended; `None` while it is at work.
@@ -85,13 +88,13 @@ pub struct ActionWindow {
 }
 
 impl ActionWindow {
-    /// Returns true if the action names a path, or a directory above it.
+    /// Returns true if the action names a path, a directory above it, or something in it: directories are made for named files.
     pub fn names(&self, path: &RelPath) -> bool {
         let quoted = quote(path.as_bytes());
-        self.named.iter().any(|named| {
-            let rest = quoted.strip_prefix(named.as_str());
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        })
+        let is_within = |outer: &str, inner: &str| {
+            inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.named.iter().any(|named| is_within(named, &quoted) || is_within(&quoted, named))
     }
 }
 
@@ -499,7 +502,7 @@ mod tests {
 
     fn window(action: &str, from: i64) -> ActionWindow {
         let (actor, action) = ("r".into(), Some(action.to_owned()));
-        ActionWindow { actor, action, named: vec!["a".into()], moves_head: false, from, to: None }
+        ActionWindow { actor, action, named: vec!["a".into()], moves_head: false, is_opaque: false, from, to: None }
     }
 
     fn seen(from: i64, to: i64, paths: &[&str]) -> Interval {
@@ -557,7 +560,7 @@ mod tests {
     #[test]
     fn a_window_names_paths_and_what_is_below_them() {
         let window = ActionWindow { named: vec!["a".into(), "x%20y/z".into()], ..window("a", 1) };
-        for (path, is_named) in [("a", true), ("a/b", true), ("ab", false), ("x y/z/q", true), ("x y", false)] {
+        for (path, is_named) in [("a", true), ("a/b", true), ("ab", false), ("x y/z/q", true), ("x y", true), ("x", false)] {
             assert_eq!(window.names(&RelPath::parse(path.as_bytes()).unwrap()), is_named, "{path}");
         }
     }

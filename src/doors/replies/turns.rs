@@ -10,7 +10,7 @@ use crate::checkpoint::history::journal::{LoggedEntry, TurnEnd};
 use crate::checkpoint::history::operations::{History, UndoStep};
 use crate::checkpoint::history::request::Preview;
 use crate::checkpoint::history::turns::path_of;
-use crate::error::Result;
+use crate::error::{Code, Result};
 use crate::model::manifest::EntryKind;
 use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
@@ -117,21 +117,33 @@ pub fn turn_diff(timeline: &Timeline, turn: &TurnEnd, chosen: &dyn Fn(&RelPath) 
             }
         }
     }
-    let (mut patch, mut cut) = (String::new(), false);
+    let (mut patch, mut cut, mut readable) = (String::new(), false, Vec::new());
     for change in &changes {
-        patch.push_str(&catalog.patch_of(change, LiveSide::Neither)?.text);
+        let text = match catalog.patch_of(change, LiveSide::Neither) {
+            Ok(text) => text.text,
+            // Forgotten, or damaged: the other files are shown all the same.
+            Err(error) if matches!(error.code(), Code::StoreDamaged | Code::NoSuchCheckpoint) => {
+                let path = change.path.display();
+                patch.push_str(&format!("diff --git a/{path} b/{path}\nThe content is not in the store any more\n"));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        readable.push(change.clone());
+        if !cut {
+            patch.push_str(&text);
+        }
         if patch.len() > MAX_PATCH {
             let end = (0..=MAX_PATCH).rev().find(|at| patch.is_char_boundary(*at)).unwrap_or(0);
             patch.truncate(end);
             cut = true;
-            break;
         }
     }
     let mut directories = List::of_reasons(dirs.iter().map(|(path, why)| (path, why.clone())));
     directories.items.iter_mut().for_each(|item| item.dir = true);
     Ok(TurnDiffReply {
         turn: item(turn, &*catalog.history()?, timeline)?,
-        stat: super::stat(&catalog.stat(&changes, LiveSide::Neither)?),
+        stat: super::stat(&catalog.stat(&readable, LiveSide::Neither)?),
         files: List::of_reasons(files.iter().map(|(path, why)| (path, why.clone()))),
         directories,
         patch,
