@@ -70,9 +70,11 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
             if let Some(path) = &path
                 && !timeline.catalog().is_held(&checkpoint, path)?
             {
-                return Err(timeline.catalog().resolve(what).err().unwrap_or_else(|| {
-                    refusal(checkpoint.record.number, &context.place(path))
-                }));
+                return Err(timeline
+                    .catalog()
+                    .resolve(what)
+                    .err()
+                    .unwrap_or_else(|| refusal(checkpoint.record.number, &context.place(path))));
             }
             (checkpoint, path)
         }

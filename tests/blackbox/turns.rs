@@ -82,7 +82,8 @@ impl Agent {
 }
 
 fn undo(lab: &Lab, args: &[&str]) -> Value {
-    let (flags, paths): (Vec<&str>, Vec<&str>) = args.iter().partition(|word| word.starts_with('-') || word.starts_with("t-"));
+    let (flags, paths): (Vec<&str>, Vec<&str>) =
+        args.iter().partition(|word| word.starts_with('-') || word.starts_with("t-"));
     let mut all = vec!["undo", "--yes", "--json"];
     all.extend(flags);
     if !paths.is_empty() {
@@ -155,7 +156,10 @@ fn an_undo_leaves_what_others_wrote() {
     let before = tree(&lab.work);
     // It says beforehand what it will touch, and does just that.
     let preview = lab.piton(&["undo", "--turn", "t1", "--preview", "--json"]).json();
-    assert_eq!((&preview["over"]["turn"]["turn"], listed(&preview["plan"]["replace"])), (&json!("t1"), some(&[("a", "likely")])));
+    assert_eq!(
+        (&preview["over"]["turn"]["turn"], listed(&preview["plan"]["replace"])),
+        (&json!("t1"), some(&[("a", "likely")]))
+    );
     let done = undo(&lab, &["--turn=t1"]);
     assert_eq!(changed(&done), words(&["a", "new", "new/x"]), "{done}");
     assert_eq!([lab.read("a"), lab.read("b"), lab.read("mine")], ["a 0\n", "b of two\n", "mine 1\n"]);
@@ -163,7 +167,8 @@ fn an_undo_leaves_what_others_wrote() {
     redo(&lab);
     assert_eq!(tree(&lab.work), before);
     let listing = lab.piton(&["turns", "--json"]).json();
-    let names: Vec<&str> = listing["turns"].as_array().unwrap().iter().map(|turn| turn["turn"].as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        listing["turns"].as_array().unwrap().iter().map(|turn| turn["turn"].as_str().unwrap()).collect();
     assert_eq!(names, ["t2", "t1"]);
     assert_eq!(listing["turns"][1]["client"], "tester");
 }
@@ -412,7 +417,9 @@ impl Three {
     }
 
     fn is_at(&self, content: &str, has_new: bool) -> bool {
-        let is = |dir: &PathBuf| std::fs::read_to_string(dir.join("a")).unwrap() == content && dir.join("new").exists() == has_new;
+        let is = |dir: &PathBuf| {
+            std::fs::read_to_string(dir.join("a")).unwrap() == content && dir.join("new").exists() == has_new
+        };
         self.dirs.iter().all(is)
     }
 }
@@ -436,7 +443,8 @@ fn one_undo_covers_all_repositories_of_a_turn() {
     let output = three.lab.piton_in(&three.dirs[0], &["undo", "--yes", "--json"]);
     assert_eq!(output.code, 4, "{output:?}");
     let others = output.json()["others"].clone();
-    let codes: Vec<&str> = others.as_array().unwrap().iter().filter_map(|other| other["error"]["code"].as_str()).collect();
+    let codes: Vec<&str> =
+        others.as_array().unwrap().iter().filter_map(|other| other["error"]["code"].as_str()).collect();
     assert_eq!(codes, ["workspace-gone"], "{others}");
 }
 
@@ -507,7 +515,8 @@ fn a_restore_says_whose_edits_it_would_take_along() {
     let edits = listed(&preview["outside_edits"]);
     assert_eq!(edits.keys().collect::<Vec<_>>(), ["b", "mine"], "{preview}");
     assert!(edits["b"].contains("run two, turn `u1`") && edits["mine"].contains("no known turn"), "{edits:?}");
-    let is_open = |warning: &Value| warning["message"].as_str().unwrap().contains("turn `u2` of tester (run two) is open");
+    let is_open =
+        |warning: &Value| warning["message"].as_str().unwrap().contains("turn `u2` of tester (run two) is open");
     assert!(preview["warnings"].as_array().unwrap().iter().any(is_open), "{preview}");
     let done = one.ask(json!({"type": "restore", "sha": "begin", "rewind": true}));
     assert_eq!(done["rewindTurn"], "t1", "{done}");
@@ -677,7 +686,8 @@ impl Play {
     /// Undoes a turn, and checks that nothing else was taken.
     fn undo(&mut self) {
         let listing = self.lab.piton(&["turns", "--json"]).json();
-        let open: Vec<Value> = listing["turns"].as_array().unwrap().iter().filter(|turn| turn["undone"] == false).cloned().collect();
+        let open: Vec<Value> =
+            listing["turns"].as_array().unwrap().iter().filter(|turn| turn["undone"] == false).cloned().collect();
         let mut args = vec![];
         let chosen = open.get(self.dice.roll(open.len().max(1) as u64) as usize);
         let name = chosen.map(|turn| format!("--turn={}", turn["operation"].as_str().unwrap()));

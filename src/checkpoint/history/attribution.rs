@@ -12,6 +12,10 @@ use crate::model::meta::quote;
 use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
 
+/// The time by which a file's own times may lie behind the moment of its change, in nanoseconds: the kernel stamps files by a clock
+/// of ticks.
+pub(super) const TICK: i64 = 8_000_000;
+
 /// A span of time in which a path may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ChangeSpan {
@@ -58,9 +62,10 @@ impl<'w> Judge<'w> {
 
     /// Returns the share of the turn in the change of a path. `is_later` says whether it changed after the last answer of a
     /// watcher.
-    pub(crate) fn share(&self, path: &RelPath, is_later: impl FnOnce(&RelPath, i64) -> bool) -> Attribution {
+    pub(crate) fn share(&self, path: &RelPath, is_later: impl Fn(&RelPath, i64) -> bool) -> Attribution {
         let mut shares: Vec<Attribution> = Vec::new();
-        let mut spans = self.spans(&|changes| changes.covers(path));
+        let later = |since: i64| is_later(path, since);
+        let mut spans = self.spans(&|changes| changes.covers(path), &later);
         // Of a path that the restore before has changed, a report that begins before it tells of the restore.
         if self.restored.contains(&quote(path.as_bytes())) {
             spans.retain(|span| span.from >= self.since);
@@ -68,22 +73,24 @@ impl<'w> Judge<'w> {
         if spans.is_empty() {
             // The directory tells of all that was in it when it went.
             let above: Vec<RelPath> = std::iter::successors(path.parent(), RelPath::parent).collect();
-            spans = self.spans(&|changes| above.iter().any(|dir| !dir.is_root() && changes.covers(dir)));
+            spans = self.spans(&|changes| above.iter().any(|dir| !dir.is_root() && changes.covers(dir)), &later);
         }
         shares.extend(spans.iter().map(|span| self.in_span(path, *span)));
         match self.watched_until() {
             None => return self.unseen(path),
-            Some(watched) if watched < self.until && is_later(path, watched) => {
+            Some(watched) => {
                 let rest = ChangeSpan { from: watched, to: self.until, head_moved: false, is_vague: false };
-                shares.push(self.in_span(path, rest));
+                if watched < self.until && self.may_have_changed(rest, &later) {
+                    shares.push(self.in_span(path, rest));
+                }
             }
-            Some(_) => {}
         }
         shares.into_iter().reduce(Attribution::then).unwrap_or_else(|| self.unseen(path))
     }
 
-    /// Returns the spans in which something changed, in order. Each is narrowed to what all watchers have in common.
-    fn spans(&self, covers: &dyn Fn(&Changes) -> bool) -> Vec<ChangeSpan> {
+    /// Returns the spans in which something changed, in order. Each is narrowed to what all watchers have in common, and to the time
+    /// for which one of them has not answered.
+    fn spans(&self, covers: &dyn Fn(&Changes) -> bool, is_later: &dyn Fn(i64) -> bool) -> Vec<ChangeSpan> {
         let told: Vec<&&Interval> = self.seen.iter().filter(|interval| covers(&interval.changes)).collect();
         let mut spans = Vec::new();
         for interval in &told {
@@ -100,11 +107,42 @@ impl<'w> Judge<'w> {
             spans.extend(common);
             if spans.len() == known {
                 spans.push(own);
+            } else {
+                let others = told.iter().filter(|other| other.by != interval.by).map(|other| other.by.as_str());
+                let others: BTreeSet<&str> = others.collect();
+                spans.extend(others.into_iter().flat_map(|by| self.unanswered(by, own, is_later)));
             }
         }
         spans.sort_unstable();
         spans.dedup();
         spans
+    }
+
+    /// Returns the parts of a span in the turn for which a watcher has no answer, and in which the path may have changed.
+    fn unanswered(&self, by: &str, span: ChangeSpan, is_later: &dyn Fn(i64) -> bool) -> Vec<ChangeSpan> {
+        let mut answered: Vec<&&Interval> = self.seen.iter().filter(|interval| interval.by == by).collect();
+        answered.sort_unstable_by_key(|interval| interval.from);
+        let (mut at, end) = (span.from.max(self.since), span.to.min(self.until));
+        let mut parts = Vec::new();
+        for interval in answered {
+            if interval.from > at && at < end {
+                parts.push(ChangeSpan { from: at, to: interval.from.min(end), ..span });
+            }
+            at = at.max(interval.to);
+        }
+        let rest = ChangeSpan { from: at, to: end, ..span };
+        if at < end && self.may_have_changed(rest, is_later) {
+            parts.push(rest);
+        }
+        parts
+    }
+
+    /// Returns true if a path may have changed in a span for which a watcher has no answer yet, by its times. Where somebody else is at
+    /// work, a time near the last answer is late enough.
+    fn may_have_changed(&self, span: ChangeSpan, is_later: &dyn Fn(i64) -> bool) -> bool {
+        let is_at_work = |window: &&&ActionWindow| window.from < span.to && window.to.is_none_or(|to| to > span.from);
+        let is_doubtful = self.actions.iter().filter(is_at_work).any(|window| window.actor != self.actor);
+        is_later(if is_doubtful { span.from.saturating_sub(2 * TICK) } else { span.from })
     }
 
     /// Judges a change in a span.
@@ -268,5 +306,18 @@ mod tests {
         let judge = Judge::new("a", (30, 100), &table, BTreeSet::from(["x".to_owned()]));
         assert_eq!(judge.share(&path("x"), |_, _| false), Attribution::Sure);
         assert_eq!(judge.share(&path("y"), |_, _| false), Attribution::Outside);
+    }
+
+    #[test]
+    fn a_watcher_that_has_not_answered_since_proves_nothing() {
+        let table = windows("a:10-40:y,b:20-50:x", "p:0-10,p:10-40:x,q:0-15:x,q:15-20");
+        let judge = Judge::new("a", (0, 40), &table, BTreeSet::new());
+        assert_eq!(judge.share(&path("x"), |_, since| since < 20), Attribution::Touched);
+        assert_eq!(judge.share(&path("x"), |_, _| false), Attribution::Likely);
+        // Times near the last answer count while somebody else is at work.
+        let table = windows("a:10-20,b:25-90:x", "p:0-10,p:10-20:x,p:20-30");
+        let judge = Judge::new("a", (0, 60), &table, BTreeSet::new());
+        assert_eq!(judge.share(&path("x"), |_, since| since < 30), Attribution::Touched);
+        assert_eq!(judge.share(&path("x"), |_, _| false), Attribution::Likely);
     }
 }

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use super::agreed::Agreed;
 use super::interrupted::interrupted;
+use super::journal::TurnChange;
 use super::operations::UndoStep;
 use super::request::{Preview, Restore, Restored};
-use super::journal::TurnChange;
 use super::turns::{StepChoice, path_of};
 use super::undo::Direction;
 use crate::checkpoint::records::workspace::Workspace;

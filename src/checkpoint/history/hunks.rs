@@ -93,7 +93,8 @@ impl Catalog {
                 continue;
             }
             let side = |side: Option<ManifestEntry>| side.map(|entry| (entry.mode(), entry.id));
-            let patch = self.patch_of(&Change { path: path.clone(), old: side(before), new: side(after) }, LiveSide::Neither)?;
+            let patch =
+                self.patch_of(&Change { path: path.clone(), old: side(before), new: side(after) }, LiveSide::Neither)?;
             let is_file = |side: Option<ManifestEntry>| side.is_some_and(|entry| entry.kind == EntryKind::File);
             let is_text = !patch.binary && is_file(before) && is_file(after) && !private.contains(&path);
             let read = |side: Option<ManifestEntry>| match side.filter(|_| is_text) {
@@ -223,7 +224,9 @@ mod tests {
     #[test]
     fn each_hunk_goes_back_by_itself() {
         let lines = |changes: &[(usize, &str)]| -> String {
-            let line = |n: usize| changes.iter().find(|(at, _)| *at == n).map_or(format!("{n}\n"), |(_, text)| (*text).to_owned());
+            let line = |n: usize| {
+                changes.iter().find(|(at, _)| *at == n).map_or(format!("{n}\n"), |(_, text)| (*text).to_owned())
+            };
             (0..40).map(line).collect()
         };
         let (before, after) = (lines(&[]), lines(&[(2, "two\n"), (20, ""), (39, "39\nmore\nlast")]));

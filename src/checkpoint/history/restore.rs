@@ -48,13 +48,8 @@ impl Capturer {
             Some(near) => Cow::Owned(near.part_of(&present.manifest)),
             None => Cow::Borrowed(&present.manifest),
         };
-        let plan = catalog.plan_for(
-            restore,
-            &loaded,
-            &there,
-            (&present.coverage, &present.private),
-            &Agreed::Anything,
-        )?;
+        let plan =
+            catalog.plan_for(restore, &loaded, &there, (&present.coverage, &present.private), &Agreed::Anything)?;
         let planned: BTreeSet<&RelPath> = plan.touched().collect();
         let mut changes = catalog.changes(present.root, loaded.root, &present.fresh)?;
         changes.retain(|change| planned.contains(&change.path));

@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::attribution::Judge;
+use super::attribution::{Judge, TICK};
 use super::journal::{Journal, Line, LoggedEntry, TurnChange, TurnEnd, quoted};
 use super::operations::OF_TURN;
 use crate::checkpoint::capture::request::Take;
@@ -21,10 +21,6 @@ use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
 use crate::sys::clock::{file_clock, now_ms, rfc3339, since_boot_ns};
 use crate::sys::interrupt::Flow;
-
-/// The time by which a file's own times may lie behind the moment of its change, in nanoseconds: the kernel stamps files by a clock
-/// of ticks.
-const TICK: i64 = 8_000_000;
 
 /// The names of a turn.
 #[derive(Clone, Debug)]

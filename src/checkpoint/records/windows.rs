@@ -560,7 +560,9 @@ mod tests {
     #[test]
     fn a_window_names_paths_and_what_is_below_them() {
         let window = ActionWindow { named: vec!["a".into(), "x%20y/z".into()], ..window("a", 1) };
-        for (path, is_named) in [("a", true), ("a/b", true), ("ab", false), ("x y/z/q", true), ("x y", true), ("x", false)] {
+        for (path, is_named) in
+            [("a", true), ("a/b", true), ("ab", false), ("x y/z/q", true), ("x y", true), ("x", false)]
+        {
             assert_eq!(window.names(&RelPath::parse(path.as_bytes()).unwrap()), is_named, "{path}");
         }
     }
