@@ -12,7 +12,8 @@ use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
-use crate::model::manifest::ManifestEntry;
+use crate::model::coverage::Coverage;
+use crate::model::manifest::{Manifest, ManifestEntry};
 use crate::model::meta::{quote, unquote};
 use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
@@ -189,12 +190,18 @@ impl Catalog {
                 known.entry(change.path.clone()).or_default().push((turn, change));
             }
         }
-        let mut edits = Vec::new();
+        let (mut edits, mut beginning) = (Vec::new(), None);
         for (path, now) in going {
             let of_path = known.get(&quote(path.as_bytes())).map(Vec::as_slice).unwrap_or_default();
-            if let Some(whose) = whose(of_path, now, run) {
-                edits.push(OutsideEdit { path: path.clone(), whose });
+            let mut edit = whose(of_path, now, run);
+            if of_path.is_empty() {
+                let then = match &beginning {
+                    Some(then) => then,
+                    None => beginning.insert(self.contents(&self.checkpoint_of(history.turns[0].base)?)?),
+                };
+                edit = (!stood_there(then, path, now)).then(|| "changed by no known turn".to_owned());
             }
+            edits.extend(edit.map(|whose| OutsideEdit { path: path.clone(), whose }));
         }
         Ok(edits)
     }
@@ -267,6 +274,11 @@ pub fn path_of(change: &TurnChange) -> Result<RelPath> {
 fn is_chosen(change: &TurnChange, choice: &StepChoice) -> bool {
     // A spelling that is none is reported by the step itself.
     choice.paths.is_empty() || path_of(change).is_ok_and(|path| choice.chooses(&path))
+}
+
+/// Returns true if a path was at a moment as it is now, or nothing is known of it at that moment.
+fn stood_there((manifest, coverage): &(Manifest, Coverage), path: &RelPath, now: &ManifestEntry) -> bool {
+    manifest.get(path).map_or_else(|| coverage.skip_of(path).is_some(), |then| then.same(now))
 }
 
 /// Says whose the present state of a path is, where it is not the run's own; the newest change comes first.
