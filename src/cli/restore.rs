@@ -66,7 +66,7 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
     let (checkpoint, named) = match &args.checkpoint {
         Some(what) => {
             let (checkpoint, path) = split(context, &mut timeline, what)?;
-            // What is neither a path nor a selector is more likely meant as one of the checkpoint.
+            // A word that is neither a path nor a selector is more likely meant as a path of the checkpoint.
             if let Some(path) = &path
                 && !timeline.catalog().is_held(&checkpoint, path)?
             {

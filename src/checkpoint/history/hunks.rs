@@ -1,7 +1,7 @@
 //! Single hunks of a turn: the pieces in which a file changed, and a checkpoint that lacks only some of them.
 //!
 //! A chosen part of a file's changes is in no checkpoint. So one is made, of the turn's beginning with those files as they are to
-//! become, and the undo goes back to that as to any other: its proofs, its interruption and its redo need nothing of their own.
+//! become. The undo goes back to that as to any other: its proofs, its interruption and its redo need nothing of their own.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
