@@ -495,11 +495,11 @@ mod tests {
         let kept = BTreeSet::from(["t-2".to_owned()]);
         journal.shorten(&kept, &lock).unwrap();
         assert_eq!(journal.read().unwrap().lines, lines, "it is short");
-        lines = (0..60).map(|time| turn("t-2", time, 2000)).collect();
+        lines = (0..120).map(|time| turn("t-2", time, 2000)).collect();
         lines.push(line("o-2"));
         journal.append(&lines, &lock).unwrap();
         journal.shorten(&kept, &lock).unwrap();
-        assert_eq!(journal.read().unwrap().lines, [line("o-1"), turn("t-2", 59, 2000), line("o-2")]);
+        assert_eq!(journal.read().unwrap().lines, [line("o-1"), turn("t-2", 119, 2000), line("o-2")]);
     }
 
     #[test]
