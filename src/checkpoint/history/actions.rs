@@ -75,7 +75,7 @@ impl Timeline {
     /// Notes that an action begins. `turn` begins in this workspace with it, if it has not yet; its base is captured then.
     ///
     /// # Errors
-    /// Those of the capture; when the log of actions cannot be written.
+    /// Returns the errors of the capture, and one when the log of actions cannot be written.
     pub fn begin_action(&mut self, turn: Option<&TurnName>, action: &NewAction, control: Interrupt<'_>) -> Result<()> {
         if let Some(turn) = turn
             && self.catalog().windows.borrow_mut().windows()?.turn(&turn.key).is_none()
@@ -114,7 +114,7 @@ impl Timeline {
     /// Ends a turn, and writes down what it changed in this workspace. `None` if that is nothing, or the turn was not open here.
     ///
     /// # Errors
-    /// Those of the capture and of the journal: then the turn stays open.
+    /// Returns the errors of the capture and of the journal; the turn stays open then.
     pub fn end_turn(&mut self, key: &str, control: Interrupt<'_>) -> Result<Option<EndedTurn>> {
         let Some(turn) = self.catalog().windows.borrow_mut().windows()?.turn(key).cloned() else { return Ok(None) };
         self.end_action(&turn.actor, None)?;

@@ -134,7 +134,7 @@ impl Locked<'_> {
     /// Writes down what the open turns have changed so far.
     ///
     /// # Errors
-    /// Those of the capture, of the journal and of the log of actions.
+    /// Returns the errors of the capture, of the journal and of the log of actions.
     pub(crate) fn settle_turns(&mut self, control: &dyn Fn() -> Flow) -> Result<()> {
         let open = self.catalog.windows.borrow_mut().windows()?.turns.clone();
         for turn in open {

@@ -155,6 +155,7 @@ impl From<&Interval> for IntervalLine {
 impl IntervalLine {
     fn read(self) -> Option<Interval> {
         let IntervalLine { by, since, from, to, all, head, paths, dirs } = self;
+        // Why a path cannot be read does not matter: the whole line counts as damaged then, and tells of nothing.
         let parsed = |text: &String| RelPath::parse(&unquote(text).ok()?).ok();
         let changes = match all {
             true => Changes::Everything(Why::Forgotten),
