@@ -151,7 +151,10 @@ pub(super) fn turns(listing: &TurnListReply, words: &Words) -> String {
     for turn in &listing.turns {
         let mut notes = vec![shares(&turn.shares)];
         notes.extend(turn.open.then(|| "[open]".to_owned()));
-        notes.extend(turn.undone.then(|| "[undone]".to_owned()));
+        notes.extend(turn.undone.then(|| match turn.stayed {
+            0 => "[undone]".to_owned(),
+            stayed => format!("[undone; {stayed} stayed]"),
+        }));
         notes.extend((!turn.others.is_empty()).then(|| format!("[also in {}]", turn.others.join(", "))));
         let client = turn.client.as_deref().map(|client| format!("{} ", printable(client))).unwrap_or_default();
         add_line!(

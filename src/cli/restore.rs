@@ -59,9 +59,7 @@ pub(super) struct RestoreArgs {
 pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     if args.go_on || args.abort {
-        let restored = timeline.resume(args.go_on, &|| Flow::Continue)?;
-        print::settled(timeline.leave());
-        return finished(context, &restored, if args.go_on { "Finished" } else { "Given up" }, None);
+        return end_interrupted(context, &mut timeline, args.go_on);
     }
     let (checkpoint, named) = match &args.checkpoint {
         Some(what) => {
@@ -110,6 +108,30 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
     let restored = timeline.restore(&restore, &|| Flow::Continue)?;
     print::settled(timeline.leave());
     finished(context, &restored, "Restored", Some(&preview))
+}
+
+/// Ends the interrupted restore here, or those in other workspaces of a turn's undo that was begun here.
+fn end_interrupted(context: &Context, timeline: &mut Timeline, go_on: bool) -> Result<Exit> {
+    let verb = if go_on { "Finished" } else { "Given up" };
+    let members = timeline.interrupted_members()?;
+    if members.is_empty() || timeline.catalog().history()?.interrupted.is_some() {
+        let restored = timeline.resume(go_on, &|| Flow::Continue)?;
+        print::settled(timeline.leave());
+        return finished(context, &restored, verb, None);
+    }
+    let mut exit = Exit::Done;
+    for root in members {
+        let mut other = timeline.beside(&root)?;
+        print::say(&format!("piton: the restore that was interrupted in {}", print::path(&root)));
+        let restored = other.resume(go_on, &|| Flow::Continue)?;
+        print::settled(other.leave());
+        let ended = finished(context, &restored, verb, None)?;
+        exit = if ended == Exit::Part { ended } else { exit };
+    }
+    if go_on {
+        print::say("piton: what is left of that step in this workspace: `piton undo --preview`");
+    }
+    Ok(exit)
 }
 
 /// Refuses to bring back files outside of all workspaces that nobody has named: what stands there belongs to no one project.

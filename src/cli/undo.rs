@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 
 use super::confirm::{agreed, asked_more};
 use super::context::Context;
@@ -15,10 +16,11 @@ use crate::checkpoint::history::operations::UndoStep;
 use crate::checkpoint::history::turns::StepChoice;
 use crate::checkpoint::history::undo::Direction;
 use crate::doors::replies;
-use crate::error::{Code, Result};
+use crate::error::Result;
 use crate::model::run::run_id;
+use crate::model::text::{count, printable};
 use crate::model::turn::Attribution;
-use crate::protocol::{NoStep, PreviewReply};
+use crate::protocol::{NoStep, PreviewReply, RestoreReply};
 use crate::sys::interrupt::Flow;
 
 /// The shares in changes that an undo of a turn takes back only if asked.
@@ -94,22 +96,51 @@ pub(super) fn undo(context: &mut Context, args: &UndoArgs) -> Result<Exit> {
     if args.hunk {
         return super::hunks::undo(context, &mut timeline, &choice);
     }
-    let is_of_run = choice.run.is_some() && choice.turn.is_none() && choice.paths.is_empty();
-    let exit = step(context, &mut timeline, (args.yes, args.preview), Direction::Undo, choice.clone())?;
-    if !is_of_run || context.json || args.preview {
-        return Ok(exit);
-    }
-    let mut all = exit;
-    while all == Exit::Done || all == Exit::Part {
-        // The next one may be the same turn, of which everything stays.
-        match step(context, &mut timeline, (args.yes, false), Direction::Undo, choice.clone()) {
-            Ok(Exit::Done) => {}
-            Ok(Exit::Part) => all = Exit::Part,
-            Ok(other) => return Ok(if other == Exit::Nothing { all } else { other }),
-            Err(error) if error.code() == Code::NoSuchTurn => return Ok(all),
-            Err(error) => return Err(error),
+    let how = How { yes: args.yes, only: args.preview };
+    match &choice.run {
+        Some(run) if choice.turn.is_none() && choice.paths.is_empty() => {
+            let run = run.clone();
+            run_of_turns(context, &mut timeline, how, (&run, choice))
         }
+        _ => step(context, &mut timeline, how, Direction::Undo, choice, &mut Documents::default()),
     }
+}
+
+/// Undoes all turns of a run, the newest first.
+fn run_of_turns(
+    context: &Context,
+    timeline: &mut Timeline,
+    how: How,
+    (run, choice): (&str, StepChoice),
+) -> Result<Exit> {
+    timeline.settle_turns(&|| Flow::Continue)?;
+    let turns = timeline.catalog().turns_to_undo(run, &choice)?;
+    if how.only && turns.len() > 1 && !context.json {
+        print::data(&format!(
+            "{} of run {}, the newest first. Each is compared with the files as they are now: what a newer turn here \
+             changed again stays in an older one's preview, and goes back all the same.\n\n",
+            count(turns.len() as u64, "turn"),
+            printable(run)
+        ))?;
+    }
+    let mut documents = Documents { collected: context.json.then(Vec::new) };
+    let mut all = Exit::Nothing;
+    for (number, turn) in turns.into_iter().enumerate() {
+        if number > 0 && !context.json {
+            print::data("\n")?;
+        }
+        let choice = StepChoice { turn: Some(turn), ..choice.clone() };
+        all = match step(context, timeline, how, Direction::Undo, choice, &mut documents)? {
+            Exit::Nothing => all,
+            Exit::Done if all == Exit::Part => all,
+            exit @ (Exit::Done | Exit::Part) => exit,
+            other => {
+                all = other;
+                break;
+            }
+        };
+    }
+    documents.print()?;
     Ok(all)
 }
 
@@ -119,16 +150,65 @@ pub(super) fn undo(context: &mut Context, args: &UndoArgs) -> Result<Exit> {
 /// Returns the error of what could not be done.
 pub(super) fn redo(context: &mut Context, args: &RedoArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
-    step(context, &mut timeline, (args.yes, args.preview), Direction::Redo, StepChoice::default())
+    let how = How { yes: args.yes, only: args.preview };
+    step(context, &mut timeline, how, Direction::Redo, StepChoice::default(), &mut Documents::default())
+}
+
+/// The way in which a step is taken.
+#[derive(Clone, Copy, Debug)]
+struct How {
+    /// Nothing is asked.
+    yes: bool,
+    /// It is only shown.
+    only: bool,
+}
+
+/// The JSON documents of a command's steps.
+#[derive(Debug, Default)]
+struct Documents {
+    /// Those of several steps, which become one document; `None` if a step's document is printed by itself.
+    collected: Option<Vec<PreviewOrDone>>,
+}
+
+/// The document of one step.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum PreviewOrDone {
+    Preview(Box<PreviewReply>),
+    Done(Box<RestoreReply>),
+}
+
+impl Documents {
+    /// Prints the document of a step, or keeps it for the one of all steps.
+    fn give(&mut self, document: PreviewOrDone) -> Result<()> {
+        match &mut self.collected {
+            Some(collected) => {
+                collected.push(document);
+                Ok(())
+            }
+            None => print::json_as_declared(&document),
+        }
+    }
+
+    /// Prints the one document of all steps, if they were kept for it.
+    fn print(self) -> Result<()> {
+        #[derive(Serialize)]
+        struct Steps {
+            steps: Vec<PreviewOrDone>,
+        }
+        self.collected.map_or(Ok(()), |steps| print::json_as_declared(&Steps { steps }))
+    }
 }
 
 fn step(
     context: &Context,
     timeline: &mut Timeline,
-    (yes, only): (bool, bool),
+    how: How,
     direction: Direction,
     mut choice: StepChoice,
+    documents: &mut Documents,
 ) -> Result<Exit> {
+    let How { yes, only } = how;
     let control = || Flow::Continue;
     let Some(mut stepping) = Stepping::choose(timeline, direction, &choice, "local", &control)? else {
         let message = timeline.catalog().why_no_step(direction)?;
@@ -145,7 +225,7 @@ fn step(
     let (next, is_open) = (stepping.step.clone(), stepping.is_open);
     let mut preview = stepping.preview(timeline, &control)?;
     if context.json && (only || !yes) {
-        print::json_as_declared(&replies::step_preview((&next, is_open), &preview))?;
+        documents.give(PreviewOrDone::Preview(replies::step_preview((&next, is_open), &preview).into()))?;
         return Ok(if only { Exit::Done } else { Exit::Refused });
     }
     let mut said = String::new();
@@ -165,7 +245,7 @@ fn step(
     let is_stuck = !preview.own.plan.conflict.is_empty();
     if preview.changes_nothing() && next.moved.is_none() {
         if context.json {
-            print::json_as_declared(&replies::step_preview((&next, is_open), &preview))?;
+            documents.give(PreviewOrDone::Preview(replies::step_preview((&next, is_open), &preview).into()))?;
         } else {
             print::data(&report::nothing(&replies::step_preview((&next, is_open), &preview)))?;
         }
@@ -185,6 +265,10 @@ fn step(
     }
     let done = stepping.take(timeline, &control)?;
     print::settled(timeline.leave());
+    if context.json {
+        documents.give(PreviewOrDone::Done(replies::step_done((&next, is_open), &done).into()))?;
+        return Ok(exit(&done));
+    }
     finished(context, ((&next, is_open), &done), verb, (&preview, &said))
 }
 
@@ -207,7 +291,7 @@ fn others(reply: &PreviewReply) -> String {
             (Some(preview), _) => text.push_str(&report::preview(preview)),
             (None, error) => {
                 let why = error.as_ref().map(|error| error.message.as_str()).unwrap_or_default();
-                add_line!(text, "  not possible there: {}", crate::model::text::printable(why));
+                add_line!(text, "  not possible there: {}", printable(why));
             }
         }
     }
@@ -222,10 +306,6 @@ pub(super) fn finished(
     (preview, said): (&StepPreview, &str),
 ) -> Result<Exit> {
     let reply = replies::step_done(step, done);
-    if context.json {
-        print::json_as_declared(&reply)?;
-        return Ok(exit(done));
-    }
     let option = if context.is_outside() { " --outside" } else { "" };
     let back = format!("{}{option}", if verb == "Undone" { "piton redo" } else { "piton undo" });
     let mut shown = reply.clone();
@@ -239,7 +319,7 @@ pub(super) fn finished(
             (Some(done), _) => text.push_str(&report::outcome(done, verb, &back)),
             (None, error) => {
                 let why = error.as_ref().map(|error| error.message.as_str()).unwrap_or_default();
-                add_line!(text, "  not done there: {}", crate::model::text::printable(why));
+                add_line!(text, "  not done there: {}", printable(why));
             }
         }
     }

@@ -99,7 +99,7 @@ pub struct ListItem {
     pub steps: usize,
 }
 
-fn is_zero(number: &usize) -> bool {
+pub(super) fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 

@@ -49,6 +49,9 @@ pub struct TurnItem {
     pub open: bool,
     /// True if it is undone.
     pub undone: bool,
+    /// The number of its own changes that stayed when it was undone: somebody had changed those paths since.
+    #[serde(default, skip_serializing_if = "super::checkpoints::is_zero")]
+    pub stayed: usize,
     /// The number of paths that it changed.
     pub paths: usize,
     /// The same by the turn's share in them.

@@ -175,6 +175,7 @@ fn turn_item() -> TurnItem {
         ended: s(),
         open: true,
         undone: true,
+        stayed: 1,
         paths: 1,
         shares: shares(),
         others: words(),

@@ -7,7 +7,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::dice::Dice;
-use super::faults::full;
+use super::faults::{CALLS, full, strace};
 use super::support::{Lab, Sidecar, WAIT, code, git, mode, tree};
 
 /// A session whose sidecar's watcher is at work.
@@ -289,6 +289,66 @@ fn a_path_that_has_changed_since_is_kept_until_that_is_undone() {
 }
 
 #[test]
+fn what_stayed_of_an_undone_turn_can_be_undone_later() {
+    let lab = lab_with(&["f", "g"]);
+    let mut agent = Agent::new(&lab, "s");
+    for (turn, paths) in [("a", &["f", "g"][..]), ("b", &["f"])] {
+        agent.start(turn);
+        paths.iter().for_each(|path| agent.edit(&lab, path, &format!("{path} of {turn}\n")));
+        agent.end();
+    }
+    let of = |list: &Value, turn: &str| {
+        let turns = list["turns"].as_array().unwrap().iter();
+        { turns }.find(|item| item["turn"] == turn).map(|item| [item["undone"].clone(), item["stayed"].clone()]).unwrap()
+    };
+    assert_eq!(changed(&undo(&lab, &["--turn=a"])), words(&["g"]));
+    assert_eq!(of(&lab.piton(&["turns", "--json"]).json(), "a"), [json!(true), json!(1)]);
+    // The next one is the other turn, and then nothing is left that nobody names.
+    assert_eq!(undo(&lab, &[])["over"]["turn"]["turn"], "b");
+    assert_eq!(lab.piton(&["undo", "--yes"]).code, 3);
+    assert_eq!(changed(&undo(&lab, &["--turn=a"])), words(&["f"]));
+    assert_eq!([lab.read("f"), lab.read("g")], ["f 0\n", "g 0\n"]);
+    assert_eq!(of(&lab.piton(&["turns", "--json"]).json(), "a"), [json!(true), Value::Null]);
+    let refused = lab.piton(&["undo", "--turn=a", "--yes", "--json"]);
+    assert_eq!(refused.error(), "stale-selection", "{refused:?}");
+    for content in [["f of a\n", "g 0\n"], ["f of b\n", "g 0\n"], ["f of b\n", "g of a\n"]] {
+        redo(&lab);
+        assert_eq!([lab.read("f"), lab.read("g")], content);
+    }
+    assert_eq!(of(&lab.piton(&["turns", "--json"]).json(), "a"), [json!(false), Value::Null]);
+    assert_eq!(undo(&lab, &[])["over"]["turn"]["turn"], "b");
+}
+
+#[test]
+fn all_turns_of_a_run_go_back_in_one_command() {
+    let lab = lab_with(&["a", "b", "mine"]);
+    let mut agent = Agent::new(&lab, "s");
+    for turn in ["t1", "t2", "t3"] {
+        agent.start(turn);
+        agent.edit(&lab, "a", &format!("a {turn}\n"));
+        agent.edit(&lab, if turn == "t2" { "new" } else { "b" }, &format!("{turn}\n"));
+        agent.end();
+    }
+    lab.write("mine", "of a person\n");
+    let over = |document: &Value| -> Vec<String> {
+        let steps = document["steps"].as_array().unwrap_or_else(|| panic!("{document}")).iter();
+        steps.map(|step| step["over"]["turn"]["turn"].as_str().unwrap().to_owned()).collect()
+    };
+    let preview = lab.piton(&["undo", "--run", "s", "--preview", "--json"]).json();
+    assert_eq!(over(&preview), ["t3", "t2", "t1"]);
+    let text = lab.piton(&["undo", "--run", "s", "--preview"]);
+    assert!(text.code == 0 && text.stdout.contains("3 turns of run s"), "{text:?}");
+    assert_eq!(lab.read("a"), "a t3\n", "a preview changes nothing");
+    let done = lab.piton(&["undo", "--run", "s", "--yes", "--json"]);
+    assert_eq!((done.code, over(&done.json())), (0, over(&preview)));
+    assert_eq!([lab.read("a"), lab.read("b"), lab.read("mine")], ["a 0\n", "b 0\n", "of a person\n"]);
+    assert!(!lab.work.join("new").exists());
+    assert_eq!(lab.piton(&["undo", "--run", "s", "--yes", "--json"]).error(), "no-such-turn");
+    (0..3).for_each(|_| redo(&lab));
+    assert_eq!([lab.read("a"), lab.read("b"), lab.read("new")], ["a t3\n", "t3\n", "t2\n"]);
+}
+
+#[test]
 fn modes_links_and_directories_go_back_exactly() {
     let lab = lab_with(&["a", "gone/x", "gone/deep/y", "kind", "run.sh"]);
     std::fs::create_dir(lab.work.join("empty")).unwrap();
@@ -350,6 +410,11 @@ fn the_protocol_does_the_plan_that_it_showed() {
     let done = agent.ask(json!({"type": "undo", "plan": fresh["plan"]["digest"], "operation": "t-1", "rewind": true}));
     assert_eq!((changed(&done), &done["rewindTurn"]), (words(&["a"]), &json!("t1")), "{done}");
     assert_eq!(code(&agent.ask(json!({"type": "undo", "turn": "t9"}))), "no-such-turn");
+    let again = agent.ask(json!({"type": "undo", "turn": "t1"}));
+    assert_eq!((&again["operation"], lab.read("b")), (&Value::Null, "mine\n".to_owned()), "{again}");
+    lab.write("b", "changed\n");
+    let rest = agent.ask(json!({"type": "undo", "turn": "t1"}));
+    assert_eq!(changed(&rest), words(&["b"]), "{rest}");
     assert_eq!(code(&agent.ask(json!({"type": "undo", "turn": "t1"}))), "stale-selection");
 }
 
@@ -449,26 +514,55 @@ fn one_undo_covers_all_repositories_of_a_turn() {
     assert_eq!(codes, ["workspace-gone"], "{others}");
 }
 
-#[test]
-fn an_undo_that_was_killed_between_two_repositories_goes_on() {
-    let three = Three::new();
-    // The second of the other repositories cannot be restored: the first is done, and so is the own one.
-    let blocked = &three.dirs[2];
-    std::fs::write(blocked.join("a"), "a 1 and more\n").unwrap();
-    let first = three.lab.piton_in(&three.dirs[0], &["undo", "--yes", "--json"]);
-    assert_eq!(first.code, 0, "{first:?}");
-    assert_eq!(std::fs::read_to_string(blocked.join("a")).unwrap(), "a 1 and more\n");
-    let redone = three.lab.piton_in(blocked, &["redo", "--yes"]);
-    assert_eq!(redone.code, 0, "{redone:?}");
-    // Only one of them is undone, as if a kill had come then: the same command does the rest.
-    let one = three.lab.piton_in(&three.dirs[1], &["undo", "--yes", "--", "."]);
-    assert_eq!(one.code, 0, "{one:?}");
-    assert_eq!(std::fs::read_to_string(three.dirs[0].join("a")).unwrap(), "a 1\n");
-    let rest = three.lab.piton_in(&three.dirs[0], &["undo", "--yes"]);
-    assert_eq!(rest.code, 0, "{rest:?}");
-    for dir in &three.dirs[..2] {
-        assert_eq!(std::fs::read_to_string(dir.join("a")).unwrap(), "a 0\n", "{rest:?}");
+/// Runs a command under strace, killed at its nth call that changes files; returns whether it was, and how many such calls there were.
+fn killed_at(three: &Three, at: usize, when: Option<usize>, args: &[&str]) -> (bool, usize) {
+    let log = three.lab.root().join("strace.log");
+    let mut command = three.lab.command("strace", &three.dirs[at]);
+    command.args(["-f", "-qq", "-o"]).arg(&log).arg("-e").arg(format!("trace={CALLS}"));
+    if let Some(n) = when {
+        command.arg("-e").arg(format!("inject={CALLS}:signal=SIGKILL:when={n}"));
     }
+    let output = command.arg(env!("CARGO_BIN_EXE_piton")).args(args).output().unwrap();
+    let mut calls: BTreeMap<String, usize> = BTreeMap::new();
+    for line in std::fs::read_to_string(log).unwrap().lines().filter(|line| line.contains('(')) {
+        *calls.entry(line.split('(').next().unwrap_or_default().to_owned()).or_default() += 1;
+    }
+    (output.status.code().is_none(), calls.into_values().max().unwrap_or_default())
+}
+
+#[test]
+fn an_undo_that_was_killed_between_repositories_goes_on() {
+    if !strace() {
+        return;
+    }
+    let three = Three::new();
+    let step = |at: usize, args: &[&str]| three.lab.piton_in(&three.dirs[at], args);
+    let (_, most) = killed_at(&three, 2, None, &["undo", "--yes"]);
+    assert!(three.is_at("a 0\n", false));
+    assert_eq!(step(0, &["redo", "--yes"]).code, 0);
+    let (mut between, mut interrupted) = (0, 0);
+    for n in (1..=most).step_by(if full() { 1 } else { most.div_ceil(12) }) {
+        let at = n % 3;
+        if !killed_at(&three, at, Some(n), &["undo", "--yes"]).0 {
+            assert!(three.is_at("a 0\n", false), "call {n}");
+        }
+        between += usize::from(!three.is_at("a 0\n", false) && !three.is_at("a 1\n", true));
+        let mut again = step(at, &["undo", "--yes", "--json"]);
+        if again.code == 5 {
+            interrupted += 1;
+            assert_eq!(again.error(), "rollback-in-progress", "call {n}: {again:?}");
+            let way = if n % 2 == 0 { "--continue" } else { "--abort" };
+            let ended = step(at, &["restore", way, "--yes"]);
+            assert_eq!(ended.code, 0, "call {n}: {ended:?}");
+            again = step(at, &["undo", "--yes", "--json"]);
+        }
+        assert!([0, 3].contains(&again.code), "call {n}: {again:?}");
+        assert!(three.is_at("a 0\n", false), "call {n} of {most}: {again:?}");
+        let back = step((at + 1) % 3, &["redo", "--yes", "--json"]);
+        assert!(back.code == 0 && three.is_at("a 1\n", true), "call {n} of {most}: {again:?}, then {back:?}");
+    }
+    println!("turns: {most} calls, cut off in between {between} times, {interrupted} interrupted restores");
+    assert!(between > 0 && interrupted > 0, "{between} {interrupted}");
 }
 
 #[test]

@@ -81,6 +81,9 @@ impl Stepping {
             timeline.settle_turns(control)?;
         }
         let Some(step) = timeline.catalog().chosen_step(direction, choice)? else { return Ok(None) };
+        if choice.paths.is_empty() {
+            timeline.refuse_interrupted_member(&step)?;
+        }
         Stepping::over(timeline, direction, step, choice, run, control).map(Some)
     }
 
@@ -220,15 +223,20 @@ fn other(
     control: Interrupt<'_>,
 ) -> Result<Option<(Timeline, Restore)>> {
     let mut other = timeline.beside(root)?;
-    other.catalog().refuse_interrupted()?;
     if direction == Direction::Undo {
         other.settle_turns(control)?;
     }
     let history = other.catalog().history()?;
     let steps = if direction == Direction::Undo { &history.undo } else { &history.redo };
     let key = step.turn.as_ref().map(|turn| &turn.key);
-    let same = steps.iter().rev().find(|step| step.turn.as_ref().map(|turn| &turn.key) == key).cloned();
-    let Some(same) = same else { return Ok(None) };
+    // Where the turn was stepped over before, its rest goes back only if that is what is asked for here too.
+    let is_open = |same: &&UndoStep| match direction {
+        Direction::Undo if step.passed => same.is_anything_left(),
+        Direction::Undo => !same.is_undone(),
+        Direction::Redo => true,
+    };
+    let mut same = steps.iter().rev().filter(|step| step.turn.as_ref().map(|turn| &turn.key) == key);
+    let Some(same) = same.find(is_open).cloned() else { return Ok(None) };
     let restore = other.catalog().stepping(direction, &same, choice, run)?;
     Ok(Some((other, restore)))
 }
@@ -248,21 +256,39 @@ impl Timeline {
         Timeline::open(home, workspace, policy)
     }
 
-    /// Returns the root of a workspace that shares a turn with this one, and in which a restore was interrupted.
+    /// Lists the roots of the workspaces that share a turn with this one, and in which a restore was interrupted.
     ///
     /// # Errors
     /// When a journal cannot be read.
-    pub fn interrupted_member(&self) -> Result<Option<PathBuf>> {
+    pub fn interrupted_members(&self) -> Result<Vec<PathBuf>> {
         let history = self.catalog().history()?;
-        let members = history.turns.iter().rev().flat_map(|turn| &turn.members);
+        self.interrupted_of(history.turns.iter().flat_map(|turn| &turn.members).collect())
+    }
+
+    /// Refuses a step of which one part was interrupted in another workspace.
+    fn refuse_interrupted_member(&self, step: &UndoStep) -> Result<()> {
+        let members = step.turn.iter().flat_map(|turn| &turn.members).collect();
+        let Some(root) = self.interrupted_of(members)?.into_iter().next() else { return Ok(()) };
+        let text = "a restore was interrupted in another workspace of that turn";
+        Err(Error::new(Code::RollbackInProgress, text)
+            .path(root)
+            .hint("end it first: `piton restore --continue` or `piton restore --abort`; then give this command again"))
+    }
+
+    /// Returns the roots of interrupted workspaces among some, without this one.
+    fn interrupted_of(&self, roots: BTreeSet<&PathBuf>) -> Result<Vec<PathBuf>> {
+        if roots.is_empty() {
+            return Ok(Vec::new());
+        }
         let known = Workspace::known(self.home())?;
-        for root in members.filter(|root| **root != self.workspace().path) {
+        let mut found = Vec::new();
+        for root in roots.into_iter().filter(|root| **root != self.workspace().path) {
             let known = known.iter().find(|known| known.path == *root);
             if known.map(|known| interrupted(&known.dir)).transpose()?.flatten().is_some() {
-                return Ok(Some(root.clone()));
+                found.push(root.clone());
             }
         }
-        Ok(None)
+        Ok(found)
     }
 }
 

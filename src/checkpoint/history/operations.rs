@@ -33,8 +33,10 @@ pub struct UndoStep {
     pub time: String,
     /// The turn, if it steps over one.
     pub turn: Option<Arc<TurnEnd>>,
-    /// Paths of the turn that were taken back by themselves (percent-quoted).
+    /// Paths of the turn that were taken back (percent-quoted).
     pub undone: BTreeSet<String>,
+    /// True if the whole turn was stepped over; what had to stay then can still be taken back by the turn's name.
+    pub passed: bool,
     /// True if it steps over a part of the turn only.
     pub partial: bool,
     /// Of a step of redo: the checkpoint to which the undo went, as which its paths are since.
@@ -56,21 +58,35 @@ impl UndoStep {
             time: turn.time.clone(),
             turn: Some(Arc::clone(turn)),
             undone: BTreeSet::new(),
+            passed: false,
             partial: false,
             left_at: None,
             place: 0,
         }
     }
 
-    /// Returns true if nothing of a turn is left to take back: its own was taken back path by path, or it has changed nothing.
+    /// Counts the turn's own changes that were not taken back.
+    pub fn own_left(&self) -> usize {
+        let changes = self.turn.iter().flat_map(|turn| &turn.changes);
+        changes.filter(|change| change.who.is_own() && !self.undone.contains(&change.path)).count()
+    }
+
+    /// Returns true if any change of a turn was not taken back, of whatever share.
+    pub fn is_anything_left(&self) -> bool {
+        self.turn.as_ref().is_none_or(|turn| turn.changes.iter().any(|change| !self.undone.contains(&change.path)))
+    }
+
+    /// Returns true if a turn is undone: as a whole, or path by path.
+    pub fn is_undone(&self) -> bool {
+        self.passed || (!self.undone.is_empty() && self.own_left() == 0)
+    }
+
+    /// Returns true if the next undo passes a turn by: it is undone, or has changed nothing.
     fn is_spent(&self) -> bool {
         let Some(turn) = &self.turn else { return false };
-        let is_left = |path: &String| !self.undone.contains(path);
-        let mut own = turn.changes.iter().filter(|change| change.who.is_own());
-        let has_own_left = own.any(|change| is_left(&change.path));
         // Changes of others behind a restore, in a turn that was open then, must not hide the restore.
-        let may_be_spent = !self.undone.is_empty() || turn.is_later_part || turn.changes.is_empty();
-        may_be_spent && !has_own_left
+        let may_be_empty = turn.is_later_part || turn.changes.is_empty();
+        self.is_undone() || (may_be_empty && self.own_left() == 0)
     }
 }
 
@@ -155,7 +171,7 @@ impl History {
 
     /// Returns true if the newest operation that can be undone is known, in spite of damaged lines.
     pub fn knows_undo(&self) -> bool {
-        self.damaged() == 0 || (!self.odd_tail && self.undo.len() > self.unsure.0)
+        self.damaged() == 0 || (!self.odd_tail && self.next_place().is_some_and(|at| at >= self.unsure.0))
     }
 
     /// Returns true if the next operation that can be redone is known, in spite of damaged lines.
@@ -193,7 +209,8 @@ impl History {
         let steps = self.undo.iter_mut().chain(&mut self.redo);
         if let Some(known) = { steps }.find(|known| known.op == turn.op) {
             let newer = if known.kind == OperationKind::Turn { step } else { known.clone() };
-            *known = UndoStep { turn: Some(Arc::clone(&turn)), undone: known.undone.clone(), ..newer };
+            let (undone, passed) = (known.undone.clone(), known.passed);
+            *known = UndoStep { turn: Some(Arc::clone(&turn)), undone, passed, ..newer };
         } else if !self.turns.iter().any(|known| known.op == turn.op) {
             self.undo.push(step);
         }
@@ -203,7 +220,9 @@ impl History {
         }
         if self.turns.len() > KEPT_TURNS {
             let old = self.turns.remove(0);
-            self.undo.retain(|step| step.op != old.op);
+            if let Some(at) = self.undo.iter().position(|step| step.op == old.op) {
+                self.remove(at);
+            }
             self.redo.retain(|step| step.op != old.op);
         }
     }
@@ -220,6 +239,7 @@ impl History {
             time: begin.time,
             turn: None,
             undone: BTreeSet::new(),
+            passed: false,
             partial: begin.partial,
             left_at: (begin.kind == OperationKind::Undo).then_some(begin.target),
             place: 0,
@@ -237,44 +257,48 @@ impl History {
                 // The line of what it undoes may be damaged: then it was the newest.
                 let newest = || self.undo.len().checked_sub(1).filter(|_| !step.op.starts_with(OF_TURN));
                 if let Some(at) = at.or_else(newest) {
-                    step.turn.clone_from(&self.undo[at].turn);
                     step.place = at;
-                    if step.partial {
-                        self.undo[at].undone.extend(step.changed.iter().cloned());
-                    } else {
-                        let undone = self.undo.remove(at);
-                        (step.moved, step.undone) = (undone.moved, undone.undone);
-                        self.unsure.0 -= usize::from(at < self.unsure.0);
+                    let known = &mut self.undo[at];
+                    step.turn.clone_from(&known.turn);
+                    match &known.turn {
+                        Some(_) => {
+                            step.passed = known.passed;
+                            known.undone.extend(step.changed.iter().cloned());
+                            known.passed |= !step.partial;
+                        }
+                        None => step.moved = self.remove(at).moved,
                     }
                 }
                 self.redo.push(step);
             }
             OperationKind::Redo => {
                 let Some(redone) = self.redo.pop() else { return };
-                match redone.turn.as_ref() {
-                    Some(_) if redone.partial => {
-                        let known = self.undo.iter_mut().find(|known| known.op == redone.op);
-                        known.into_iter().for_each(|known| {
-                            redone.changed.iter().for_each(|path| _ = known.undone.remove(path));
-                        });
-                    }
-                    Some(turn) => {
-                        let back = UndoStep { undone: redone.undone, ..UndoStep::over_turn(turn) };
-                        self.undo.insert(redone.place.min(self.undo.len()), back);
-                    }
-                    None => {
-                        step.moved = redone.moved;
-                        self.undo.insert(redone.place.min(self.undo.len()), step);
-                    }
+                if redone.turn.is_none() {
+                    step.moved = redone.moved;
+                    self.undo.insert(redone.place.min(self.undo.len()), step);
+                } else if let Some(known) = self.undo.iter_mut().find(|known| known.op == redone.op) {
+                    redone.changed.iter().for_each(|path| _ = known.undone.remove(path));
+                    known.passed = redone.passed;
                 }
             }
             OperationKind::Turn => {}
         }
     }
 
+    /// Takes a step of undo out.
+    fn remove(&mut self, at: usize) -> UndoStep {
+        self.unsure.0 -= usize::from(at < self.unsure.0);
+        self.undo.remove(at)
+    }
+
     /// Returns the next step of undo: the newest operation or turn of which anything is left to take back.
     pub fn next_undo(&self) -> Option<&UndoStep> {
-        self.undo.iter().rev().find(|step| !step.is_spent())
+        self.next_place().map(|at| &self.undo[at])
+    }
+
+    /// Returns the place of the next step of undo.
+    fn next_place(&self) -> Option<usize> {
+        self.undo.iter().rposition(|step| !step.is_spent())
     }
 
     /// Returns the step of undo over an operation or turn.

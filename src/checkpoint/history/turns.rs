@@ -104,6 +104,20 @@ impl Catalog {
         Ok(named.find_map(|one| one.record.turn.clone()))
     }
 
+    /// Lists the turns of a run that can be undone and have a change that goes back, the newest first, by the journal's names.
+    ///
+    /// # Errors
+    /// `no-such-turn` if there is none.
+    pub fn turns_to_undo(&self, run: &str, choice: &StepChoice) -> Result<Vec<String>> {
+        let history = self.history()?;
+        let of_run = |step: &&UndoStep| {
+            let goes_back = |change: &TurnChange| choice.takes(change.who) && !step.undone.contains(&change.path);
+            step.turn.as_ref().is_some_and(|turn| turn.run == run && turn.changes.iter().any(goes_back))
+        };
+        let turns: Vec<String> = history.undo.iter().rev().filter(of_run).map(|step| step.op.clone()).collect();
+        if turns.is_empty() { Err(no_such_change(choice)) } else { Ok(turns) }
+    }
+
     /// Returns the step that a person wants to take; `None` when there is nothing to do.
     ///
     /// # Errors
@@ -115,7 +129,8 @@ impl Catalog {
         let history = self.history()?;
         if let Some(name) = &choice.turn {
             let turn = self.turn_named(name, choice.run.as_deref())?;
-            return history.undo_of(&turn.op).cloned().map(Some).ok_or_else(|| {
+            let left = history.undo_of(&turn.op).filter(|step| step.is_anything_left());
+            return left.cloned().map(Some).ok_or_else(|| {
                 Error::new(Code::StaleSelection, format!("turn {} is undone already", turn.op))
                     .field("turn")
                     .hint("`piton redo` takes the newest undo back")

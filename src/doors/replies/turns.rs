@@ -56,6 +56,7 @@ fn over((step, is_open): (&UndoStep, bool)) -> StepBlock {
 fn item(turn: &TurnEnd, history: &History, timeline: &Timeline) -> Result<TurnItem> {
     let own = &timeline.workspace().path;
     let others = turn.members.iter().filter(|root| **root != *own);
+    let undone = history.undo_of(&turn.op).filter(|step| step.is_undone());
     Ok(TurnItem {
         operation: turn.op.clone(),
         turn: turn.turn.clone(),
@@ -64,7 +65,8 @@ fn item(turn: &TurnEnd, history: &History, timeline: &Timeline) -> Result<TurnIt
         began: turn.began.clone(),
         ended: turn.time.clone(),
         open: timeline.catalog().is_turn_open(&turn.key)?,
-        undone: history.undo_of(&turn.op).is_none(),
+        undone: undone.is_some(),
+        stayed: undone.map_or(0, UndoStep::own_left),
         paths: turn.changes.len(),
         shares: shares(turn),
         others: others.map(|root| root.to_string_lossy().into_owned()).collect(),
