@@ -217,7 +217,7 @@ pub(super) fn nothing(preview: &PreviewReply) -> String {
     let ShareCounts { touched, shared, unknown, .. } = turn.shares;
     if touched + shared + unknown > 0 {
         text.push_str(
-            "Changes that are not the turn's alone are kept; in a terminal, \
+            "Changes that are not the turn's alone are kept; \
              `piton undo --include touched,shared,unknown` undoes them too.\n",
         );
     }

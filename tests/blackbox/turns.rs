@@ -673,6 +673,78 @@ fn turns_outlive_what_retention_and_forget_take() {
 }
 
 #[test]
+fn the_newest_turns_can_be_undone_and_redone_whatever_retention_drops() {
+    let lab = lab_with(&["a", "b", "c"]);
+    lab.set("retention: {per_workspace: 1, auto_per_run: 1, labelled: 1}\n");
+    let mut agent = Agent::new(&lab, "s");
+    let mut trees = vec![tree(&lab.work)];
+    for name in ["a", "b", "c"] {
+        agent.start(name);
+        agent.edit(&lab, name, "of the agent\n");
+        agent.shell(&lab, || lab.write(&format!("new/{name}"), "new\n"));
+        agent.end();
+        trees.push(tree(&lab.work));
+    }
+    let prune = || {
+        for n in 0..10 {
+            lab.write("person", n.to_string());
+            assert!([0, 4].contains(&lab.piton(&["checkpoint"]).code));
+        }
+        assert!([0, 3].contains(&lab.piton(&["prune", "--yes"]).code));
+        let mut now = tree(&lab.work);
+        now.remove(Path::new("person"));
+        now
+    };
+    assert_eq!(prune(), trees[3]);
+    for at in [2, 1, 0] {
+        undo(&lab, &[]);
+        assert_eq!(prune(), trees[at], "undone to {at}");
+    }
+    for at in [1, 2, 3] {
+        redo(&lab);
+        assert_eq!(prune(), trees[at], "redone to {at}");
+    }
+    assert_eq!(lab.piton(&["doctor", "--refs"]).code, 0);
+}
+
+#[test]
+fn what_an_agent_writes_again_after_an_undo_is_its_own() {
+    let lab = lab_with(&["a"]);
+    let mut agent = Agent::new(&lab, "s");
+    agent.start("t");
+    agent.edit(&lab, "a", "a 1\n");
+    undo(&lab, &[]);
+    agent.edit(&lab, "a", "a 2\n");
+    agent.end();
+    assert_eq!(shares(&lab, "t"), some(&[("a", "sure")]));
+    undo(&lab, &[]);
+    assert_eq!(lab.read("a"), "a 0\n");
+}
+
+#[test]
+fn a_branch_switch_by_the_agent_is_its_own() {
+    let lab = lab_with(&["a", "b"]);
+    if git(&lab, &["init", "-q"]).is_none() {
+        return;
+    }
+    for args in [&["add", "-A"][..], &["commit", "-qm", "one"], &["checkout", "-q", "-b", "other"]] {
+        git(&lab, args);
+    }
+    lab.write("b", "b of other\n");
+    git(&lab, &["commit", "-qam", "two"]);
+    git(&lab, &["checkout", "-q", "main"]);
+    let mut agent = Agent::new(&lab, "s");
+    agent.start("t");
+    let command = "git checkout -q other";
+    agent.ask(json!({"type": "shell.before", "command": command, "action": "switch", "cwd": lab.work}));
+    git(&lab, &["checkout", "-q", "other"]);
+    agent.after("switch");
+    agent.end();
+    assert_eq!(changed(&undo(&lab, &[])), words(&["b"]));
+    assert_eq!(lab.read("b"), "b 0\n");
+}
+
+#[test]
 fn the_newest_version_that_differs_is_recovered() {
     let lab = lab_with(&["a", "dir/x", "dir/y"]);
     lab.take("one");

@@ -11,6 +11,9 @@ use crate::model::text::count;
 /// The turns of a workspace that can be undone: the newest ones, whose checkpoints retention keeps.
 pub const KEPT_TURNS: usize = 20;
 
+/// The steps of redo whose checkpoints retention keeps, the next ones.
+const KEPT_REDO: usize = 20;
+
 /// The beginning of the journal's names of turns.
 pub const OF_TURN: &str = "t-";
 
@@ -316,15 +319,14 @@ impl History {
         self.externals.iter().filter(move |external| external.after >= ordinal)
     }
 
-    /// Returns the checkpoints that pruning must not drop: the ends of an interrupted operation, and the next undo and
-    /// redo.
+    /// Returns the checkpoints that pruning must not drop: the ends of an interrupted operation, the next undo, and the redo of what
+    /// was undone.
     pub fn needed(&self) -> Vec<ObjectId> {
         let ends = self.interrupted.iter().flat_map(|begin| [begin.target, begin.pre_restore]);
         // Those of turns are kept by themselves.
         let next = self.next_undo().filter(|step| step.turn.is_none());
-        let redo = self.redo.last().map(|step| step.to).into_iter();
-        let left_at = self.redo.last().and_then(|step| step.left_at);
-        ends.chain(next.map(|step| step.to)).chain(redo).chain(left_at).collect()
+        let redo = self.redo.iter().rev().take(KEPT_REDO).flat_map(|step| [Some(step.to), step.left_at]);
+        ends.chain(next.map(|step| step.to)).chain(redo.flatten()).collect()
     }
 }
 

@@ -33,7 +33,7 @@ impl Catalog {
             Direction::Redo if !history.knows_redo() => Err(self.unsure_step(&history, "redo")),
             Direction::Undo => Ok(history.next_undo().filter(|step| self.pruned_end(step).is_none()).cloned()),
             Direction::Redo => {
-                let Some(step) = history.redo.last().cloned() else {
+                let Some(step) = history.redo.last().filter(|step| self.pruned_end(step).is_none()).cloned() else {
                     return Ok(None);
                 };
                 // A step over a turn looks at each path itself.
@@ -77,10 +77,12 @@ impl Catalog {
     /// Returns the errors of listing.
     pub fn why_no_step(&self, direction: Direction) -> Result<String> {
         let history = self.history()?;
-        if direction == Direction::Undo
-            && let Some(pruned) = history.next_undo().and_then(|step| self.pruned_end(step))
-        {
-            return Ok(format!("nothing more to undo: the next step goes back to a checkpoint that is gone: {pruned}"));
+        let (next, word) = match direction {
+            Direction::Undo => (history.next_undo(), "undo"),
+            Direction::Redo => (history.redo.last(), "redo"),
+        };
+        if let Some(pruned) = next.and_then(|step| self.pruned_end(step)) {
+            return Ok(format!("nothing more to {word}: the next step goes to a checkpoint that is gone: {pruned}"));
         }
         let (last, was_undone) = (history.undo.last().map(|step| step.kind), !history.redo.is_empty());
         let text = match (direction, last) {
