@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::conversations::ALL;
 use super::dice::Dice;
 use super::faults::full;
-use super::support::{Lab, Output, WAIT};
+use super::support::{Lab, Output, Sidecar, WAIT};
 
 /// A lab whose daemon ends with it.
 struct Hooked {
@@ -468,4 +468,166 @@ fn a_long_home_and_an_idle_end() {
     BufReader::new(daemon.stderr.take().unwrap()).read_line(&mut said).unwrap();
     assert!(daemon.wait().unwrap().success() && said.is_empty(), "{said}");
     assert!(!home.join("daemon/socket").exists());
+}
+
+/// The steps of one turn: their effects, as the agent has them.
+const STEPS: [(&str, &str); 3] = [
+    ("write", "printf 'alpha\\nbeta\\n' > notes.txt"),
+    ("edit", "printf 'gamma\\nbeta\\n' > notes.txt"),
+    ("shell", "rm -rf out && sed -i s/old/new/ a"),
+];
+
+/// Plays the same turn in a client's own words, as they were captured, each step between its two events.
+fn play(hooked: &Hooked, client: &str) {
+    let (work, notes) = (&hooked.lab.work, hooked.lab.work.join("notes.txt"));
+    let shell = STEPS[2].1;
+    let [starts, before, after, ends] = match client {
+        "gemini-cli" => ["BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent"],
+        _ => ["UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"],
+    };
+    let tool = |step: &str| match (client, step) {
+        ("claude-code", "write") => ("Write", json!({"file_path": notes, "content": "alpha\\nbeta\\n"})),
+        ("claude-code", "edit") => ("Edit", json!({"file_path": notes, "old_string": "alpha", "new_string": "gamma"})),
+        ("codex", "write") => (
+            "apply_patch",
+            json!({"command": "*** Begin Patch\n*** Add File: notes.txt\n+alpha\n+beta\n*** End Patch\n"}),
+        ),
+        ("codex", "edit") => (
+            "apply_patch",
+            json!({"command": "*** Begin Patch\n*** Update File: notes.txt\n@@\n-alpha\n+gamma\n beta\n*** End Patch\n"}),
+        ),
+        ("gemini-cli", "write") => ("write_file", json!({"file_path": notes, "content": "alpha\\nbeta\\n"})),
+        ("gemini-cli", "edit") => {
+            ("replace", json!({"file_path": notes, "old_string": "alpha", "new_string": "gamma"}))
+        }
+        ("gemini-cli", _) => ("run_shell_command", json!({"command": shell, "is_background": false})),
+        _ => ("Bash", json!({"command": shell})),
+    };
+    let send = |event: &str, more: &[(&str, Value)]| {
+        let mut payload = json!({"session_id": "s", "cwd": work, "hook_event_name": event});
+        match client {
+            "claude-code" => payload["prompt_id"] = "p".into(),
+            "codex" => payload["turn_id"] = "p".into(),
+            _ => payload["timestamp"] = "2026-11-21T02:14:36.642Z".into(),
+        }
+        more.iter().for_each(|(key, value)| payload[*key] = value.clone());
+        let reply = hooked.hook(client, event, payload.to_string());
+        assert_eq!(reply, Value::Null, "{client} {event}");
+    };
+    send(starts, &[("prompt", "tidy up".into())]);
+    for (at, (step, effect)) in STEPS.iter().enumerate() {
+        let (name, input) = tool(step);
+        let mut call = vec![("tool_name", name.into()), ("tool_input", input)];
+        if client != "gemini-cli" {
+            call.push(("tool_use_id", format!("u{at}").into()));
+        }
+        send(before, &call);
+        hooked.lab.sh(effect);
+        // Codex tells of the end of a patch, and not of a command's.
+        if client != "codex" || *step != "shell" {
+            call.push(("tool_response", json!({"stdout": ""})));
+            send(after, &call);
+        }
+    }
+    send(ends, &[]);
+}
+
+/// Plays it over the protocol.
+fn play_protocol(lab: &Lab) {
+    let mut sidecar = Sidecar::start(lab, &[]);
+    sidecar.ask(json!({"type": "hello", "session": "s", "client": "protocol"}));
+    sidecar.ask(json!({"type": "turn.start", "turn": "p"}));
+    for (at, (step, effect)) in STEPS.iter().enumerate() {
+        let kind = if *step == "shell" { "shell" } else { "tool" };
+        let input = json!({"file_path": lab.work.join("notes.txt")});
+        let mut event = json!({"type": format!("{kind}.before"), "action": at.to_string()});
+        match kind {
+            "shell" => event["command"] = (*effect).into(),
+            _ => (event["tool"], event["input"]) = ("Write".into(), input),
+        }
+        assert_eq!(sidecar.ask(event)["proceed"], true);
+        lab.sh(effect);
+        sidecar.ask(json!({"type": format!("{kind}.after"), "action": at.to_string()}));
+    }
+    sidecar.ask(json!({"type": "turn.end"}));
+    assert_eq!(sidecar.finish(), 0);
+}
+
+/// Leaves out what is different by nature: names, ids and times.
+fn without_names(document: &mut Value) {
+    match document {
+        Value::Object(fields) => {
+            let named = [
+                "run",
+                "turn",
+                "client",
+                "began",
+                "ended",
+                "time",
+                "id",
+                "digest",
+                "target",
+                "from",
+                "to",
+                "preRestore",
+            ];
+            fields.retain(|key, value| !named.contains(&key.as_str()) || value.is_object());
+            fields.remove("target");
+            fields.values_mut().for_each(without_names);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_names),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_same_turn_is_the_same_by_every_door() {
+    let looks: [(&str, Value, &[&str]); 5] = [
+        ("turns", json!({"type": "turn.list"}), &["turns"]),
+        ("diff", json!({"type": "turn.diff"}), &["diff", "--turn"]),
+        ("preview", json!({"type": "undo", "preview": true}), &["undo", "--preview"]),
+        ("undo", json!({"type": "undo"}), &["undo", "--yes"]),
+        ("redo", json!({"type": "redo"}), &["redo", "--yes"]),
+    ];
+    let mut all: Vec<(String, Vec<Value>)> = Vec::new();
+    for client in ["protocol", "claude-code", "codex", "gemini-cli"] {
+        for by_protocol in [false, true] {
+            let hooked = Hooked::new(true);
+            let lab = &hooked.lab;
+            // Nobody watches, so that the shares do not depend on how fast a watcher is.
+            lab.set("watcher: none\n");
+            match client {
+                "protocol" => play_protocol(lab),
+                _ => play(&hooked, client),
+            }
+            assert!(!lab.work.join("out").exists() && lab.read("a") == "new", "{client}");
+            let mut asking = by_protocol.then(|| Sidecar::start(lab, &[]));
+            let mut answers = Vec::new();
+            for (name, request, verb) in &looks {
+                let mut answer = match &mut asking {
+                    Some(sidecar) => sidecar.ask(request.clone()),
+                    None => lab.piton(&[*verb, &["--json"]].concat()).json(),
+                };
+                for only in ["v", "type", "ok", "rewindTurn", "state"] {
+                    answer.as_object_mut().unwrap().remove(only);
+                }
+                without_names(&mut answer);
+                answers.push(answer);
+                match *name {
+                    "undo" => {
+                        assert_eq!(["a", "out/x"].map(|path| lab.read(path)), ["old", "product"], "{client}");
+                        assert!(!lab.work.join("notes.txt").exists(), "{client}");
+                    }
+                    "redo" => assert_eq!(lab.read("notes.txt"), "gamma\nbeta\n", "{client}"),
+                    _ => {}
+                }
+            }
+            all.push((format!("{client}, {}", if by_protocol { "protocol" } else { "command line" }), answers));
+        }
+    }
+    for (door, answers) in &all[1..] {
+        for ((name, _, _), (answer, first)) in looks.iter().zip(answers.iter().zip(&all[0].1)) {
+            assert_eq!(answer, first, "{name} by {door}, and by {}", all[0].0);
+        }
+    }
 }

@@ -299,7 +299,10 @@ fn what_stayed_of_an_undone_turn_can_be_undone_later() {
     }
     let of = |list: &Value, turn: &str| {
         let turns = list["turns"].as_array().unwrap().iter();
-        { turns }.find(|item| item["turn"] == turn).map(|item| [item["undone"].clone(), item["stayed"].clone()]).unwrap()
+        { turns }
+            .find(|item| item["turn"] == turn)
+            .map(|item| [item["undone"].clone(), item["stayed"].clone()])
+            .unwrap()
     };
     assert_eq!(changed(&undo(&lab, &["--turn=a"])), words(&["g"]));
     assert_eq!(of(&lab.piton(&["turns", "--json"]).json(), "a"), [json!(true), json!(1)]);

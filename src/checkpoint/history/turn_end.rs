@@ -88,7 +88,8 @@ impl Locked<'_> {
         drop(log);
         let history = catalog.history()?;
         // The line so far is replaced, unless it was undone: then this is another part of the turn.
-        let known = turn.op.as_deref().and_then(|op| history.undo_of(op)).filter(|step| !step.passed && step.undone.is_empty());
+        let known =
+            turn.op.as_deref().and_then(|op| history.undo_of(op)).filter(|step| !step.passed && step.undone.is_empty());
         if changes.is_empty() && known.is_none() {
             return Ok(None);
         }
