@@ -24,6 +24,8 @@ pub(super) struct Profile {
     pub project: &'static [HookFile],
     /// The commands that an installation gives to the client's prompt, without the slash.
     pub commands: &'static [&'static str],
+    /// The client's own command that takes a conversation back, and can leave the files alone: of its documentation.
+    pub rewind: Option<&'static str>,
     /// The person's own part of an installation.
     pub advice: Option<&'static str>,
 }

@@ -82,7 +82,7 @@ fn restore(talk: &mut Exchange<'_>, checkpoint: &str, files: &[String], words: &
         }
         // The text shows this plan: another one is refused.
         let after: RestoreReply = talk.ask(&Body::Restore(back(Some(before.plan.digest.clone()))))?;
-        Ok(report::answer(&before, &after, "Restored", words.undo()))
+        Ok(report::answer(&before, &after, "Restored", words.undo()) + &rewind(talk, &after))
     })
 }
 
@@ -125,7 +125,14 @@ fn step_once(talk: &mut Exchange<'_>, direction: Direction, words: &Words) -> Re
     }
     let (operation, plan) = (Some(over.operation.clone()), Some(before.plan.digest.clone()));
     let after: RestoreReply = talk.ask(&request(Step { operation, plan, ..Step::default() }))?;
-    Ok(head + &report::answer(&before, &after, verb, back))
+    let rewind = if direction == Direction::Undo { rewind(talk, &after) } else { String::new() };
+    Ok(head + &report::answer(&before, &after, verb, back) + &rewind)
+}
+
+/// Says how the conversation can go back too, where files did and the client has a command for it.
+fn rewind(talk: &Exchange<'_>, after: &RestoreReply) -> String {
+    let how = talk.client().how_to_rewind().filter(|_| after.operation.is_some());
+    how.map(|how| format!("The conversation did not change; to take it back too: {how}.\n")).unwrap_or_default()
 }
 
 fn unasked() -> Error {

@@ -103,6 +103,9 @@ pub struct RolledBackNotice {
     pub files: List,
     /// The turn before whose beginning the conversation should go back, if that was asked for and is known.
     pub rewind_turn: Option<String>,
+    /// The client's own way to do that, for people, where one is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rewind_how: Option<String>,
     /// A sentence for the agent's context.
     pub text: String,
 }

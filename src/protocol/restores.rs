@@ -404,6 +404,9 @@ pub struct RestoreReply {
     pub state: Vec<String>,
     /// The turn before whose beginning the conversation should go back, if that was asked for and is known.
     pub rewind_turn: Option<String>,
+    /// The client's own way to do that, for people, where one is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rewind_how: Option<String>,
     /// Says that there was nothing to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,

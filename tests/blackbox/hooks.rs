@@ -262,6 +262,7 @@ fn a_prompt_is_answered_as_the_terminal_is() {
         let undone = answered(&hooked, client, "/undo");
         assert!(undone.starts_with("Undo of operation o-1 (restore, "), "{undone}");
         assert!(undone.contains(&format!("before restore to checkpoint {n}")), "{undone}");
+        assert_eq!(undone.contains("`/rewind`"), client == "claude-code", "{undone}");
         assert!(!lab.work.join("out/x").exists() && lab.read("new") == "n\n", "{undone}");
         // Older than the restore is what the turn did.
         let turn = answered(&hooked, client, "/rollback undo");

@@ -270,6 +270,7 @@ fn plain_restored() -> RestoreReply {
         warnings: vec![warning()],
         state: words(),
         rewind_turn: o(),
+        rewind_how: o(),
         message: o(),
         others: Vec::new(),
     }
@@ -664,7 +665,10 @@ fn notices() -> Vec<Example> {
     vec![
         example("checkpoint.settled", settled()),
         example("checkpoint.failed", failed),
-        example("rolled-back", RolledBackNotice { to: s(), files: list(), rewind_turn: o(), text: s() }),
+        example(
+            "rolled-back",
+            RolledBackNotice { to: s(), files: list(), rewind_turn: o(), rewind_how: o(), text: s() },
+        ),
         example("rollback.started", started),
         example("rollback.progress", RollbackProgress { current_step: 1, total_steps: 2, message: s() }),
         example("rollback.completed", completed),

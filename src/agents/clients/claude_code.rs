@@ -44,5 +44,6 @@ pub(super) const PROFILE: Profile = Profile {
     ],
     // `/undo` is the client's own word for its rewind.
     commands: &["rollback"],
+    rewind: Some("/rewind"),
     advice: None,
 };

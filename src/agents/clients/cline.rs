@@ -71,6 +71,7 @@ pub(crate) const PROFILE: Profile = Profile {
         project_script("hooks/TaskCancel", "TaskCancel"),
     ],
     commands: &[],
+    rewind: None,
     advice: None,
 };
 

@@ -66,6 +66,7 @@ pub(crate) const PROFILE: Profile = Profile {
     }],
     project: &[HookFile { spot: Spot { env: None, dir: ".github", path: "hooks/piton.json" }, content: HOOKS }],
     commands: &[],
+    rewind: Some("/rewind"),
     advice: None,
 };
 

@@ -38,6 +38,7 @@ pub(super) const PROFILE: Profile = Profile {
     }],
     project: &[HookFile { spot: Spot { env: None, dir: "", path: "crush.json" }, content: SETTINGS }],
     commands: &[],
+    rewind: None,
     advice: None,
 };
 

@@ -71,6 +71,7 @@ pub(super) const PROFILE: Profile = Profile {
         HookFile { spot: Spot { env: None, dir: ".cursor", path: "commands/undo.md" }, content: UNDO },
     ],
     commands: &["rollback", "undo"],
+    rewind: None,
     advice: None,
 };
 

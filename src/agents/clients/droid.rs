@@ -47,5 +47,6 @@ pub(super) const PROFILE: Profile = Profile {
         HookFile { spot: Spot { env: None, dir: ".factory", path: "commands/undo.md" }, content: UNDO },
     ],
     commands: &["rollback", "undo"],
+    rewind: None,
     advice: None,
 };

@@ -64,6 +64,7 @@ pub(crate) const PROFILE: Profile = Profile {
         HookFile { spot: Spot { env: None, dir: ".gemini", path: "commands/undo.toml" }, content: UNDO },
     ],
     commands: &["rollback", "undo"],
+    rewind: Some("/rewind"),
     advice: Some("Gemini CLI runs a project's hooks only in folders you trust."),
 };
 

@@ -50,6 +50,7 @@ pub(super) const PROFILE: Profile = Profile {
         HookFile { spot: Spot { env: None, dir: ".agents", path: "plugins/piton/hooks/hooks.json" }, content: HOOKS },
     ],
     commands: &[],
+    rewind: None,
     advice: None,
 };
 

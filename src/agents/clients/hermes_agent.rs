@@ -56,6 +56,7 @@ pub(super) const PROFILE: Profile = Profile {
     }],
     project: &[],
     commands: &[],
+    rewind: None,
     advice: Some("Hermes Agent asks once, at its first start in a terminal, whether piton's hooks may run: say yes."),
 };
 

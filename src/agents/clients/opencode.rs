@@ -64,6 +64,7 @@ pub(crate) const PROFILE: Profile = Profile {
         HookFile { spot: Spot { env: None, dir: ".opencode", path: "command/rollback.md" }, content: ROLLBACK },
     ],
     commands: &["rollback"],
+    rewind: None,
     advice: None,
 };
 

@@ -52,6 +52,7 @@ pub(crate) const PROFILE: Profile = Profile {
     user: &[HookFile { spot: Spot { env: None, dir: ".pi", path: "agent/extensions/piton.ts" }, content: EXTENSION }],
     project: &[HookFile { spot: Spot { env: None, dir: ".pi", path: "extensions/piton.ts" }, content: EXTENSION }],
     commands: &["rollback", "undo"],
+    rewind: None,
     advice: None,
 };
 

@@ -32,5 +32,6 @@ pub(crate) const PROFILE: Profile = Profile {
         HookFile { spot: Spot { env: None, dir: ".qwen", path: "commands/undo.md" }, content: UNDO },
     ],
     commands: &["rollback", "undo"],
+    rewind: None,
     advice: None,
 };

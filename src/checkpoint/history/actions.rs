@@ -111,12 +111,17 @@ impl Timeline {
         catalog.windows.borrow_mut().end(actor, action, at, &seen)
     }
 
-    /// Ends a turn, and writes down what it changed in this workspace. `None` if that is nothing, or the turn was not open here.
+    /// Ends a turn, and writes down what it changed in this workspace. `None` if that is nothing, or the turn was not open here: then
+    /// it does not begin any more, for the process that was to note its beginning may be late.
     ///
     /// # Errors
     /// Returns the errors of the capture and of the journal; the turn stays open then.
     pub fn end_turn(&mut self, key: &str, control: Interrupt<'_>) -> Result<Option<EndedTurn>> {
-        let Some(turn) = self.catalog().windows.borrow_mut().windows()?.turn(key).cloned() else { return Ok(None) };
+        let open = self.catalog().windows.borrow_mut().windows()?.turn(key).cloned();
+        let Some(turn) = open else {
+            self.catalog().windows.borrow_mut().end_turn(key)?;
+            return Ok(None);
+        };
         self.end_action(&turn.actor, None)?;
         let ended = self.lock("turn.end")?.write_down(&turn, control)?;
         let (catalog, capturer) = self.parts();

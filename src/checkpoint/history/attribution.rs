@@ -243,6 +243,7 @@ mod tests {
             turns: Vec::new(),
             actions: actions.iter().map(|text| action(text)).collect(),
             seen: seen.iter().map(|text| interval(text)).collect(),
+            ..Windows::default()
         }
     }
 

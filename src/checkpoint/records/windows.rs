@@ -28,6 +28,9 @@ const LONG: u64 = 4 << 20;
 /// The most paths of one answer of a watcher that are written; with more, everything counts as changed.
 const MOST_PATHS: usize = 20_000;
 
+/// The most turns that are known to have ended.
+const MOST_ENDED: usize = 32;
+
 /// The longest wait for a process that shortens the file.
 const PATIENCE: Duration = Duration::from_millis(250);
 
@@ -212,12 +215,15 @@ pub struct Windows {
     pub actions: Vec<ActionWindow>,
     /// The answers of watchers meanwhile.
     pub seen: Vec<Interval>,
+    /// The keys of the last turns that ended. They do not begin any more: a process may be late with the note of a beginning.
+    pub ended: Vec<String>,
 }
 
 impl Windows {
     fn add(&mut self, entry: WindowLine) {
         match entry {
             WindowLine::Boot { .. } => {}
+            WindowLine::Turn(turn) if self.ended.contains(&turn.key) => {}
             WindowLine::Turn(turn) => {
                 self.turns.retain(|open| open.key != turn.key);
                 self.turns.push(turn);
@@ -231,6 +237,10 @@ impl Windows {
             WindowLine::TurnEnd { key } => {
                 self.turns.retain(|open| open.key != key);
                 self.forget_old();
+                self.ended.retain(|known| *known != key);
+                self.ended.push(key);
+                let old = self.ended.len().saturating_sub(MOST_ENDED);
+                self.ended.drain(..old);
             }
             WindowLine::Begin(window) => {
                 if window.action.is_none() {
@@ -271,7 +281,8 @@ impl Windows {
     fn entries(&self) -> impl Iterator<Item = WindowLine> {
         let turns = self.turns.iter().cloned().map(WindowLine::Turn);
         let actions = self.actions.iter().cloned().map(WindowLine::Begin);
-        turns.chain(actions).chain(self.seen.iter().map(|seen| WindowLine::Seen(seen.into())))
+        let ended = self.ended.iter().map(|key| WindowLine::TurnEnd { key: key.clone() });
+        ended.chain(turns).chain(actions).chain(self.seen.iter().map(|seen| WindowLine::Seen(seen.into())))
     }
 }
 
@@ -541,6 +552,24 @@ mod tests {
         let windows = other.windows().unwrap();
         assert_eq!((windows.turns.len(), windows.actions.len()), (1, 0), "{windows:?}");
         assert!(std::fs::metadata(dir.path().join("windows")).unwrap().len() < 500);
+    }
+
+    #[test]
+    fn what_has_ended_does_not_begin_any_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut one, mut late) = (WindowLog::in_dir(dir.path()), WindowLog::in_dir(dir.path()));
+        one.end_turn("k1").unwrap();
+        late.begin_turn(&turn("k1", 10), &[]).unwrap();
+        one.begin_turn(&turn("k2", 20), &[]).unwrap();
+        one.end_turn("k2").unwrap();
+        late.begin_turn(&turn("k2", 20), &[]).unwrap();
+        assert!([&mut one, &mut late].into_iter().all(|log| log.windows().unwrap().turns.is_empty()));
+        for n in 0..100 {
+            one.end_turn(&format!("k-{n}")).unwrap();
+        }
+        assert!(std::fs::metadata(dir.path().join("windows")).unwrap().len() < 3000);
+        late.begin_turn(&turn("k-99", 30), &[]).unwrap();
+        assert!(late.windows().unwrap().turns.is_empty());
     }
 
     #[test]

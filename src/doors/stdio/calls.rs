@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use crate::agents::Client;
 use crate::checkpoint::capture::request::Take;
 use crate::checkpoint::catalog::held::refusal;
 use crate::checkpoint::catalog::listing::{CheckpointList, ListFilter};
@@ -273,9 +274,9 @@ pub(super) fn restore(
             reply.message = Some(format!("nothing to do: {}", refusal(n, path.to_path()).text()));
         }
     }
-    reply.rewind_turn = rewound(timeline, &restored, rollback.rewind)?;
-    let notices = rolled_back(&restored, reply.rewind_turn.as_ref());
-    Ok(Called { body: reply, notices })
+    let rewind = rewound(timeline, &restored, rollback.rewind)?;
+    let notices = rolled_back(&restored, &rewind);
+    Ok(Called { body: rewind.in_reply(reply), notices })
 }
 
 /// Gives a refusal of a stale plan the preview of the fresh one.
@@ -330,10 +331,10 @@ pub(super) fn rollback(
         operation: rolled.restored.operation.clone(),
         auto_restart: rollback.auto_restart,
     };
-    let rewind_turn = rewound(timeline, &rolled.restored, rollback.rewind)?;
-    let mut notices = rolled_back(&rolled.restored, rewind_turn.as_ref());
+    let rewind = rewound(timeline, &rolled.restored, rollback.rewind)?;
+    let mut notices = rolled_back(&rolled.restored, &rewind);
     notices.push(NoticeBody::RollbackCompleted(Box::new(completed)));
-    Ok(Called { body: RestoreReply { rewind_turn, ..replies::rolled_back(&rolled) }, notices })
+    Ok(Called { body: rewind.in_reply(replies::rolled_back(&rolled)), notices })
 }
 
 /// The number of paths from which on a rollback reports its progress.
@@ -387,7 +388,7 @@ fn known_run(timeline: &mut Timeline, named: &str) -> Result<String> {
 }
 
 /// Returns the notice of files that changed under the agent; none if none did.
-pub(super) fn rolled_back(restored: &Restored, rewind_turn: Option<&String>) -> Vec<NoticeBody> {
+pub(super) fn rolled_back(restored: &Restored, rewind: &Rewind) -> Vec<NoticeBody> {
     if restored.operation.is_none() {
         return Vec::new();
     }
@@ -398,14 +399,42 @@ pub(super) fn rolled_back(restored: &Restored, rewind_turn: Option<&String>) -> 
         crate::model::text::count(files.total as u64, "path")
     );
     let to = restored.target.id.to_string();
-    vec![NoticeBody::RolledBack(RolledBackNotice { to, files, rewind_turn: rewind_turn.cloned(), text })]
+    let Rewind { turn: rewind_turn, how: rewind_how } = rewind.clone();
+    vec![NoticeBody::RolledBack(RolledBackNotice { to, files, rewind_turn, rewind_how, text })]
+}
+
+/// The place to which a conversation should go back with the files, as far as it is known.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rewind {
+    /// The turn before whose beginning that is.
+    turn: Option<String>,
+    /// The way to do that in the client of that turn.
+    how: Option<String>,
+}
+
+impl Rewind {
+    /// Returns the place before the beginning of a turn.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub(super) fn before(timeline: &Timeline, turn: Option<String>) -> Result<Rewind> {
+        let history = timeline.catalog().history()?;
+        let known = history.turns.iter().rev().find(|known| Some(&known.turn) == turn.as_ref());
+        let client = known.and_then(|known| Client::named(known.client.as_deref()?).ok());
+        Ok(Rewind { turn, how: client.and_then(Client::how_to_rewind) })
+    }
+
+    /// Names it in a reply.
+    pub(super) fn in_reply(self, reply: RestoreReply) -> RestoreReply {
+        RestoreReply { rewind_turn: self.turn, rewind_how: self.how, ..reply }
+    }
 }
 
 /// Returns the turn before whose beginning the conversation should go back, if that was asked for and files went back.
-fn rewound(timeline: &Timeline, restored: &Restored, is_asked: bool) -> Result<Option<String>> {
+fn rewound(timeline: &Timeline, restored: &Restored, is_asked: bool) -> Result<Rewind> {
     match is_asked && restored.operation.is_some() {
-        true => timeline.catalog().turn_from(&restored.target),
-        false => Ok(None),
+        true => Rewind::before(timeline, timeline.catalog().turn_from(&restored.target)?),
+        false => Ok(Rewind::default()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Requests about turns, and steps over them, which the worker answers.
 
-use super::calls::{Called, paths, rolled_back, with_fresh};
+use super::calls::{Called, Rewind, paths, rolled_back, with_fresh};
 use crate::checkpoint::Timeline;
 use crate::checkpoint::history::group::Stepping;
 use crate::checkpoint::history::turns::StepChoice;
@@ -9,7 +9,7 @@ use crate::doors::replies;
 use crate::error::{Code, Error, Result};
 use crate::model::run::run_id;
 use crate::model::text::printable;
-use crate::protocol::{NoStep, RestoreReply, Step, StepReply, TurnDiff, TurnDiffReply, TurnListReply, TurnQuery};
+use crate::protocol::{NoStep, Step, StepReply, TurnDiff, TurnDiffReply, TurnListReply, TurnQuery};
 use crate::sys::interrupt::Interrupt;
 
 /// Answers `undo` and `redo`.
@@ -57,9 +57,10 @@ pub(super) fn step(
         })
     })?;
     let of_turn = next.turn.as_ref().filter(|_| direction == Direction::Undo).map(|turn| turn.turn.clone());
-    let rewind_turn = of_turn.filter(|_| step.rewind && done.own.operation.is_some());
-    let notices = rolled_back(&done.own, rewind_turn.as_ref());
-    let reply = RestoreReply { rewind_turn, ..replies::step_done((&next, is_open), &done) };
+    let turn = of_turn.filter(|_| step.rewind && done.own.operation.is_some());
+    let rewind = Rewind::before(timeline, turn)?;
+    let notices = rolled_back(&done.own, &rewind);
+    let reply = rewind.in_reply(replies::step_done((&next, is_open), &done));
     Ok(Called { body: StepReply::Done(Box::new(reply)), notices })
 }
 
