@@ -1,5 +1,6 @@
 //! Finds where paths of an event lie.
 
+use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -216,7 +217,8 @@ fn inside(workspace: &Path, full: &Path) -> Option<Target> {
 /// Lists the paths of a workspace that an action names: what it may destroy, what it makes, and what its client `told`. Words of
 /// its `command` that are secrets are no paths.
 pub fn named(workspace: &Path, cwd: &Path, verdict: &Verdict, (command, told): (&str, &[String])) -> Vec<RelPath> {
-    let shown = redact(command);
+    // Most actions name nothing, and then nothing has to be looked at.
+    let shown = LazyCell::new(|| redact(command));
     let is_secret = |word: &str| {
         let name = word.rsplit('/').next().unwrap_or(word);
         holds_secret(word) || (command.contains(name) && !shown.contains(name))

@@ -429,6 +429,9 @@ impl WindowLog {
             }
             lines.extend(&text);
             let written = file.write_all(&lines).at("appending to", &self.path);
+            if written.is_ok() && !is_new {
+                self.know(&mut file, (facts.dev(), facts.ino()), seen, entries, lines.len() as u64);
+            }
             let unlocked = file.unlock().at("unlocking", &self.path);
             if written.is_err() && file.metadata().is_ok_and(|facts| facts.len() == 0) {
                 // No room for its first line: nothing is left behind, and whoever has it open opens it anew.
@@ -438,6 +441,15 @@ impl WindowLog {
             written.and(unlocked)?;
             return if facts.len() < LONG { Ok(()) } else { self.shorten() };
         }
+    }
+
+    /// Adds up what was just appended, if nothing that was not read stands before it: then it need not be read back.
+    fn know(&mut self, file: &mut File, object: (u64, u64), seen: &[Interval], entries: &[WindowLine], length: u64) {
+        let is_next = |end: u64| self.read == (object, end - length);
+        let Some(end) = file.stream_position().ok().filter(|end| is_next(*end)) else { return };
+        seen.iter().for_each(|interval| self.windows.add(WindowLine::Seen(interval.into())));
+        entries.iter().for_each(|entry| self.windows.add(entry.clone()));
+        self.read.1 = end;
     }
 
     /// Makes a new file of what is still of use, where that is worth it.
