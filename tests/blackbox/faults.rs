@@ -4,7 +4,8 @@
 //! point at which a checkpoint, a restore or an undo can be cut short is met, libgit2's among them, without a line of
 //! test code in the product. After each round everything that was ever acknowledged must still be there.
 //!
-//! `PITON_ROUNDS=full cargo test --test blackbox faults` runs every point with every error; without it a sample.
+//! `PITON_ROUNDS=full cargo test --test blackbox faults` runs every point with every error; without it a sample. With it,
+//! `PITON_FAULT=SIGKILL` (or the name of an error) runs every point with this fault alone.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -167,6 +168,8 @@ fn rounds(args: &[&str], prepare: fn() -> Scene) -> Vec<String> {
         }
     }
     if full() {
+        let only = std::env::var("PITON_FAULT").unwrap_or_default();
+        rounds.retain(|round| round.contains(&only));
         return rounds;
     }
     // A sample that meets every call and every fault once in a while.
