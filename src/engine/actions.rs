@@ -20,7 +20,7 @@ use crate::checkpoint::records::windows::own_name;
 use crate::checkpoint::records::workspace::Scope;
 use crate::error::Result;
 use crate::model::effect::{Confidence, Verdict};
-use crate::model::text::count;
+use crate::model::text::{count, printable};
 use crate::sys::clock::since_boot_ns;
 use crate::sys::interrupt::Interrupt;
 
@@ -207,9 +207,17 @@ impl Session {
         let key = turns.key().map(str::to_owned);
         let opened = |session: &Session, root: &PathBuf| session.engine.open(root).ok(); // what is gone has no end
         let places: Vec<Arc<OpenWorkspace>> = turns.places().iter().filter_map(|root| opened(self, root)).collect();
+        let name = turns.current().unwrap_or_default();
+        let outside = turns.outside().map(|(first, number)| sentence_outside(name, first, number));
         let Some(key) = key.filter(|_| !places.is_empty()) else {
-            if let Some((decision, reply)) = answer {
-                reply(self, Ok(decision));
+            match answer {
+                Some((mut decision, reply)) => {
+                    if let Decision::TurnEnded { notices, .. } = &mut decision {
+                        notices.extend(outside);
+                    }
+                    reply(self, Ok(decision));
+                }
+                None => self.keep_notes(outside.into_iter().collect()),
             }
             return;
         };
@@ -217,7 +225,7 @@ impl Session {
             let deadline = Instant::now() + TURN_WAIT;
             self.deadlines.add_behind(Behind { decision, reply, deadline })
         });
-        let told: Arc<Mutex<Vec<String>>> = Arc::default();
+        let told = Arc::new(Mutex::new(outside.into_iter().collect::<Vec<String>>()));
         let left = Arc::new(AtomicUsize::new(places.len()));
         for place in places {
             let (key, told, left) = (key.clone(), Arc::clone(&told), Arc::clone(&left));
@@ -230,11 +238,14 @@ impl Session {
                     }
                     Err(error) => session.fault(format!("the end of a turn was not written down: {}", error.text())),
                 }
-                if left.fetch_sub(1, Ordering::AcqRel) == 1
-                    && let Some(ticket) = ticket
-                {
-                    let told = std::mem::take(&mut *told.lock().unwrap_or_else(PoisonError::into_inner));
-                    session.caught_up(ticket, told);
+                if left.fetch_sub(1, Ordering::AcqRel) > 1 {
+                    return;
+                }
+                let told = std::mem::take(&mut *told.lock().unwrap_or_else(PoisonError::into_inner));
+                match ticket {
+                    Some(ticket) => session.caught_up(ticket, told),
+                    // The client tells of no end: the next event that reaches its model tells of this.
+                    None => session.keep_notes(told),
                 }
             });
         }
@@ -253,8 +264,19 @@ fn sentence(ended: &EndedTurn) -> Option<String> {
     }
     let what = facts.join("; ");
     (!facts.is_empty()).then(|| {
-        format!("piton: this turn: {what}. `piton diff --turn {}` shows it, `piton undo` takes it back", ended.end.op)
+        let op = &ended.end.op;
+        format!("piton: turn {op}: {what}. `piton diff --turn {op}` shows it, `piton undo --turn {op}` takes it back")
     })
+}
+
+/// Says what a turn may have destroyed outside of all workspaces.
+fn sentence_outside(turn: &str, first: &Path, number: usize) -> String {
+    let more = if number > 1 { format!(" and {} more", number - 1) } else { String::new() };
+    format!(
+        "piton: turn `{}` reached files outside of all workspaces: `{}`{more}. `piton list --outside` has the checkpoints",
+        printable(turn),
+        printable(&first.to_string_lossy())
+    )
 }
 
 /// Returns true for a tool that is known to change nothing. A command may always write.

@@ -206,11 +206,23 @@ impl Session {
         };
         self.decide_own(action, judged, gathering.own());
         for part in parts {
+            self.note_outside(&part);
             let root = part.root.clone();
             if let Err(error) = self.decide_part(&shared, part, &gathering) {
                 self.fault(error.text());
                 gathering.fail(self, root, error.text(), on_failure);
             }
+        }
+    }
+
+    /// Notes what the open turn may destroy outside of all workspaces.
+    fn note_outside(&self, part: &OtherReach) {
+        let targets = part.reach.targets.iter().map(|target| &target.path).chain(&part.broad);
+        let (mut targets, is_outside) = (targets.peekable(), part.root == Path::new(parts::OUTSIDE));
+        if let Some(first) = targets.peek().filter(|_| is_outside).map(|path| path.under(&part.root)) {
+            let mut state = self.state();
+            state.turns.reach_outside(&first, targets.count());
+            state.keep();
         }
     }
 

@@ -4,10 +4,11 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::support::{Lab, Sidecar, git, id_of, lacking, tree};
+use super::support::{Lab, Sidecar, WAIT, git, id_of, lacking, tree};
 
 fn shell(sidecar: &mut Sidecar, command: &str) -> Value {
     sidecar.ask(json!({"type": "shell.before", "command": command}))
@@ -44,6 +45,38 @@ fn beside(lab: &Lab, path: &str, content: &str) -> PathBuf {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, content).unwrap();
     path
+}
+
+#[test]
+fn the_end_of_a_turn_names_what_it_reached_outside() {
+    let Some(lab) = Lab::lasting() else { return };
+    let (notes, more) = (beside(&lab, "notes.txt", "mine\n"), beside(&lab, "more.txt", "mine\n"));
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    turn(&mut sidecar, "t1");
+    shell(&mut sidecar, "rm ../notes.txt ../more.txt");
+    [&notes, &more].into_iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    let ended = sidecar.ask(json!({"type": "turn.end"}));
+    let told = ended["notices"][0].as_str().unwrap_or_else(|| panic!("{ended}"));
+    assert!(
+        told.contains("turn `t1` reached files outside of all workspaces: `/") && told.contains("and 1 more"),
+        "{told}"
+    );
+    turn(&mut sidecar, "t2");
+    assert_eq!(sidecar.ask(json!({"type": "turn.end"}))["notices"], Value::Null);
+    // A client that tells of no end is told with what comes next.
+    turn(&mut sidecar, "t3");
+    std::fs::write(&notes, "again\n").unwrap();
+    shell(&mut sidecar, "rm ../notes.txt");
+    turn(&mut sidecar, "t4");
+    let until = Instant::now() + WAIT;
+    let told = loop {
+        let told = shell(&mut sidecar, "ls")["notices"].clone();
+        if told != Value::Null {
+            break told.to_string();
+        }
+        assert!(Instant::now() < until, "never told");
+    };
+    assert!(told.contains("turn `t3` reached files outside"), "{told}");
 }
 
 #[test]
