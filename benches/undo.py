@@ -17,6 +17,7 @@ from warm import Sidecar
 
 
 def timed(work):
+    os.sync()  # what others have written before is not waited for within
     started = time.perf_counter()
     work()
     return (time.perf_counter() - started) * 1000
@@ -70,12 +71,14 @@ def main():
                 ask(piton, type="shell.after", action="1")
                 ask(piton, type="turn.end", turn=f"t{turn}")
                 warm(piton)
+                os.sync()
                 time.sleep(0.15)
                 reply, ms = ask(piton, type="undo")
                 changed = sum(reply["done"][kind]["total"] for kind in ("created", "replaced", "deleted"))
                 if changed != min(count, len(files)):
                     raise SystemExit(f"{changed} paths went back, not {count}: {reply}")
                 times["piton undo"].append(ms)
+                os.sync()
                 time.sleep(0.15)
                 times["piton redo"].append(ask(piton, type="redo")[1])
                 times["git stash"].append(timed(lambda: git("stash", "-q")))
