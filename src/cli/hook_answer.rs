@@ -121,7 +121,7 @@ fn step_once(talk: &mut Exchange<'_>, direction: Direction, words: &Words) -> Re
     };
     let head = report::step(word, over);
     if before.changes_nothing() && over.run.is_none() {
-        return Ok(format!("{head}{}{}", report::preview(&before), report::nothing(&before)));
+        return Ok(format!("{head}{}{}", report::preview(&before), report::nothing(&before, direction)));
     }
     let (operation, plan) = (Some(over.operation.clone()), Some(before.plan.digest.clone()));
     let after: RestoreReply = talk.ask(&request(Step { operation, plan, ..Step::default() }))?;

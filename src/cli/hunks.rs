@@ -87,7 +87,7 @@ pub(super) fn undo(context: &Context, timeline: &mut Timeline, choice: &StepChoi
     stepping.agree(&preview);
     let done = stepping.take(timeline, &control)?;
     print::settled(timeline.leave());
-    finished(context, (next, &done), "Undone", (&preview, &said))
+    finished(context, (next, &done), ("Undone", "piton redo"), (&preview, &said))
 }
 
 /// Asks about each hunk of a file, or about the file where it has none. Returns the places of the chosen ones, and whether the

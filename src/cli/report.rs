@@ -5,6 +5,7 @@
 
 use super::print::{self, stat_text};
 use crate::agents::Client;
+use crate::checkpoint::history::undo::Direction;
 use crate::model::coverage;
 use crate::model::number::Number;
 use crate::model::text::{count, printable};
@@ -118,12 +119,17 @@ pub(super) fn step(word: &str, over: &StepBlock) -> String {
 
 /// Counts the paths of a turn by its share in them: `3 paths: 2 sure, 1 touched`.
 fn shares(counts: &ShareCounts) -> String {
-    let ShareCounts { sure, likely, touched, shared, unknown } = *counts;
+    let ShareCounts { sure, likely, touched, shared, unknown, missed } = *counts;
     let named = [(sure, "sure"), (likely, "likely"), (touched, "touched"), (shared, "shared"), (unknown, "unknown")];
     let total: usize = named.iter().map(|(number, _)| number).sum();
     let parts: Vec<String> =
         named.iter().filter(|(number, _)| *number > 0).map(|(number, word)| format!("{number} {word}")).collect();
-    format!("{}: {}", count(total as u64, "path"), parts.join(", "))
+    let mut all = Vec::new();
+    if total > 0 || missed == 0 {
+        all.push(format!("{}: {}", count(total as u64, "path"), parts.join(", ")));
+    }
+    all.extend((missed > 0).then(|| format!("{} not held", count(missed as u64, "changed path"))));
+    all.join("; ")
 }
 
 /// Returns the line of one turn.
@@ -211,8 +217,16 @@ pub(super) fn preview(preview: &PreviewReply) -> String {
 }
 
 /// Says that a step would change nothing, and how to go on.
-pub(super) fn nothing(preview: &PreviewReply) -> String {
+pub(super) fn nothing(preview: &PreviewReply, direction: Direction) -> String {
     let mut text = NOTHING.to_owned();
+    if direction == Direction::Redo {
+        if preview.over.as_ref().is_some_and(|over| over.turn.is_some()) {
+            text.push_str(
+                "Another turn that was undone is redone by its name: `piton turns`, then `piton redo --turn TURN`.\n",
+            );
+        }
+        return text;
+    }
     let Some(turn) = preview.over.as_ref().and_then(|over| over.turn.as_ref()) else { return text };
     let ShareCounts { touched, shared, unknown, .. } = turn.shares;
     if touched + shared + unknown > 0 {
@@ -258,6 +272,11 @@ pub(super) fn outcome(outcome: &RestoreReply, verb: &str, back: &str) -> String 
         Some(turn) => format!("turn `{}`", printable(&turn.turn)),
         None => format!("checkpoint {number}"),
     };
+    let did_something = [&done.created, &done.replaced, &done.deleted].iter().any(|list| list.total > 0);
+    let verb = match did_something || done.failed.total == 0 {
+        true => verb.to_owned(),
+        false => format!("Not {}", verb.to_lowercase()),
+    };
     let mut text = format!(
         "{verb}: {what}. {} brought back, {} changed, {} deleted, {} kept.\n",
         counted(&done.created),
@@ -273,7 +292,6 @@ pub(super) fn outcome(outcome: &RestoreReply, verb: &str, back: &str) -> String 
     for line in outcome.warnings.iter().filter_map(not_undone) {
         add_line!(text, "{line}");
     }
-    let did_something = [&done.created, &done.replaced, &done.deleted].iter().any(|list| list.total > 0);
     if outcome.operation.is_some() && did_something {
         add_line!(text, "`{back}` takes this back.");
     }

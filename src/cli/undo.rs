@@ -16,11 +16,12 @@ use crate::checkpoint::history::operations::UndoStep;
 use crate::checkpoint::history::turns::StepChoice;
 use crate::checkpoint::history::undo::Direction;
 use crate::doors::replies;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::model::operation::OperationKind;
 use crate::model::run::run_id;
 use crate::model::text::{count, printable};
 use crate::model::turn::Attribution;
-use crate::protocol::{NoStep, PreviewReply, RestoreReply};
+use crate::protocol::{ErrorBody, NoStep, PreviewReply, RestoreReply};
 use crate::sys::interrupt::Flow;
 
 /// The shares in changes that an undo of a turn takes back only if asked.
@@ -73,6 +74,9 @@ pub(super) struct UndoArgs {
 /// The arguments of `piton redo`.
 #[derive(Debug, Args)]
 pub(super) struct RedoArgs {
+    /// Redo this turn, which was undone: its name in `piton turns`, or the client's name of it
+    #[arg(long, value_name = "TURN")]
+    pub turn: Option<String>,
     /// Do not ask
     #[arg(long, short = 'y')]
     pub yes: bool,
@@ -130,7 +134,15 @@ fn run_of_turns(
             print::data("\n")?;
         }
         let choice = StepChoice { turn: Some(turn), ..choice.clone() };
-        all = match step(context, timeline, how, Direction::Undo, choice, &mut documents)? {
+        let exit = match step(context, timeline, how, Direction::Undo, choice, &mut documents) {
+            // What was done before is told all the same.
+            Err(error) if number > 0 && context.json => {
+                documents.print(Some(&error))?;
+                return Ok(Exit::Part);
+            }
+            exit => exit?,
+        };
+        all = match exit {
             Exit::Nothing => all,
             Exit::Done if all == Exit::Part => all,
             exit @ (Exit::Done | Exit::Part) => exit,
@@ -140,7 +152,7 @@ fn run_of_turns(
             }
         };
     }
-    documents.print()?;
+    documents.print(None)?;
     Ok(all)
 }
 
@@ -151,7 +163,8 @@ fn run_of_turns(
 pub(super) fn redo(context: &mut Context, args: &RedoArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
     let how = How { yes: args.yes, only: args.preview };
-    step(context, &mut timeline, how, Direction::Redo, StepChoice::default(), &mut Documents::default())
+    let choice = StepChoice { turn: args.turn.clone(), ..StepChoice::default() };
+    step(context, &mut timeline, how, Direction::Redo, choice, &mut Documents::default())
 }
 
 /// The way in which a step is taken.
@@ -190,13 +203,16 @@ impl Documents {
         }
     }
 
-    /// Prints the one document of all steps, if they were kept for it.
-    fn print(self) -> Result<()> {
+    /// Prints the one document of all steps, if they were kept for it, with the error that ended them.
+    fn print(self, error: Option<&Error>) -> Result<()> {
         #[derive(Serialize)]
         struct Steps {
             steps: Vec<PreviewOrDone>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            error: Option<ErrorBody>,
         }
-        self.collected.map_or(Ok(()), |steps| print::json_as_declared(&Steps { steps }))
+        let error = error.map(ErrorBody::from);
+        self.collected.map_or(Ok(()), |steps| print::json_as_declared(&Steps { steps, error }))
     }
 }
 
@@ -231,6 +247,9 @@ fn step(
     let mut said = String::new();
     if !context.json {
         said = told(context, word, (&next, is_open), &preview);
+        if direction == Direction::Undo && choice.names_nothing() {
+            print::data(&passed_over(timeline, &next)?)?;
+        }
         print::data(&said)?;
     }
     if direction == Direction::Undo && stepping.leaves_others() && !only && !yes && asked_more() {
@@ -247,7 +266,10 @@ fn step(
         if context.json {
             documents.give(PreviewOrDone::Preview(replies::step_preview((&next, is_open), &preview).into()))?;
         } else {
-            print::data(&report::nothing(&replies::step_preview((&next, is_open), &preview)))?;
+            print::data(&report::nothing(&replies::step_preview((&next, is_open), &preview), direction))?;
+            if let Some(text) = below(timeline, direction, &next)? {
+                print::data(&text)?;
+            }
         }
         return Ok(if is_stuck { Exit::Part } else { Exit::Nothing });
     }
@@ -269,7 +291,50 @@ fn step(
         documents.give(PreviewOrDone::Done(replies::step_done((&next, is_open), &done).into()))?;
         return Ok(exit(&done));
     }
-    finished(context, ((&next, is_open), &done), verb, (&preview, &said))
+    let back = back(context, timeline, direction, &next)?;
+    finished(context, ((&next, is_open), &done), (verb, &back), (&preview, &said))
+}
+
+/// Names the command that takes a step back.
+pub(super) fn back(context: &Context, timeline: &Timeline, direction: Direction, step: &UndoStep) -> Result<String> {
+    let option = if context.is_outside() { " --outside" } else { "" };
+    if direction == Direction::Undo {
+        return Ok(format!("piton redo{option}"));
+    }
+    let history = timeline.catalog().history()?;
+    let is_next = history.next_undo().is_some_and(|next| next.op == step.op);
+    Ok(if is_next { format!("piton undo{option}") } else { format!("piton undo{option} --turn {}", step.op) })
+}
+
+/// Says how to go back over the operation below a turn that has nothing to take back.
+fn below(timeline: &Timeline, direction: Direction, step: &UndoStep) -> Result<Option<String>> {
+    let history = timeline.catalog().history()?;
+    let below = history.next_below(&step.op).filter(|below| direction == Direction::Undo && below.turn.is_none());
+    let Some(below) = below else { return Ok(None) };
+    let before = timeline.catalog().checkpoint_of(below.to)?.record.number;
+    let kind = if below.kind == OperationKind::Rollback { "rollback" } else { "restore" };
+    Ok(Some(format!(
+        "Before that turn came {kind} {}: `piton restore {before}` goes back to how the files were before it.\n",
+        below.op
+    )))
+}
+
+/// Names the turns above the next step that changed only what is not held: no undo takes that back.
+fn passed_over(timeline: &Timeline, next: &UndoStep) -> Result<String> {
+    let history = timeline.catalog().history()?;
+    let above = history.undo.iter().rev().take_while(|step| step.op != next.op).filter(|step| !step.is_undone());
+    let mut text = String::new();
+    for turn in above.filter_map(|step| step.turn.as_ref()).filter(|turn| !turn.missed.is_empty()) {
+        add_line!(
+            text,
+            "Turn `{}` ({}) is passed over: what it changed is not held ({}; `piton diff --turn {}`).",
+            printable(&turn.turn),
+            turn.op,
+            count(turn.missed.len() as u64, "path"),
+            turn.op
+        );
+    }
+    Ok(text)
 }
 
 /// Returns the preview of a step for people.
@@ -302,12 +367,10 @@ fn others(reply: &PreviewReply) -> String {
 pub(super) fn finished(
     context: &Context,
     (step, done): ((&UndoStep, bool), &StepDone),
-    verb: &str,
+    (verb, back): (&str, &str),
     (preview, said): (&StepPreview, &str),
 ) -> Result<Exit> {
     let reply = replies::step_done(step, done);
-    let option = if context.is_outside() { " --outside" } else { "" };
-    let back = format!("{}{option}", if verb == "Undone" { "piton redo" } else { "piton undo" });
     let mut shown = reply.clone();
     if context.is_outside() {
         shown.done.make_absolute();
@@ -316,14 +379,14 @@ pub(super) fn finished(
     for other in &reply.others {
         add_line!(text, "In {}:", print::path(std::path::Path::new(&other.workspace)));
         match (&other.done, &other.error) {
-            (Some(done), _) => text.push_str(&report::outcome(done, verb, &back)),
+            (Some(done), _) => text.push_str(&report::outcome(done, verb, back)),
             (None, error) => {
                 let why = error.as_ref().map(|error| error.message.as_str()).unwrap_or_default();
                 add_line!(text, "  not done there: {}", printable(why));
             }
         }
     }
-    text.push_str(&report::outcome(&shown, verb, &back));
+    text.push_str(&report::outcome(&shown, verb, back));
     let is_new = |line: &&str| !said.lines().any(|known| known == *line) || line.starts_with("In ");
     print::data(&text.lines().filter(is_new).map(|line| format!("{line}\n")).collect::<String>())?;
     let known = preview.own.warnings.as_slice();

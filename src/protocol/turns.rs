@@ -28,6 +28,9 @@ pub struct ShareCounts {
     pub shared: usize,
     /// Changed while nobody watched.
     pub unknown: usize,
+    /// Further paths that it changed, and that no undo takes back: they are not held.
+    #[serde(skip_serializing_if = "super::checkpoints::is_zero")]
+    pub missed: usize,
 }
 
 /// A turn that changed files.

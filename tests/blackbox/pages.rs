@@ -158,7 +158,7 @@ fn target() -> TargetBlock {
 }
 
 fn shares() -> ShareCounts {
-    ShareCounts { sure: 1, likely: 1, touched: 1, shared: 1, unknown: 1 }
+    ShareCounts { sure: 1, likely: 1, touched: 1, shared: 1, unknown: 1, missed: 1 }
 }
 
 fn turn_block() -> TurnBlock {

@@ -711,6 +711,90 @@ fn the_newest_turns_can_be_undone_and_redone_whatever_retention_drops() {
 }
 
 #[test]
+fn what_no_checkpoint_holds_is_named_and_no_older_turn_goes_in_its_place() {
+    let lab = lab_with(&["f"]);
+    lab.set("limits: {file_mb: 1}\n");
+    lab.write("data", vec![b'x'; 3 << 20]);
+    let mut agent = Agent::new(&lab, "s");
+    agent.start("t1");
+    agent.edit(&lab, "f", "f 1\n");
+    agent.end();
+    agent.start("t2");
+    agent.edit(&lab, "data", "small\n");
+    agent.end();
+    let turns = lab.piton(&["turns", "--json"]).json();
+    assert_eq!(
+        (&turns["turns"][0]["turn"], &turns["turns"][0]["shares"]["missed"]),
+        (&json!("t2"), &json!(1)),
+        "{turns}"
+    );
+    let stays = lab.piton(&["undo", "--yes"]);
+    assert_eq!((stays.code, lab.read("f"), lab.read("data")), (4, "f 1\n".into(), "small\n".into()), "{stays:?}");
+    assert!(
+        stays.stdout.contains("data  (not held when the turn began") && stays.stdout.contains("recover"),
+        "{stays:?}"
+    );
+    let diff = lab.piton(&["diff", "--turn", "t2"]);
+    assert!(diff.stdout.contains("data"), "{diff:?}");
+    assert_eq!(lab.piton(&["recover", "data", "--yes"]).code, 0);
+    assert_eq!(lab.read("data").len(), 3 << 20);
+    assert_eq!(changed(&undo(&lab, &["--turn=t1"])), words(&["f"]));
+}
+
+#[test]
+fn an_undo_that_changes_nothing_is_not_done() {
+    let lab = lab_with(&["f", "g"]);
+    let mut agent = Agent::new(&lab, "s");
+    for (turn, path) in [("t1", "f"), ("t2", "g")] {
+        agent.start(turn);
+        agent.edit(&lab, path, "of the agent\n");
+        agent.end();
+    }
+    // Out of their order, and then a person is in the way of the newest undo's redo.
+    undo(&lab, &["--turn=t1"]);
+    undo(&lab, &[]);
+    lab.write("g", "of a person\n");
+    let stuck = lab.piton(&["redo", "--yes"]);
+    assert!(stuck.code == 3 && stuck.stdout.contains("piton redo --turn TURN"), "{stuck:?}");
+    let one = lab.piton(&["redo", "--turn", "t1", "--yes"]);
+    assert!(one.code == 0 && one.stdout.contains("`piton undo` takes this back"), "{one:?}");
+    assert_eq!([lab.read("f"), lab.read("g")], ["of the agent\n", "of a person\n"]);
+    lab.write("g", "g 0\n");
+    assert_eq!(lab.piton(&["redo", "--turn", "t2", "--yes"]).code, 0);
+    // A restore in between leaves the redo of a turn as it was.
+    undo(&lab, &["--turn=t1"]);
+    assert_eq!(lab.piton(&["recover", "g", "--yes"]).code, 0);
+    let back = lab.piton(&["redo", "--yes"]);
+    assert!(back.code == 0 && back.stdout.contains("`piton undo --turn t-1` takes this back"), "{back:?}");
+    assert_eq!(lab.read("f"), "of the agent\n");
+    // Nobody may write there: nothing is done, and the same command does it later.
+    undo(&lab, &[]);
+    mode(&lab, ".", 0o555);
+    let failed = lab.piton(&["undo", "--turn", "t1", "--yes"]);
+    mode(&lab, ".", 0o755);
+    if lab.read("f") != "f 0\n" {
+        assert_ne!(failed.code, 0, "{failed:?}");
+        assert_eq!(changed(&undo(&lab, &["--turn=t1"])), words(&["f"]));
+    }
+}
+
+#[test]
+fn what_came_after_an_action_without_an_end_is_nobodys() {
+    let lab = lab_with(&["f", "mine"]);
+    let mut agent = Agent::new(&lab, "s");
+    agent.start("t1");
+    let action = agent.begin(&lab.work);
+    lab.write("f", "of the agent\n");
+    // The next answer of the watcher tells of it; the action's end is never told.
+    agent.edit(&lab, "named", "of the agent\n");
+    let _ = action;
+    lab.write("mine", "of a person\n");
+    lab.write("notes", "of a person\n");
+    let done = undo(&lab, &[]);
+    assert_eq!([lab.read("mine"), lab.read("notes")], ["of a person\n", "of a person\n"], "{done}");
+}
+
+#[test]
 fn what_an_agent_writes_again_after_an_undo_is_its_own() {
     let lab = lab_with(&["a"]);
     let mut agent = Agent::new(&lab, "s");

@@ -81,11 +81,17 @@ impl<'w> Judge<'w> {
             Some(watched) => {
                 let rest = ChangeSpan { from: watched, to: self.until, head_moved: false, is_vague: false };
                 if watched < self.until && self.may_have_changed(rest, &later) {
-                    shares.push(self.in_span(path, rest));
+                    shares.push(self.unwatched(path, self.in_span(path, rest)));
                 }
             }
         }
         shares.into_iter().reduce(Attribution::then).unwrap_or_else(|| self.unseen(path))
+    }
+
+    /// Returns true if a watcher named a path among the changes of that time.
+    pub(crate) fn saw(&self, path: &RelPath) -> bool {
+        let names = |changes: &Changes| matches!(changes, Changes::Paths(_)) && changes.covers(path);
+        self.seen.iter().any(|interval| names(&interval.changes))
     }
 
     /// Returns the spans in which something changed, in order. Each is narrowed to what all watchers have in common, and to the time
@@ -167,6 +173,14 @@ impl<'w> Judge<'w> {
             (true, false, _) => Attribution::Likely,
             (false, false, true) if is_inside && !span.is_vague => Attribution::Likely,
             (false, false, true) => Attribution::Unknown,
+        }
+    }
+
+    /// Judges a change behind the last answer of a watcher: an action may have ended without a word, and a person gone on.
+    fn unwatched(&self, path: &RelPath, share: Attribution) -> Attribution {
+        match share {
+            Attribution::Sure | Attribution::Likely => self.unseen(path),
+            other => other,
         }
     }
 

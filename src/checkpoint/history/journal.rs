@@ -152,6 +152,27 @@ pub struct TurnEnd {
     pub members: Vec<PathBuf>,
     /// Every path that the turn changed, alone or with others.
     pub changes: Vec<TurnChange>,
+    /// Paths that the turn changed on its own, and that the checkpoint at one of its ends does not hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missed: Vec<MissedChange>,
+}
+
+impl TurnEnd {
+    /// Returns true if the turn changed anything, held or not.
+    pub fn has_changed(&self) -> bool {
+        !self.changes.is_empty() || !self.missed.is_empty()
+    }
+}
+
+/// A change of a turn that no undo can take back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissedChange {
+    /// Percent-quoted.
+    pub path: String,
+    /// The reason why it is not held, for people.
+    pub why: String,
+    /// The share of the turn in it.
+    pub who: Attribution,
 }
 
 /// An effect that bringing files back does not undo.

@@ -7,6 +7,7 @@ use super::journal::{Contents, External, Line, OperationEnd, OperationStart, Tur
 use crate::model::id::ObjectId;
 use crate::model::operation::OperationKind;
 use crate::model::text::count;
+use crate::model::turn::Attribution;
 
 /// The turns of a workspace that can be undone: the newest ones, whose checkpoints retention keeps.
 pub const KEPT_TURNS: usize = 20;
@@ -87,8 +88,10 @@ impl UndoStep {
     /// Returns true if the next undo passes a turn by: it is undone, or has changed nothing.
     fn is_spent(&self) -> bool {
         let Some(turn) = &self.turn else { return false };
-        // Changes of others behind a restore, in a turn that was open then, must not hide the restore.
-        let may_be_empty = turn.is_later_part || turn.changes.is_empty();
+        // Changes of others behind a restore, in a turn that was open then, must not hide the restore. What an action named and no
+        // undo takes back must be said, before an older turn is undone in its place.
+        let names_missed = turn.missed.iter().any(|missed| missed.who == Attribution::Sure);
+        let may_be_empty = (turn.is_later_part || turn.changes.is_empty()) && !names_missed;
         self.is_undone() || (may_be_empty && self.own_left() == 0)
     }
 }
@@ -102,6 +105,8 @@ pub struct History {
     pub redo: Vec<UndoStep>,
     /// The turns that changed files, newest last: at most [`KEPT_TURNS`].
     pub turns: Vec<Arc<TurnEnd>>,
+    /// True if a turn that was not undone is too old to be undone by now.
+    pub has_older: bool,
     /// An operation that began and neither ended nor was given up.
     pub interrupted: Option<OperationStart>,
     /// The effects that no restore undoes, in the order in which they were noted.
@@ -125,6 +130,7 @@ impl Default for History {
             undo: Vec::new(),
             redo: Vec::new(),
             turns: Vec::new(),
+            has_older: false,
             interrupted: None,
             externals: Vec::new(),
             next: 1,
@@ -224,7 +230,7 @@ impl History {
         if self.turns.len() > KEPT_TURNS {
             let old = self.turns.remove(0);
             if let Some(at) = self.undo.iter().position(|step| step.op == old.op) {
-                self.remove(at);
+                self.has_older |= !self.remove(at).is_undone();
             }
             self.redo.retain(|step| step.op != old.op);
         }
@@ -250,9 +256,11 @@ impl History {
         match begin.kind {
             // One in which everything failed has nothing to take back.
             OperationKind::Restore if step.changed.is_empty() => {}
+            OperationKind::Undo | OperationKind::Redo if step.changed.is_empty() && !self.moves_run(&step) => {}
             OperationKind::Restore | OperationKind::Rollback => {
-                self.redo.clear();
-                self.unsure.1 = 0;
+                // The redo of a turn looks at each path itself.
+                self.redo.retain(|step| step.turn.is_some());
+                self.unsure.1 = self.unsure.1.min(self.redo.len());
                 self.undo.push(step);
             }
             OperationKind::Undo => {
@@ -275,7 +283,10 @@ impl History {
                 self.redo.push(step);
             }
             OperationKind::Redo => {
-                let Some(redone) = self.redo.pop() else { return };
+                let at = self.redo.iter().rposition(|redone| redone.op == step.op);
+                let Some(at) = at.or_else(|| self.redo.len().checked_sub(1)) else { return };
+                let redone = self.redo.remove(at);
+                self.unsure.1 -= usize::from(at < self.unsure.1);
                 if redone.turn.is_none() {
                     step.moved = redone.moved;
                     self.undo.insert(redone.place.min(self.undo.len()), step);
@@ -286,6 +297,12 @@ impl History {
             }
             OperationKind::Turn => {}
         }
+    }
+
+    /// Returns true if an undo or redo moves a run, and so is one even if no file changes.
+    fn moves_run(&self, step: &UndoStep) -> bool {
+        let steps = if step.kind == OperationKind::Undo { &self.undo } else { &self.redo };
+        steps.iter().rev().find(|known| known.op == step.op).is_some_and(|known| known.moved.is_some())
     }
 
     /// Takes a step of undo out.
@@ -302,6 +319,17 @@ impl History {
     /// Returns the place of the next step of undo.
     fn next_place(&self) -> Option<usize> {
         self.undo.iter().rposition(|step| !step.is_spent())
+    }
+
+    /// Returns the step of redo over an operation or turn.
+    pub fn redo_of(&self, op: &str) -> Option<&UndoStep> {
+        self.redo.iter().rev().find(|step| step.op == op)
+    }
+
+    /// Returns the next step of undo below an operation or turn.
+    pub fn next_below(&self, op: &str) -> Option<&UndoStep> {
+        let at = self.undo.iter().rposition(|step| step.op == op)?;
+        self.undo[..at].iter().rev().find(|step| !step.is_spent())
     }
 
     /// Returns the step of undo over an operation or turn.

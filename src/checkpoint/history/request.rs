@@ -86,6 +86,8 @@ pub struct Expected {
     pub others: BTreeMap<RelPath, Attribution>,
     /// The share of the turn in each change that goes back.
     pub shares: BTreeMap<RelPath, Attribution>,
+    /// Changes that no undo takes back, and why.
+    pub missed: BTreeMap<RelPath, String>,
 }
 
 impl Expected {

@@ -1,7 +1,7 @@
 //! The target of a restore, and the plan to get there. Nothing is written.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::model::id::ObjectId;
 use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
 use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
-use crate::worktree::restore::{KeepReason, Plan, PlanInput, plan};
+use crate::worktree::restore::{ConflictReason, KeepReason, Plan, PlanInput, plan};
 use crate::worktree::{PrivatePart, Target};
 
 impl Catalog {
@@ -162,7 +162,10 @@ impl Catalog {
         let is_private = |path: &RelPath| private.manifest.contains(path) || was_private(path);
         let stays = |path: &RelPath, now: Option<&ManifestEntry>| {
             let is_local = now.is_some() && is_private(path) && !restore.names(path);
-            restore.keeps(path, now).or(is_local.then_some(KeepReason::Local))
+            // What cannot be looked at has not changed for all that is known.
+            let is_hidden = now.is_none() && restore.expected.is_some() && is_out_of_sight(coverage, path);
+            let kept = if is_hidden { None } else { restore.keeps(path, now) };
+            kept.or(is_local.then_some(KeepReason::Local))
         };
         let covered = |path: &RelPath, entry: &ManifestEntry| match judge.of_both(path, entry) {
             Verdict::No(why) if is_expired && why.is_private() && !stepping => Err(Denial::Expired.to_string()),
@@ -196,6 +199,20 @@ impl Catalog {
         if let Some(only) = &restore.only {
             plan.retain(&|path| only.contains(path));
         }
+        if let Some(expected) = &restore.expected {
+            let missed = expected.missed.iter().map(|(path, why)| (path.clone(), ConflictReason::NotHeld(why.clone())));
+            // New files of the turn in a directory that nobody can look into would go.
+            let hidden = expected.states.iter().filter(|(path, state)| {
+                state.is_some() && !loaded.manifest.contains(path) && !expected.others.contains_key(path)
+            });
+            let hidden = hidden.map(|(path, _)| path).filter(|path| !present.contains(path));
+            let hidden = hidden.filter(|path| is_out_of_sight(coverage, path));
+            let unreadable = || ConflictReason::NotSaved(SkipReason::Unreadable);
+            let known: BTreeSet<RelPath> = plan.conflict.iter().map(|(path, _)| path.clone()).collect();
+            let more = missed.chain(hidden.map(|path| (path.clone(), unreadable())));
+            plan.conflict.extend(more.filter(|(path, _)| !known.contains(path)).collect::<Vec<_>>());
+            plan.conflict.sort_by(|(one, _), (other, _)| one.cmp(other));
+        }
         Ok(plan)
     }
 
@@ -224,6 +241,11 @@ impl Catalog {
         }
         Ok(history.external_since(target.record.ordinal).cloned().collect())
     }
+}
+
+/// Returns true if a capture could not look at a path: permissions keep it out.
+fn is_out_of_sight(coverage: &Coverage, path: &RelPath) -> bool {
+    coverage.skip_of(path) == Some(SkipReason::Unreadable)
 }
 
 /// Returns the error of a target that cannot be read whole.

@@ -1,11 +1,12 @@
 //! The end of a turn: what changed since its beginning, and what of that is its own, in one line of the journal.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::attribution::{Judge, TICK};
-use super::journal::{Journal, Line, LoggedEntry, TurnChange, TurnEnd, quoted};
+use super::journal::{Journal, Line, LoggedEntry, MissedChange, TurnChange, TurnEnd, quoted};
 use super::operations::OF_TURN;
 use crate::checkpoint::capture::request::Take;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
@@ -15,6 +16,7 @@ use crate::checkpoint::locked::Locked;
 use crate::checkpoint::records::windows::OpenTurn;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
+use crate::model::coverage::SkipReason;
 use crate::model::id::ObjectId;
 use crate::model::meta::quote;
 use crate::model::path::RelPath;
@@ -85,12 +87,19 @@ impl Locked<'_> {
                 changes.push((path.clone(), TurnChange { path: quote(path.as_bytes()), before, after, who }));
             }
         }
+        let (known, mut missed) = (changes.iter().map(|(path, _)| path).collect::<BTreeSet<_>>(), Vec::new());
+        for (path, why) in catalog.left_out(&base, &end)? {
+            if !known.contains(&path) && judge.saw(&path) {
+                let who = judge.share(&path, is_later);
+                missed.extend(who.is_own().then(|| MissedChange { path: quote(path.as_bytes()), why, who }));
+            }
+        }
         drop(log);
         let history = catalog.history()?;
         // The line so far is replaced, unless it was undone: then this is another part of the turn.
         let known =
             turn.op.as_deref().and_then(|op| history.undo_of(op)).filter(|step| !step.passed && step.undone.is_empty());
-        if changes.is_empty() && known.is_none() {
+        if changes.is_empty() && missed.is_empty() && known.is_none() {
             return Ok(None);
         }
         let is_deleted = |change: &&(RelPath, TurnChange)| change.1.before.is_some() && change.1.after.is_none();
@@ -115,6 +124,7 @@ impl Locked<'_> {
             is_later_part: turn.is_later_part,
             members: if turn.places.len() > 1 { turn.places.clone() } else { Vec::new() },
             changes: changes.into_iter().map(|(_, change)| change).collect(),
+            missed,
         });
         let is_news = history.turns.iter().all(|known| !is_same(known, &line));
         if is_news {
@@ -174,6 +184,22 @@ impl Locked<'_> {
 }
 
 impl Catalog {
+    /// Lists the single files that one of two checkpoints does not hold although it looked there, each with the reason.
+    fn left_out(&self, base: &Checkpoint, end: &Checkpoint) -> Result<BTreeMap<RelPath, String>> {
+        let is_single = |why: &SkipReason| {
+            matches!(
+                why,
+                SkipReason::TooLarge(_) | SkipReason::Unreadable | SkipReason::Special | SkipReason::Collision
+            )
+        };
+        let mut found = BTreeMap::new();
+        for (one, when) in [(base, "when the turn began"), (end, "when the turn ended")] {
+            let skipped = self.coverage_of(one)?.skipped.into_iter().filter(|(_, why)| is_single(why));
+            found.extend(skipped.map(|(path, why)| (path, format!("not held {when}: {why}"))));
+        }
+        Ok(found)
+    }
+
     /// Returns the checkpoint of an id, or the one that a forget has put in its place: it may have been killed before it came to the
     /// records.
     ///

@@ -35,6 +35,11 @@ pub struct StepChoice {
 }
 
 impl StepChoice {
+    /// Returns true if it is the next step, whatever that is.
+    pub fn names_nothing(&self) -> bool {
+        self.turn.is_none() && self.run.is_none() && self.paths.is_empty()
+    }
+
     /// Returns true if a change of such a share goes back.
     fn takes(&self, share: Attribution) -> bool {
         share.is_own() || self.include.contains(&share)
@@ -75,7 +80,7 @@ impl Catalog {
             return self.turn_named(name, run);
         }
         let history = self.history()?;
-        let counts = |turn: &&Arc<TurnEnd>| !turn.changes.is_empty() && run.is_none_or(|run| turn.run == run);
+        let counts = |turn: &&Arc<TurnEnd>| turn.has_changed() && run.is_none_or(|run| turn.run == run);
         history.turns.iter().rev().find(counts).cloned().ok_or_else(|| {
             Error::new(Code::NoSuchTurn, "no turn of an agent has changed files in this workspace")
                 .hint("`piton list` has the checkpoints")
@@ -123,17 +128,21 @@ impl Catalog {
     /// # Errors
     /// `no-such-turn`, `no-such-run`, `no-such-path` for what no turn has changed; those of [`Catalog::next_step`].
     pub fn chosen_step(&self, direction: Direction, choice: &StepChoice) -> Result<Option<UndoStep>> {
-        if direction == Direction::Redo {
-            return self.next_step(direction);
-        }
         let history = self.history()?;
+        if direction == Direction::Redo {
+            let Some(name) = &choice.turn else { return self.next_step(direction) };
+            let turn = self.turn_named(name, choice.run.as_deref())?;
+            return history.redo_of(&turn.op).cloned().map(Some).ok_or_else(|| {
+                Error::new(Code::StaleSelection, format!("turn {} is not undone", turn.op)).field("turn")
+            });
+        }
         if let Some(name) = &choice.turn {
             let turn = self.turn_named(name, choice.run.as_deref())?;
             let left = history.undo_of(&turn.op).filter(|step| step.is_anything_left());
             return left.cloned().map(Some).ok_or_else(|| {
                 Error::new(Code::StaleSelection, format!("turn {} is undone already", turn.op))
                     .field("turn")
-                    .hint("`piton redo` takes the newest undo back")
+                    .hint(format!("`piton redo --turn {}` takes that back", turn.op))
             });
         }
         if choice.run.is_none() && choice.paths.is_empty() {
@@ -257,6 +266,12 @@ fn undo_of_turn(plain: Restore, step: &UndoStep, turn: &TurnEnd, choice: &StepCh
         expected.states.insert(path.clone(), change.after.map(|LoggedEntry(entry)| entry));
         only.insert(path);
     }
+    for missed in &turn.missed {
+        let path = RelPath::parse(&unquote(&missed.path)?)?;
+        if choice.chooses(&path) {
+            expected.missed.insert(path, missed.why.clone());
+        }
+    }
     Ok(Restore { only: Some(only), partial: is_part, expected: Some(Arc::new(expected)), ..plain })
 }
 
@@ -340,6 +355,7 @@ mod tests {
             is_later_part: false,
             members: Vec::new(),
             changes: vec![change],
+            missed: Vec::new(),
         }
     }
 

@@ -89,6 +89,12 @@ impl Catalog {
             (Direction::Redo, None) => "nothing to redo: nothing was undone in this workspace",
             (Direction::Redo, Some(OperationKind::Redo)) => "nothing to redo: what was undone last is redone already",
             (Direction::Redo, Some(_)) => "nothing to redo: nothing was undone since the last restore",
+            (Direction::Undo, _) if history.has_older => {
+                "nothing more to undo: of the turns, the newest 20 can be undone, and older ones are left; `piton list` has checkpoints"
+            }
+            (Direction::Undo, _) if was_undone && history.undo.iter().any(|step| step.own_left() > 0) => {
+                "nothing more to undo, but some changes stayed: `piton turns` marks their turns, `piton undo --turn TURN` tries again"
+            }
             (Direction::Undo, _) if was_undone => {
                 "nothing to undo: every turn and restore is undone already; `piton redo` takes that back"
             }
@@ -137,10 +143,11 @@ impl Catalog {
             OperationKind::Redo => (Direction::Redo, "redo"),
             OperationKind::Restore | OperationKind::Rollback | OperationKind::Turn => return Ok(()),
         };
-        let chosen = restore.expected.as_ref().filter(|_| direction == Direction::Undo).and(restore.over.as_deref());
-        let next = match chosen {
-            Some(op) => self.history()?.undo_of(op).cloned(),
-            None => self.next_step(direction)?,
+        let chosen = restore.expected.as_ref().and(restore.over.as_deref());
+        let next = match (chosen, direction) {
+            (Some(op), Direction::Undo) => self.history()?.undo_of(op).cloned(),
+            (Some(op), Direction::Redo) => self.history()?.redo_of(op).cloned(),
+            (None, _) => self.next_step(direction)?,
         };
         // Chosen hunks go back to a checkpoint of their own.
         let is_target = |next: &UndoStep| next.to == restore.target || (restore.partial && chosen.is_some());

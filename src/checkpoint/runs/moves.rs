@@ -52,7 +52,7 @@ impl Locked<'_> {
                 Some((run, target)) => self.move_back(run, *target),
                 None => Ok(()),
             },
-            OperationKind::Redo => match history.redo.last().and_then(|step| step.moved.as_ref()) {
+            OperationKind::Redo => match over.and_then(|op| history.redo_of(op)).and_then(|step| step.moved.as_ref()) {
                 Some((run, target)) => self.move_run(run, *target),
                 None => Ok(()),
             },

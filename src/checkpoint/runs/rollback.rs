@@ -155,7 +155,10 @@ impl Catalog {
                 let history = self.history()?;
                 moved(restore.over.as_deref().and_then(|op| history.undo_of(op)))
             }
-            OperationKind::Redo => moved(self.history()?.redo.last()),
+            OperationKind::Redo => {
+                let history = self.history()?;
+                moved(restore.over.as_deref().and_then(|op| history.redo_of(op)))
+            }
         })
     }
 }

@@ -100,10 +100,10 @@ pub fn restored(restored: &Restored) -> RestoreReply {
             not_agreed: List::of_paths(restored.not_agreed.iter()),
         },
         warnings: warnings(&texts, &restored.externals),
-        message: restored
-            .operation
-            .is_none()
-            .then(|| "nothing to do: the files are as the checkpoint has them".to_owned()),
+        message: restored.operation.is_none().then(|| match (outcome.kept.is_empty(), restored.conflicts.is_empty()) {
+            (true, true) => "nothing to do: the files are as the checkpoint has them".to_owned(),
+            _ => "nothing was changed: what would change is kept, for the reasons given".to_owned(),
+        }),
         ..RestoreReply::default()
     }
 }

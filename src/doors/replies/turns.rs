@@ -12,6 +12,7 @@ use crate::checkpoint::history::request::Preview;
 use crate::checkpoint::history::turns::path_of;
 use crate::error::{Code, Result};
 use crate::model::manifest::EntryKind;
+use crate::model::meta::unquote;
 use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
 use crate::protocol::{
@@ -24,7 +25,7 @@ const MAX_PATCH: usize = 256 << 10;
 
 /// Counts the changes of a turn by its share in them.
 fn shares(turn: &TurnEnd) -> ShareCounts {
-    let mut counts = ShareCounts::default();
+    let mut counts = ShareCounts { missed: turn.missed.len(), ..ShareCounts::default() };
     for change in &turn.changes {
         match change.who {
             Attribution::Sure => counts.sure += 1,
@@ -79,7 +80,7 @@ fn item(turn: &TurnEnd, history: &History, timeline: &Timeline) -> Result<TurnIt
 /// When the journal cannot be read.
 pub fn turns(timeline: &Timeline, run: Option<&str>, limit: usize) -> Result<TurnListReply> {
     let history = timeline.catalog().history()?;
-    let counts = |turn: &TurnEnd| !turn.changes.is_empty() && run.is_none_or(|run| turn.run == run);
+    let counts = |turn: &TurnEnd| turn.has_changed() && run.is_none_or(|run| turn.run == run);
     let chosen = history.turns.iter().rev().filter(|turn| counts(turn)).take(limit);
     let turns = chosen.map(|turn| item(turn, &history, timeline)).collect::<Result<_>>()?;
     Ok(TurnListReply { turns })
@@ -117,6 +118,12 @@ pub fn turn_diff(timeline: &Timeline, turn: &TurnEnd, chosen: &dyn Fn(&RelPath) 
                 files.push((path.clone(), why));
                 changes.push(Change { path, old, new });
             }
+        }
+    }
+    for missed in &turn.missed {
+        let path = RelPath::parse(&unquote(&missed.path)?)?;
+        if chosen(&path) {
+            files.push((path, missed.why.clone()));
         }
     }
     let (mut patch, mut cut, mut readable) = (String::new(), false, Vec::new());

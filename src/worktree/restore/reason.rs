@@ -82,6 +82,8 @@ pub enum ConflictReason {
     GitDir,
     /// It is no longer as it was in the plan that was agreed to.
     Moved,
+    /// The checkpoint to go to does not hold it: why.
+    NotHeld(String),
     /// It was agreed to go and is still there, but rules or limits that came since leave it out.
     LeftOut,
 }
@@ -96,6 +98,7 @@ impl ConflictReason {
             ConflictReason::GitDir => "git-dir",
             ConflictReason::Moved => "moved",
             ConflictReason::LeftOut => "left-out",
+            ConflictReason::NotHeld(_) => "not-held",
         }
     }
 }
@@ -107,6 +110,7 @@ impl fmt::Display for ConflictReason {
             ConflictReason::Special => f.write_str("a FIFO, socket or device is there"),
             ConflictReason::Blocked(path) => write!(f, "`{}` stays and is in the way", path.display()),
             ConflictReason::GitDir => f.write_str("piton never writes into a `.git`"),
+            ConflictReason::NotHeld(why) => write!(f, "{why}; `piton recover PATH` looks for an older version"),
             ConflictReason::Moved => f.write_str("it changed after the restore was planned"),
             ConflictReason::LeftOut => {
                 f.write_str("rules changed after the plan was agreed to, and leave it out now; look at a fresh preview")
