@@ -35,6 +35,8 @@ pub(super) fn turns(context: &mut Context, args: &TurnsArgs) -> Result<Exit> {
     let reply = replies::turns(&timeline, args.run.as_deref().map(run_id).as_deref(), args.limit)?;
     if context.json {
         print::json_as_declared(&reply)?;
+    } else if reply.turns.is_empty() && args.run.is_some() {
+        print::data("No turn of that run has changed files here; `piton turns` lists those of all runs.\n")?;
     } else {
         print::data(&report::turns(&reply, &Words::TERMINAL))?;
     }

@@ -202,6 +202,18 @@ impl Session {
         });
     }
 
+    /// Notes that no action of a named session is known to be at work: whoever tells of them has gone away. Its turn goes on.
+    pub fn end_actions(&mut self) {
+        if !self.state().is_named() {
+            return;
+        }
+        let (actor, places) = (self.actor(), self.state().turns.places().to_vec());
+        for place in places.iter().filter_map(|place| self.engine.opened(place)).collect::<Vec<_>>() {
+            let actor = actor.clone();
+            self.quietly(&place, move |timeline, _| timeline.end_action(&actor, None));
+        }
+    }
+
     /// Writes down what a turn has changed in each of its workspaces, and answers with sentences on that.
     pub(super) fn close_turn(&mut self, turns: &Turns, answer: Option<(Decision, Reply<Decision>)>) {
         let key = turns.key().map(str::to_owned);

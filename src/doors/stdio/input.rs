@@ -14,7 +14,7 @@ use crate::checkpoint::Home;
 use crate::doors::output::Output;
 use crate::engine::Engine;
 use crate::engine::connection::{Connection, Wake};
-use crate::engine::session::{Root, Tell};
+use crate::engine::session::{Root, Session, Tell};
 use crate::error::{Code, Error, Result};
 use crate::protocol::LineReader;
 
@@ -59,6 +59,7 @@ pub fn attend(
         read(Arc::clone(&connection), limit);
     }
     connection.serve(&wakes);
+    connection.with(Session::end_actions);
     let deadline = Instant::now() + options.grace;
     let closed = connection.finish(&wakes, deadline) && engine.close(deadline);
     // Closed before the output, so that no worker sends an answer after its end.
