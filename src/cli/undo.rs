@@ -135,7 +135,7 @@ fn run_of_turns(
         }
         let choice = StepChoice { turn: Some(turn), ..choice.clone() };
         let exit = match step(context, timeline, how, Direction::Undo, choice, &mut documents) {
-            // What was done before is told all the same.
+            // The steps before are told all the same.
             Err(error) if number > 0 && context.json => {
                 documents.print(Some(&error))?;
                 return Ok(Exit::Part);
@@ -179,7 +179,7 @@ struct How {
 /// The JSON documents of a command's steps.
 #[derive(Debug, Default)]
 struct Documents {
-    /// Those of several steps, which become one document; `None` if a step's document is printed by itself.
+    /// Several steps have one document together; `None` if a step's document is printed by itself.
     collected: Option<Vec<PreviewOrDone>>,
 }
 

@@ -99,6 +99,7 @@ pub struct ListItem {
     pub steps: usize,
 }
 
+/// Returns true for a count that a reply leaves out.
 pub(super) fn is_zero(number: &usize) -> bool {
     *number == 0
 }

@@ -508,6 +508,7 @@ mod tests {
                 is_later_part,
                 members,
                 changes,
+                missed: Vec::new(),
             };
             Line::Turn(Box::new(end))
         };

@@ -88,8 +88,8 @@ impl UndoStep {
     /// Returns true if the next undo passes a turn by: it is undone, or has changed nothing.
     fn is_spent(&self) -> bool {
         let Some(turn) = &self.turn else { return false };
-        // Changes of others behind a restore, in a turn that was open then, must not hide the restore. What an action named and no
-        // undo takes back must be said, before an older turn is undone in its place.
+        // Changes of others behind a restore, in a turn that was open then, must not hide the restore. A named change that no undo
+        // takes back must be said, before an older turn is undone in its place.
         let names_missed = turn.missed.iter().any(|missed| missed.who == Attribution::Sure);
         let may_be_empty = (turn.is_later_part || turn.changes.is_empty()) && !names_missed;
         self.is_undone() || (may_be_empty && self.own_left() == 0)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::agreed::Agreed;
 use super::in_use;
 use super::journal::External;
-use super::request::{Loaded, Near, Restore};
+use super::request::{Expected, Loaded, Near, Restore};
 use crate::checkpoint::capture::request::{Selection, Take};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
@@ -162,7 +162,7 @@ impl Catalog {
         let is_private = |path: &RelPath| private.manifest.contains(path) || was_private(path);
         let stays = |path: &RelPath, now: Option<&ManifestEntry>| {
             let is_local = now.is_some() && is_private(path) && !restore.names(path);
-            // What cannot be looked at has not changed for all that is known.
+            // For all that is known, a path has not changed that cannot be looked at.
             let is_hidden = now.is_none() && restore.expected.is_some() && is_out_of_sight(coverage, path);
             let kept = if is_hidden { None } else { restore.keeps(path, now) };
             kept.or(is_local.then_some(KeepReason::Local))
@@ -200,18 +200,7 @@ impl Catalog {
             plan.retain(&|path| only.contains(path));
         }
         if let Some(expected) = &restore.expected {
-            let missed = expected.missed.iter().map(|(path, why)| (path.clone(), ConflictReason::NotHeld(why.clone())));
-            // New files of the turn in a directory that nobody can look into would go.
-            let hidden = expected.states.iter().filter(|(path, state)| {
-                state.is_some() && !loaded.manifest.contains(path) && !expected.others.contains_key(path)
-            });
-            let hidden = hidden.map(|(path, _)| path).filter(|path| !present.contains(path));
-            let hidden = hidden.filter(|path| is_out_of_sight(coverage, path));
-            let unreadable = || ConflictReason::NotSaved(SkipReason::Unreadable);
-            let known: BTreeSet<RelPath> = plan.conflict.iter().map(|(path, _)| path.clone()).collect();
-            let more = missed.chain(hidden.map(|path| (path.clone(), unreadable())));
-            plan.conflict.extend(more.filter(|(path, _)| !known.contains(path)).collect::<Vec<_>>());
-            plan.conflict.sort_by(|(one, _), (other, _)| one.cmp(other));
+            add_conflicts(&mut plan, expected, (&loaded.manifest, present.as_ref()), coverage);
         }
         Ok(plan)
     }
@@ -241,6 +230,22 @@ impl Catalog {
         }
         Ok(history.external_since(target.record.ordinal).cloned().collect())
     }
+}
+
+/// Adds to the plan of a step over a turn the paths that it cannot take back although they are the turn's.
+fn add_conflicts(plan: &mut Plan, expected: &Expected, (target, present): (&Manifest, &Manifest), coverage: &Coverage) {
+    let missed = expected.missed.iter().map(|(path, why)| (path.clone(), ConflictReason::NotHeld(why.clone())));
+    // New files of the turn in a directory that nobody can look into would go.
+    let would_go = |(path, state): &(&RelPath, &Option<ManifestEntry>)| {
+        state.is_some() && !target.contains(path) && !expected.others.contains_key(*path)
+    };
+    let hidden = expected.states.iter().filter(would_go).map(|(path, _)| path);
+    let hidden = hidden.filter(|path| !present.contains(path) && is_out_of_sight(coverage, path));
+    let unreadable = || ConflictReason::NotSaved(SkipReason::Unreadable);
+    let known: BTreeSet<RelPath> = plan.conflict.iter().map(|(path, _)| path.clone()).collect();
+    let more = missed.chain(hidden.map(|path| (path.clone(), unreadable())));
+    plan.conflict.extend(more.filter(|(path, _)| !known.contains(path)).collect::<Vec<_>>());
+    plan.conflict.sort_by(|(one, _), (other, _)| one.cmp(other));
 }
 
 /// Returns true if a capture could not look at a path: permissions keep it out.

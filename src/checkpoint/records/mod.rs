@@ -4,6 +4,7 @@ pub mod ground;
 pub mod health;
 pub mod home;
 pub(crate) mod identity;
+mod interval_line;
 pub mod leftovers;
 pub(crate) mod lock;
 pub mod marks;

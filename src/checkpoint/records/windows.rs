@@ -14,19 +14,17 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::interval_line::IntervalLine;
 use crate::error::{Code, Error, IoContext, Result};
-use crate::model::change::{Changes, Dirty, Reach, Why};
+use crate::model::change::Changes;
 use crate::model::id::ObjectId;
-use crate::model::meta::{quote, unquote};
+use crate::model::meta::quote;
 use crate::model::path::RelPath;
 use crate::sys::clock::boot_id;
 use crate::sys::fs::durable::{append_private, replace_cache, unique_suffix};
 
 /// The length from which on the file is shortened although turns are open, in bytes.
 const LONG: u64 = 4 << 20;
-
-/// The most paths of one answer of a watcher that are written; with more, everything counts as changed.
-const MOST_PATHS: usize = 20_000;
 
 /// The most turns that are known to have ended.
 const MOST_ENDED: usize = 32;
@@ -116,60 +114,6 @@ pub struct Interval {
     pub changes: Changes,
     /// True if HEAD moved in between.
     pub head_moved: bool,
-}
-
-/// An interval as it stands in a line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct IntervalLine {
-    by: String,
-    since: i64,
-    from: i64,
-    to: i64,
-    /// True if everything may have changed.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    all: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    head: bool,
-    /// Changed entries (percent-quoted).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    paths: Vec<String>,
-    /// Directories of which anything may have changed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    dirs: Vec<String>,
-}
-
-impl From<&Interval> for IntervalLine {
-    fn from(interval: &Interval) -> IntervalLine {
-        let Interval { by, since, from, to, changes, head_moved } = interval;
-        let (mut paths, mut dirs, mut all) = (Vec::new(), Vec::new(), false);
-        match changes {
-            Changes::Paths(dirty) if dirty.len() <= MOST_PATHS => {
-                for (path, reach) in dirty.iter() {
-                    let list = if reach == Reach::Subtree { &mut dirs } else { &mut paths };
-                    list.push(quote(path.as_bytes()));
-                }
-            }
-            Changes::Paths(_) | Changes::Everything(_) => all = true,
-        }
-        IntervalLine { by: by.clone(), since: *since, from: *from, to: *to, all, head: *head_moved, paths, dirs }
-    }
-}
-
-impl IntervalLine {
-    fn read(self) -> Option<Interval> {
-        let IntervalLine { by, since, from, to, all, head, paths, dirs } = self;
-        // Why a path cannot be read does not matter: the whole line counts as damaged then, and tells of nothing.
-        let parsed = |text: &String| RelPath::parse(&unquote(text).ok()?).ok();
-        let changes = match all {
-            true => Changes::Everything(Why::Forgotten),
-            false => {
-                let entries = paths.iter().map(|path| Some((parsed(path)?, Reach::Entry)));
-                let subtrees = dirs.iter().map(|path| Some((parsed(path)?, Reach::Subtree)));
-                Changes::Paths(Dirty::new(entries.chain(subtrees).collect::<Option<Vec<_>>>()?))
-            }
-        };
-        Some(Interval { by, since, from, to, changes, head_moved: head })
-    }
 }
 
 /// One line.
@@ -505,6 +449,7 @@ fn locked(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::change::{Dirty, Reach};
     use crate::model::id::ObjectKind;
 
     fn turn(key: &str, since: i64) -> OpenTurn {
