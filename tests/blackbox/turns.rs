@@ -1,6 +1,7 @@
 //! The changes of a turn, and the undo of them alone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -888,6 +889,22 @@ struct Actor {
     turns: u64,
 }
 
+/// Waits until files that change now carry later times than those that an action has changed. The kernel stamps them by a clock of
+/// ticks, and a change within a tick of an action's end counts as the action's.
+fn ticks_pass(lab: &Lab) {
+    let stamp = || {
+        let probe = lab.root().join("probe");
+        std::fs::write(&probe, "x").unwrap();
+        let facts = std::fs::metadata(&probe).unwrap();
+        facts.ctime() * 1_000_000_000 + facts.ctime_nsec()
+    };
+    let (first, until) = (stamp(), Instant::now() + WAIT);
+    while stamp() < first + 20_000_000 {
+        assert!(Instant::now() < until, "the clock of the file system stands still");
+        std::thread::yield_now();
+    }
+}
+
 /// The random test: three sessions and a person, and undos in between.
 struct Play {
     lab: Lab,
@@ -952,6 +969,7 @@ impl Play {
             13..=15 => {
                 let path = self.dice.of(&FILES).to_owned();
                 self.log.push(format!("person changes {path}"));
+                ticks_pass(&self.lab);
                 self.change("person", &path);
             }
             _ => self.undo(),
