@@ -735,6 +735,7 @@ fn what_no_checkpoint_holds_is_named_and_no_older_turn_goes_in_its_place() {
         stays.stdout.contains("data  (not held when the turn began") && stays.stdout.contains("recover"),
         "{stays:?}"
     );
+    assert_eq!(lab.piton(&["undo", "--turn", "t2", "--yes"]).code, 4);
     let diff = lab.piton(&["diff", "--turn", "t2"]);
     assert!(diff.stdout.contains("data"), "{diff:?}");
     assert_eq!(lab.piton(&["recover", "data", "--yes"]).code, 0);

@@ -75,9 +75,14 @@ impl UndoStep {
         changes.filter(|change| change.who.is_own() && !self.undone.contains(&change.path)).count()
     }
 
-    /// Returns true if any change of a turn was not taken back, of whatever share.
+    /// Returns true if any change of a turn was not taken back, of whatever share; one that is not held counts until the turn is undone.
     pub fn is_anything_left(&self) -> bool {
-        self.turn.as_ref().is_none_or(|turn| turn.changes.iter().any(|change| !self.undone.contains(&change.path)))
+        let is_left = |turn: &Arc<TurnEnd>| {
+            let mut changes = turn.changes.iter();
+            let names_missed = !turn.missed.is_empty() && !self.is_undone();
+            names_missed || changes.any(|change| !self.undone.contains(&change.path))
+        };
+        self.turn.as_ref().is_none_or(is_left)
     }
 
     /// Returns true if a turn is undone: as a whole, or path by path.
