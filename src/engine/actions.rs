@@ -100,6 +100,7 @@ impl Session {
                 named: reach::named(root, cwd, verdict, told),
                 moves_head: names_git(action),
                 is_opaque: verdict.confidence == Confidence::Opaque,
+                is_ended_here: self.is_alone,
                 from: None,
             },
             asked: since_boot_ns(),

@@ -99,6 +99,8 @@ pub struct Session {
     pub(super) reaches_model: bool,
     /// True if the client waits for answers before it acts.
     pub(super) waits: bool,
+    /// True if no other process tells of this session's actions.
+    pub(super) is_alone: bool,
     /// True while the base capture waits or is at work.
     is_base_running: bool,
     /// True once a base capture was taken.
@@ -128,10 +130,16 @@ impl Session {
             open_runs: BTreeMap::new(),
             reaches_model: true,
             waits: true,
+            is_alone: false,
             is_base_running: false,
             has_base: false,
             faults: Vec::new(),
         }
+    }
+
+    /// Notes that no other process tells of this session's actions: they end with it at the latest.
+    pub fn tells_alone(&mut self) {
+        self.is_alone = true;
     }
 
     /// Returns the longest accepted line; read once, before any workspace is known.

@@ -66,3 +66,9 @@ pub fn ask_to_end(pid: i32) -> Result<()> {
     rustix::process::kill_process(pid, rustix::process::Signal::TERM)
         .map_err(|errno| Error::io(errno.into(), "ending the process", &Path::new("/proc").join(pid.to_string())))
 }
+
+/// Returns true if a process of that id exists, of whichever user.
+pub fn exists(id: u32) -> bool {
+    let pid = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw);
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+}

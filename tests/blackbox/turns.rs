@@ -798,23 +798,31 @@ fn what_came_after_an_action_without_an_end_is_nobodys() {
 
 #[test]
 fn an_action_ends_with_the_sidecar_that_told_of_it() {
-    let lab = lab_with(&["f"]);
-    let (mut gone, mut other) = (Agent::new(&lab, "gone"), Agent::new(&lab, "other"));
-    gone.start("t1");
-    gone.begin(&lab.work);
-    lab.write("f", "of the agent\n");
-    assert_eq!(gone.sidecar.finish(), 0);
-    // Another session watches on: what a person writes now is not of an action that nobody tells of any more.
-    other.start("t2");
-    other.edit(&lab, "x", "x\n");
-    lab.write("mine", "of a person\n");
-    other.edit(&lab, "y", "y\n");
-    other.end();
-    assert_eq!(shares(&lab, "t2"), some(&[("x", "sure"), ("y", "sure")]));
-    let turns = lab.piton(&["turns", "--json"]).json();
-    let of_gone = turns["turns"].as_array().unwrap().iter().find(|turn| turn["turn"] == "t1").unwrap();
-    assert_eq!(of_gone["open"], true, "its turn goes on: {turns}");
-    assert!(!shares(&lab, "t1").contains_key("mine"), "{:?}", shares(&lab, "t1"));
+    for is_killed in [false, true] {
+        let lab = lab_with(&["f"]);
+        let (mut gone, mut other) = (Agent::new(&lab, "gone"), Agent::new(&lab, "other"));
+        gone.start("t1");
+        gone.begin(&lab.work);
+        lab.write("f", "of the agent\n");
+        match is_killed {
+            true => {
+                gone.sidecar.child.kill().unwrap();
+                gone.sidecar.wait();
+            }
+            false => assert_eq!(gone.sidecar.finish(), 0),
+        }
+        // Another session watches on: what a person writes now is not of an action that nobody tells of any more.
+        other.start("t2");
+        other.edit(&lab, "x", "x\n");
+        lab.write("mine", "of a person\n");
+        other.edit(&lab, "y", "y\n");
+        other.end();
+        assert_eq!(shares(&lab, "t2"), some(&[("x", "sure"), ("y", "sure")]));
+        let turns = lab.piton(&["turns", "--json"]).json();
+        let of_gone = turns["turns"].as_array().unwrap().iter().find(|turn| turn["turn"] == "t1").unwrap();
+        assert_eq!(of_gone["open"], true, "its turn goes on: {turns}");
+        assert!(!shares(&lab, "t1").contains_key("mine"), "{:?}", shares(&lab, "t1"));
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::turn_end::{EndedTurn, TurnName};
 use crate::checkpoint::capture::capturer::Capturer;
 use crate::checkpoint::capture::request::Take;
 use crate::checkpoint::catalog::open::Catalog;
-use crate::checkpoint::records::windows::{ActionWindow, OpenTurn};
+use crate::checkpoint::records::windows::{ActionWindow, OpenTurn, own_name};
 use crate::checkpoint::timeline::Timeline;
 use crate::error::Result;
 use crate::model::checkpoint::CheckpointKind;
@@ -29,6 +29,8 @@ pub struct NewAction {
     pub moves_head: bool,
     /// True if nobody knows what it does.
     pub is_opaque: bool,
+    /// True if this process alone can tell of its end.
+    pub is_ended_here: bool,
     /// The moment at which it began, if that may be before the note.
     pub from: Option<i64>,
 }
@@ -93,6 +95,7 @@ impl Timeline {
             named: action.named.iter().map(|path| quote(path.as_bytes())).collect(),
             moves_head: action.moves_head,
             is_opaque: action.is_opaque,
+            by: action.is_ended_here.then(|| own_name().to_owned()),
             from: action.from.map_or(at, |from| from.min(at)),
             to: None,
         };

@@ -224,6 +224,7 @@ mod tests {
                 .collect(),
             moves_head: run.ends_with('^'),
             is_opaque: run.ends_with('?'),
+            by: None,
             from: from.parse().unwrap(),
             to: to.parse().ok(),
         }

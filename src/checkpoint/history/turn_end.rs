@@ -71,7 +71,7 @@ impl Locked<'_> {
         let catalog = &*self.catalog;
         let mut log = catalog.windows.borrow_mut();
         log.note_seen(&seen)?;
-        let windows = log.windows()?;
+        let windows = log.known_windows()?;
         let restored = turn.restored.iter().cloned().collect();
         let judge = Judge::new(&turn.actor, (turn.since, until), windows, restored);
         let root = &catalog.workspace.path;

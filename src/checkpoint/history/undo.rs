@@ -82,7 +82,10 @@ impl Catalog {
             Direction::Redo => (history.redo.last(), "redo"),
         };
         if let Some(pruned) = next.and_then(|step| self.pruned_end(step)) {
-            return Ok(format!("nothing more to {word}: the next step goes to a checkpoint that is gone: {pruned}"));
+            return Ok(format!(
+                "nothing more to {word}: the next step goes to a checkpoint that is gone: {pruned}. \
+                 `piton {word} --turn TURN` takes another turn by its name in `piton turns`"
+            ));
         }
         let (last, was_undone) = (history.undo.last().map(|step| step.kind), !history.redo.is_empty());
         let text = match (direction, last) {

@@ -81,6 +81,9 @@ pub struct ActionWindow {
     /// True if nobody knows what it does, so that it may move HEAD too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_opaque: bool,
+    /// The process that alone could tell of its end, by its name among those that append.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// The moment at which it began.
     pub from: i64,
     /// The moment at which it ended; `None` while it is at work.
@@ -206,6 +209,18 @@ impl Windows {
                 }
             }
             WindowLine::Seen(line) => self.seen.extend(line.read()),
+        }
+    }
+
+    /// Ends the actions of which nobody can tell the end any more, with the last answer of the process that told of them.
+    fn end_unwatched(&mut self, is_alive: &dyn Fn(u32) -> bool) {
+        let seen = &self.seen;
+        let is_gone = |name: &str| !name.split('-').next().and_then(|id| id.parse().ok()).is_some_and(is_alive);
+        for window in self.actions.iter_mut().filter(|window| window.to.is_none()) {
+            if let Some(by) = window.by.as_deref().filter(|by| is_gone(by)) {
+                let last = seen.iter().filter(|interval| interval.by == by).map(|interval| interval.to).max();
+                window.to = Some(last.unwrap_or(window.from).max(window.from));
+            }
         }
     }
 
@@ -350,6 +365,16 @@ impl WindowLog {
         Ok(&self.windows)
     }
 
+    /// Returns the log as it is now, without actions at work whose process is gone.
+    ///
+    /// # Errors
+    /// As [`WindowLog::windows`].
+    pub(crate) fn known_windows(&mut self) -> Result<&Windows> {
+        self.windows()?;
+        self.windows.end_unwatched(&crate::sys::process::exists);
+        Ok(&self.windows)
+    }
+
     fn append(&mut self, seen: &[Interval], entries: &[WindowLine]) -> Result<()> {
         let mut text = Vec::new();
         seen.iter().try_for_each(|interval| write_line(&mut text, &WindowLine::Seen(interval.into())))?;
@@ -471,7 +496,16 @@ mod tests {
 
     fn window(action: &str, from: i64) -> ActionWindow {
         let (actor, action) = ("r".into(), Some(action.to_owned()));
-        ActionWindow { actor, action, named: vec!["a".into()], moves_head: false, is_opaque: false, from, to: None }
+        ActionWindow {
+            actor,
+            action,
+            named: vec!["a".into()],
+            moves_head: false,
+            is_opaque: false,
+            by: None,
+            from,
+            to: None,
+        }
     }
 
     fn seen(from: i64, to: i64, paths: &[&str]) -> Interval {

@@ -54,6 +54,7 @@ pub fn attend(
     let engine = Arc::new(Engine::new(options.home.clone(), options.flags.clone()));
     let (connection, wakes) = Connection::new(Arc::clone(&engine), Root::of_process(options.workspace), tell);
     watch_signals(connection.waker())?;
+    connection.with(Session::tells_alone);
     // The limit is asked for before the reader starts, because the first line needs it.
     if let Some(limit) = connection.with(|session| session.line_limit()) {
         read(Arc::clone(&connection), limit);
