@@ -54,9 +54,12 @@ pub(super) fn undo(context: &Context, timeline: &mut Timeline, choice: &StepChoi
     let files = timeline.catalog().hunked_files(&turn, stepping.changes())?;
     let mut chosen = BTreeSet::new();
     let mut parts: Vec<(HunkedFile, Vec<usize>)> = Vec::new();
-    for file in files {
+    for mut file in files {
         let (places, is_end) = chosen_hunks(context, &file)?;
-        let is_whole = places.len() == file.hunks.len().max(1);
+        if !places.is_empty() && permissions_too(context, &file)? {
+            file.take_permissions_back();
+        }
+        let is_whole = places.len() == file.hunks.len().max(1) && file.permissions.is_none();
         if !places.is_empty() {
             chosen.insert(file.path.clone());
         }
@@ -88,6 +91,17 @@ pub(super) fn undo(context: &Context, timeline: &mut Timeline, choice: &StepChoi
     let done = stepping.take(timeline, &control)?;
     print::settled(timeline.leave());
     finished(context, (next, &done), ("Undone", "piton redo"), (&preview, &said))
+}
+
+/// Asks if the permissions of a file go back with its chosen hunks, where they changed too. A file that goes as a whole takes them along.
+fn permissions_too(context: &Context, file: &HunkedFile) -> Result<bool> {
+    let Some((before, after)) = file.permissions else { return Ok(false) };
+    if file.hunks.is_empty() {
+        return Ok(true);
+    }
+    let name = format!("{}{}", context.leading(), file.path.display());
+    let question = format!("{name}: its permissions changed from {before:04o} to {after:04o}: undo that too [y,n,?]?");
+    Ok(matches!(asked(&question)?, Answer::Yes | Answer::All))
 }
 
 /// Asks about each hunk of a file, or about the file where it has none. Returns the places of the chosen ones, and whether the

@@ -433,6 +433,12 @@ fn pseudo_terminal() -> (OwnedFd, OwnedFd) {
 impl Asking {
     /// Starts a verb and waits until it asks.
     pub(crate) fn start(lab: &Lab, args: &[&str]) -> Asking {
+        let mut asking = Asking::begin(lab, args);
+        asking.until("[y/N]");
+        asking
+    }
+
+    fn begin(lab: &Lab, args: &[&str]) -> Asking {
         let (person, program) = pseudo_terminal();
         let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
         command.args(args).stdin(program.try_clone().unwrap()).stderr(program).stdout(Stdio::piped());
@@ -457,11 +463,28 @@ impl Asking {
                 }
             }
         });
-        let mut asking = Asking { child, keyboard, screen, shown: Vec::new(), data };
-        while !String::from_utf8_lossy(&asking.shown).contains("[y/N]") {
-            assert!(asking.see(), "{args:?} did not ask: {}", String::from_utf8_lossy(&asking.shown));
+        Asking { child, keyboard, screen, shown: Vec::new(), data }
+    }
+
+    /// Starts a verb that asks several questions, and answers each once it stands on the screen; then the last, as
+    /// [`Asking::answer`] does.
+    pub(crate) fn answer_all(lab: &Lab, args: &[&str], answers: &[(&str, &str)]) -> Output {
+        let mut asking = Asking::begin(lab, args);
+        let (last, others) = answers.split_last().unwrap();
+        for (question, answer) in others {
+            asking.until(question);
+            asking.shown.clear();
+            asking.keyboard.write_all(format!("{answer}\n").as_bytes()).unwrap();
         }
-        asking
+        asking.until(last.0);
+        asking.answer(last.1)
+    }
+
+    /// Waits until a question stands on the screen.
+    fn until(&mut self, question: &str) {
+        while !String::from_utf8_lossy(&self.shown).contains(question) {
+            assert!(self.see(), "did not ask `{question}`: {}", String::from_utf8_lossy(&self.shown));
+        }
     }
 
     /// Waits for something on the screen; `false` at the end.

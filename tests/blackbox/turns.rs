@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::dice::Dice;
 use super::faults::{CALLS, full, strace};
-use super::support::{Lab, Sidecar, WAIT, code, git, mode, tree};
+use super::support::{Asking, Lab, Sidecar, WAIT, code, git, mode, tree};
 
 /// A session whose sidecar's watcher is at work.
 struct Agent {
@@ -321,6 +321,51 @@ fn what_stayed_of_an_undone_turn_can_be_undone_later() {
     }
     assert_eq!(of(&lab.piton(&["turns", "--json"]).json(), "a"), [json!(false), Value::Null]);
     assert_eq!(undo(&lab, &[])["over"]["turn"]["turn"], "b");
+}
+
+#[test]
+fn single_hunks_of_a_turn_are_chosen_on_a_terminal() {
+    let lab = lab_with(&["a", "b"]);
+    let lines = |changed: &[usize]| -> String {
+        (0..40).map(|n| format!("line {n}{}\n", if changed.contains(&n) { " of the agent" } else { "" })).collect()
+    };
+    lab.write("text", lines(&[]));
+    mode(&lab, "text", 0o644);
+    let mut agent = Agent::new(&lab, "s");
+    agent.start("t1");
+    agent.shell(&lab, || {
+        lab.write("text", lines(&[3, 30]));
+        mode(&lab, "text", 0o755);
+        lab.write("a", "a 1\n");
+        lab.write("new", "n\n");
+    });
+    agent.end();
+    let after = tree(&lab.work);
+    let answers = [
+        ("a: undo this hunk", "n"),
+        ("new as a whole", "y"),
+        ("(1/2) text: undo this hunk", "y"),
+        ("(2/2) text: undo this hunk", "n"),
+        ("text: its permissions changed from 0644 to 0755", "n"),
+        ("[y/N]", "y"),
+    ];
+    let done = Asking::answer_all(&lab, &["undo", "--hunk"], &answers);
+    assert_eq!((done.code, lab.read("text"), lab.read("a")), (0, lines(&[30]), "a 1\n".to_owned()), "{done:?}");
+    assert!(!lab.work.join("new").exists(), "{done:?}");
+    assert_eq!(std::fs::metadata(lab.work.join("text")).unwrap().mode() & 0o777, 0o755, "{done:?}");
+    redo(&lab);
+    assert_eq!(tree(&lab.work), after);
+    // All hunks of a file, with its permissions.
+    let answers = [
+        ("a: undo this hunk", "n"),
+        ("new as a whole", "n"),
+        ("(1/2) text: undo this hunk", "a"),
+        ("its permissions", "y"),
+        ("[y/N]", "y"),
+    ];
+    let done = Asking::answer_all(&lab, &["undo", "--hunk"], &answers);
+    assert_eq!((done.code, lab.read("text"), lab.read("new")), (0, lines(&[]), "n\n".to_owned()), "{done:?}");
+    assert_eq!(std::fs::metadata(lab.work.join("text")).unwrap().mode() & 0o777, 0o644, "{done:?}");
 }
 
 #[test]

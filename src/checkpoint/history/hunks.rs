@@ -47,6 +47,8 @@ pub struct HunkedFile {
     pub hunks: Vec<Hunk>,
     /// The whole patch.
     pub patch: String,
+    /// The permissions before the turn and at its end, where these differ.
+    pub permissions: Option<(u16, u16)>,
     before: Vec<u8>,
     after: Vec<u8>,
     /// Kind and permissions at the end of the turn.
@@ -54,6 +56,13 @@ pub struct HunkedFile {
 }
 
 impl HunkedFile {
+    /// Has the permissions go back with the hunks that are chosen.
+    pub fn take_permissions_back(&mut self) {
+        if let (Some(entry), Some((before, _))) = (&mut self.entry, self.permissions.take()) {
+            entry.perm = before;
+        }
+    }
+
     /// Returns the content without the hunks that `is_taken_back` names by their places.
     fn without(&self, is_taken_back: &dyn Fn(usize) -> bool) -> Vec<u8> {
         let lines = |text| -> Vec<&[u8]> { <[u8]>::split_inclusive(text, |byte| *byte == b'\n').collect() };
@@ -102,8 +111,18 @@ impl Catalog {
                 None => Ok(Vec::new()),
             };
             let hunks = if is_text { hunks(&patch.text) } else { Vec::new() };
+            let perms = before.zip(after).map(|(before, after)| (before.perm, after.perm));
+            let permissions = perms.filter(|(before, after)| before != after);
             let (before, content) = (read(before)?, read(after)?);
-            files.push(HunkedFile { path, hunks, patch: patch.text, before, after: content, entry: after });
+            files.push(HunkedFile {
+                path,
+                hunks,
+                patch: patch.text,
+                permissions,
+                before,
+                after: content,
+                entry: after,
+            });
         }
         Ok(files)
     }
