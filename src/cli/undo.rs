@@ -121,8 +121,8 @@ fn run_of_turns(
     let turns = timeline.catalog().turns_to_undo(run, &choice)?;
     if how.only && turns.len() > 1 && !context.json {
         print::data(&format!(
-            "{} of run {}, the newest first. Each is compared with the files as they are now: what a newer turn here \
-             changed again stays in an older one's preview, and goes back all the same.\n\n",
+            "{} of run {}, the newest first. Each is compared with the files as they are now: a file that \
+             a newer one of them changed again is listed as kept by the older one, and goes back all the same.\n\n",
             count(turns.len() as u64, "turn"),
             printable(run)
         ))?;
@@ -311,7 +311,9 @@ fn below(timeline: &Timeline, direction: Direction, step: &UndoStep) -> Result<O
     let history = timeline.catalog().history()?;
     let below = history.next_below(&step.op).filter(|below| direction == Direction::Undo && below.turn.is_none());
     let Some(below) = below else { return Ok(None) };
-    let before = timeline.catalog().checkpoint_of(below.to)?.record.number;
+    // Without that checkpoint there is nothing to name.
+    let Ok(before) = timeline.catalog().checkpoint_of(below.to) else { return Ok(None) };
+    let before = before.record.number;
     let kind = if below.kind == OperationKind::Rollback { "rollback" } else { "restore" };
     Ok(Some(format!(
         "Before that turn came {kind} {}: `piton restore {before}` goes back to how the files were before it.\n",
