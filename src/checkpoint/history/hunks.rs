@@ -233,6 +233,7 @@ mod tests {
         HunkedFile {
             path: RelPath::parse(b"f").unwrap(),
             hunks: hunks(&patch),
+            permissions: None,
             patch,
             before: before.into(),
             after: after.into(),
