@@ -328,10 +328,10 @@ fn a_short_step_takes_few_objects() {
     let loose = |store: &Store| loose::list(store.git_dir()).unwrap().len();
     let all = loose(&store);
     for step in 1..=5 {
-        assert!(store.consolidate(brief, &|| Flow::Continue).unwrap());
+        consolidated(&mut store, brief);
         assert_eq!((packs(&store), loose(&store)), (step, all - step * 100));
     }
-    assert!(store.consolidate(brief, &|| Flow::Continue).unwrap());
+    consolidated(&mut store, brief);
     assert_eq!(packs(&store), 4, "two packs became one");
 }
 
