@@ -63,7 +63,7 @@ impl Client {
     /// Says how a person takes this client's conversation back to before a turn; `None` where no such command is known.
     pub fn how_to_rewind(self) -> Option<String> {
         let command = profile(self).rewind?;
-        Some(format!("`{command}` in {}, with the conversation alone chosen", self.title()))
+        Some(format!("`{command}` in {}, then choose the conversation only", self.title()))
     }
 
     /// Returns the person's own part of an installation.

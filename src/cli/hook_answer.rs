@@ -132,7 +132,7 @@ fn step_once(talk: &mut Exchange<'_>, direction: Direction, words: &Words) -> Re
 /// Says how the conversation can go back too, where files did and the client has a command for it.
 fn rewind(talk: &Exchange<'_>, after: &RestoreReply) -> String {
     let how = talk.client().how_to_rewind().filter(|_| after.operation.is_some());
-    how.map(|how| format!("The conversation did not change; to take it back too: {how}.\n")).unwrap_or_default()
+    how.map(|how| format!("Only files went back. To take the conversation back too: {how}.\n")).unwrap_or_default()
 }
 
 fn unasked() -> Error {

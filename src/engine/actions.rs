@@ -204,10 +204,7 @@ impl Session {
     }
 
     /// Notes that no action of a named session is known to be at work: whoever tells of them has gone away. Its turn goes on.
-    pub fn end_actions(&mut self) {
-        if !self.state().is_named() {
-            return;
-        }
+    pub(super) fn end_actions(&mut self) {
         let (actor, places) = (self.actor(), self.state().turns.places().to_vec());
         for place in places.iter().filter_map(|place| self.engine.opened(place)).collect::<Vec<_>>() {
             let actor = actor.clone();

@@ -192,6 +192,8 @@ impl Session {
         if !self.state().is_named() {
             let turns = std::mem::take(&mut self.state().turns);
             self.close_turn(&turns, None);
+        } else if self.is_alone {
+            self.end_actions();
         }
         let runs = std::mem::take(&mut self.open_runs);
         if runs.is_empty() {

@@ -36,6 +36,29 @@ pub(crate) fn strace() -> bool {
     false
 }
 
+/// Runs piton under strace, perhaps with a fault: its output, with code -1 if it was killed, and how often the busiest thread made one
+/// of `calls`.
+pub(crate) fn traced(lab: &Lab, cwd: &Path, (calls, fault): (&str, Option<&str>), args: &[&str]) -> (Output, usize) {
+    let log = lab.root().join("strace.log");
+    let mut command = lab.command("strace", cwd);
+    // With it, strace 6.1 injects errors only, and no signals.
+    command.args((!fault.is_some_and(|fault| fault.contains(SIGKILL))).then_some("--seccomp-bpf"));
+    command.args(["-f", "-qq", "-o"]).arg(&log).arg("-e").arg(format!("trace={calls}"));
+    command.args(fault.into_iter().flat_map(|fault| ["-e", fault]));
+    let output = command.arg(env!("CARGO_BIN_EXE_piton")).args(args).output().unwrap();
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for line in String::from_utf8_lossy(&std::fs::read(log).unwrap()).lines().filter(|line| line.contains('(')) {
+        // strace counts each call of each thread by itself.
+        *counts.entry(line.split('(').next().unwrap_or("").to_owned()).or_default() += 1;
+    }
+    let output = Output {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    };
+    (output, counts.into_values().max().unwrap_or_default())
+}
+
 /// A lab with two checkpoints, and everything that was acknowledged so far.
 struct Scene {
     lab: Lab,
@@ -58,34 +81,15 @@ impl Scene {
 
     /// Runs piton with a fault; the reply, if it came, and whether it was killed.
     fn run(&self, args: &[&str], fault: &str) -> Output {
-        let log = self.lab.root().join("strace.log");
-        let mut command = self.lab.command("strace", &self.lab.work);
-        // With it, strace 6.1 injects errors only, and no signals.
-        command.args((!fault.contains(SIGKILL)).then_some("--seccomp-bpf"));
-        command.args(["-f", "-qq", "-o"]).arg(&log).arg("-e").arg(format!("trace={CALLS},{OPENS}"));
-        command.arg("-e").arg(fault).arg(env!("CARGO_BIN_EXE_piton")).args(args);
-        let output = command.output().unwrap();
-        Output {
-            code: output.status.code().unwrap_or(-1),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        traced(&self.lab, &self.lab.work, (&format!("{CALLS},{OPENS}"), Some(fault)), args).0
     }
 
     /// Returns how often the busiest thread makes one of `calls` in an undisturbed run.
     fn count(args: &[&str], prepare: fn() -> Scene, calls: &str) -> usize {
         let scene = prepare();
-        let log = scene.lab.root().join("count.log");
-        let mut command = scene.lab.command("strace", &scene.lab.work);
-        command.args(["-f", "--seccomp-bpf", "-qq", "-o"]).arg(&log).arg("-e").arg(format!("trace={calls}"));
-        let output = command.arg(env!("CARGO_BIN_EXE_piton")).args(args).output().unwrap();
-        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-        for line in std::fs::read_to_string(log).unwrap().lines().filter(|line| line.contains('(')) {
-            // strace counts each call of each thread by itself.
-            *counts.entry(line.split('(').next().unwrap_or("").to_owned()).or_default() += 1;
-        }
-        counts.into_values().max().unwrap()
+        let (output, count) = traced(&scene.lab, &scene.lab.work, (calls, None), args);
+        assert_eq!(output.code, 0, "{args:?}: {output:?}");
+        count
     }
 
     /// Everything that was acknowledged is there, byte for byte, and git finds no fault with the store.
@@ -150,7 +154,7 @@ fn temporary(dir: &Path) -> Vec<String> {
     found
 }
 
-const SIGKILL: &str = "signal=SIGKILL";
+pub(crate) const SIGKILL: &str = "signal=SIGKILL";
 const ERRORS: [&str; 5] = ["error=ENOSPC", "error=EDQUOT", "error=EIO", "error=EACCES", "error=EROFS"];
 
 /// The rounds of one operation: which calls, which fault, the how-many-eth.

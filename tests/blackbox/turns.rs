@@ -5,10 +5,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use piton::sys::clock::file_clock;
 use serde_json::{Value, json};
 
 use super::dice::Dice;
-use super::faults::{CALLS, full, strace};
+use super::faults::{CALLS, SIGKILL, full, strace, traced};
 use super::support::{Asking, Lab, Sidecar, WAIT, code, git, mode, tree};
 
 /// A session whose sidecar's watcher is at work.
@@ -211,20 +212,30 @@ fn a_file_that_is_written_again_in_the_open_turn_stays_unless_it_is_asked_for() 
     assert_eq!(lab.read("a"), "a 0\n");
 }
 
+/// Makes a repository of the workspace, with a branch `other` that is not checked out; false, said aloud, without git.
+fn has_branches(lab: &Lab) -> bool {
+    if git(lab, &["init", "-q"]).is_none() {
+        return false;
+    }
+    let commit = |what: &str| {
+        git(lab, &["add", "-A"]);
+        git(lab, &["commit", "-qm", what]);
+    };
+    commit("one");
+    git(lab, &["checkout", "-qb", "other"]);
+    lab.write("b", "b of other\n");
+    lab.write("c", "c of other\n");
+    commit("two");
+    git(lab, &["checkout", "-q", "-"]);
+    true
+}
+
 #[test]
 fn a_branch_that_a_person_switches_is_not_the_turns() {
     let lab = lab_with(&["a", "b"]);
-    if git(&lab, &["init", "-q"]).is_none() {
+    if !has_branches(&lab) {
         return;
     }
-    git(&lab, &["add", "-A"]);
-    git(&lab, &["commit", "-qm", "one"]);
-    git(&lab, &["checkout", "-qb", "other"]);
-    lab.write("b", "b of other\n");
-    lab.write("c", "c of other\n");
-    git(&lab, &["add", "-A"]);
-    git(&lab, &["commit", "-qm", "two"]);
-    git(&lab, &["checkout", "-q", "-"]);
     let mut agent = Agent::new(&lab, "s");
     agent.start("t1");
     agent.edit(&lab, "a", "a 1\n");
@@ -563,22 +574,6 @@ fn one_undo_covers_all_repositories_of_a_turn() {
     assert_eq!(codes, ["workspace-gone"], "{others}");
 }
 
-/// Runs a command under strace, killed at its nth call that changes files; returns whether it was, and how many such calls there were.
-fn killed_at(three: &Three, at: usize, when: Option<usize>, args: &[&str]) -> (bool, usize) {
-    let log = three.lab.root().join("strace.log");
-    let mut command = three.lab.command("strace", &three.dirs[at]);
-    command.args(["-f", "-qq", "-o"]).arg(&log).arg("-e").arg(format!("trace={CALLS}"));
-    if let Some(n) = when {
-        command.arg("-e").arg(format!("inject={CALLS}:signal=SIGKILL:when={n}"));
-    }
-    let output = command.arg(env!("CARGO_BIN_EXE_piton")).args(args).output().unwrap();
-    let mut calls: BTreeMap<String, usize> = BTreeMap::new();
-    for line in std::fs::read_to_string(log).unwrap().lines().filter(|line| line.contains('(')) {
-        *calls.entry(line.split('(').next().unwrap_or_default().to_owned()).or_default() += 1;
-    }
-    (output.status.code().is_none(), calls.into_values().max().unwrap_or_default())
-}
-
 #[test]
 fn an_undo_that_was_killed_between_repositories_goes_on() {
     if !strace() {
@@ -586,13 +581,14 @@ fn an_undo_that_was_killed_between_repositories_goes_on() {
     }
     let three = Three::new();
     let step = |at: usize, args: &[&str]| three.lab.piton_in(&three.dirs[at], args);
-    let (_, most) = killed_at(&three, 2, None, &["undo", "--yes"]);
+    let undo = |at: usize, fault: Option<&str>| traced(&three.lab, &three.dirs[at], (CALLS, fault), &["undo", "--yes"]);
+    let (_, most) = undo(2, None);
     assert!(three.is_at("a 0\n", false));
     assert_eq!(step(0, &["redo", "--yes"]).code, 0);
     let (mut between, mut interrupted) = (0, 0);
     for n in (1..=most).step_by(if full() { 1 } else { most.div_ceil(12) }) {
         let at = n % 3;
-        if !killed_at(&three, at, Some(n), &["undo", "--yes"]).0 {
+        if undo(at, Some(&format!("inject={CALLS}:{SIGKILL}:when={n}"))).0.code != -1 {
             assert!(three.is_at("a 0\n", false), "call {n}");
         }
         between += usize::from(!three.is_at("a 0\n", false) && !three.is_at("a 1\n", true));
@@ -887,15 +883,9 @@ fn what_an_agent_writes_again_after_an_undo_is_its_own() {
 #[test]
 fn a_branch_switch_by_the_agent_is_its_own() {
     let lab = lab_with(&["a", "b"]);
-    if git(&lab, &["init", "-q"]).is_none() {
+    if !has_branches(&lab) {
         return;
     }
-    for args in [&["add", "-A"][..], &["commit", "-qm", "one"], &["checkout", "-q", "-b", "other"]] {
-        git(&lab, args);
-    }
-    lab.write("b", "b of other\n");
-    git(&lab, &["commit", "-qam", "two"]);
-    git(&lab, &["checkout", "-q", "main"]);
     let mut agent = Agent::new(&lab, "s");
     agent.start("t");
     let command = "git checkout -q other";
@@ -903,8 +893,8 @@ fn a_branch_switch_by_the_agent_is_its_own() {
     git(&lab, &["checkout", "-q", "other"]);
     agent.after("switch");
     agent.end();
-    assert_eq!(changed(&undo(&lab, &[])), words(&["b"]));
-    assert_eq!(lab.read("b"), "b 0\n");
+    assert_eq!(changed(&undo(&lab, &[])), words(&["b", "c"]));
+    assert_eq!((lab.read("b"), lab.work.join("c").exists()), ("b 0\n".to_owned(), false));
 }
 
 #[test]
@@ -945,16 +935,9 @@ struct Actor {
 
 /// Waits until files that change now carry later times than those that an action has changed. The kernel stamps them by a clock of
 /// ticks, and a change within a tick of an action's end counts as the action's.
-fn ticks_pass(lab: &Lab) {
-    let stamp = || {
-        let probe = lab.root().join("probe");
-        std::fs::write(&probe, "x").unwrap();
-        let facts = std::fs::metadata(&probe).unwrap();
-        facts.ctime() * 1_000_000_000 + facts.ctime_nsec()
-    };
-    let (first, until) = (stamp(), Instant::now() + WAIT);
-    while stamp() < first + 20_000_000 {
-        assert!(Instant::now() < until, "the clock of the file system stands still");
+fn ticks_pass() {
+    let until = file_clock() + 20_000_000;
+    while file_clock() < until {
         std::thread::yield_now();
     }
 }
@@ -1023,7 +1006,7 @@ impl Play {
             13..=15 => {
                 let path = self.dice.of(&FILES).to_owned();
                 self.log.push(format!("person changes {path}"));
-                ticks_pass(&self.lab);
+                ticks_pass();
                 self.change("person", &path);
             }
             _ => self.undo(),

@@ -79,6 +79,12 @@ impl Timeline {
     /// # Errors
     /// Returns the errors of the capture, and one when the log of actions cannot be written.
     pub fn begin_action(&mut self, turn: Option<&TurnName>, action: &NewAction, control: Interrupt<'_>) -> Result<()> {
+        // A process may be late with the note: nobody would tell of the action's end any more.
+        if let Some(turn) = turn
+            && self.catalog().windows.borrow_mut().windows()?.has_ended(&turn.key)
+        {
+            return Ok(());
+        }
         if let Some(turn) = turn
             && self.catalog().windows.borrow_mut().windows()?.turn(&turn.key).is_none()
         {

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::agreed::Agreed;
 use super::interrupted::interrupted;
-use super::journal::TurnChange;
-use super::operations::UndoStep;
+use super::journal::{Journal, OperationStart, TurnChange};
+use super::operations::{History, UndoStep};
 use super::request::{Preview, Restore, Restored};
 use super::turns::{StepChoice, path_of};
 use super::undo::Direction;
@@ -256,37 +256,45 @@ impl Timeline {
         Timeline::open(home, workspace, policy)
     }
 
-    /// Lists the roots of the workspaces that share a turn with this one, and in which a restore was interrupted.
+    /// Lists the roots of the workspaces in which a step over a turn was interrupted that this workspace shares.
     ///
     /// # Errors
     /// When a journal cannot be read.
     pub fn interrupted_members(&self) -> Result<Vec<PathBuf>> {
         let history = self.catalog().history()?;
-        self.interrupted_of(history.turns.iter().flat_map(|turn| &turn.members).collect())
+        let keys: BTreeSet<&str> = history.turns.iter().map(|turn| turn.key.as_str()).collect();
+        let mut shared = Vec::new();
+        for (root, dir, begin) in self.interrupted_of(history.turns.iter().flat_map(|turn| &turn.members).collect())? {
+            let there = History::of(Journal::in_dir(&dir).read()?);
+            let over = there.turns.iter().find(|turn| Some(&turn.op) == begin.over.as_ref());
+            // Another restore there is none of this workspace's business.
+            if over.is_some_and(|turn| keys.contains(turn.key.as_str())) {
+                shared.push(root);
+            }
+        }
+        Ok(shared)
     }
 
     /// Refuses a step of which one part was interrupted in another workspace.
     fn refuse_interrupted_member(&self, step: &UndoStep) -> Result<()> {
         let members = step.turn.iter().flat_map(|turn| &turn.members).collect();
-        let Some(root) = self.interrupted_of(members)?.into_iter().next() else { return Ok(()) };
+        let Some((root, ..)) = self.interrupted_of(members)?.into_iter().next() else { return Ok(()) };
         let text = "a restore was interrupted in another workspace of that turn";
         Err(Error::new(Code::RollbackInProgress, text)
             .path(root)
             .hint("end it first: `piton restore --continue` or `piton restore --abort`; then give this command again"))
     }
 
-    /// Returns the roots of interrupted workspaces among some, without this one.
-    fn interrupted_of(&self, roots: BTreeSet<&PathBuf>) -> Result<Vec<PathBuf>> {
+    /// Returns the interrupted workspaces among some, without this one: root, records, and the restore that waits there.
+    fn interrupted_of(&self, roots: BTreeSet<&PathBuf>) -> Result<Vec<(PathBuf, PathBuf, OperationStart)>> {
         if roots.is_empty() {
             return Ok(Vec::new());
         }
         let known = Workspace::known(self.home())?;
         let mut found = Vec::new();
         for root in roots.into_iter().filter(|root| **root != self.workspace().path) {
-            let known = known.iter().find(|known| known.path == *root);
-            if known.map(|known| interrupted(&known.dir)).transpose()?.flatten().is_some() {
-                found.push(root.clone());
-            }
+            let Some(known) = known.iter().find(|known| known.path == *root) else { continue };
+            found.extend(interrupted(&known.dir)?.map(|begin| (root.clone(), known.dir.clone(), begin)));
         }
         Ok(found)
     }

@@ -93,7 +93,8 @@ impl Catalog {
             (Direction::Redo, Some(OperationKind::Redo)) => "nothing to redo: what was undone last is redone already",
             (Direction::Redo, Some(_)) => "nothing to redo: nothing was undone since the last restore",
             (Direction::Undo, _) if history.has_older => {
-                "nothing more to undo: of the turns, the newest 20 can be undone, and older ones are left; `piton list` has checkpoints"
+                "nothing more to undo: only the newest 20 turns can be undone, and older ones remain; a checkpoint of `piton list` goes \
+                 back further"
             }
             (Direction::Undo, _) if was_undone && history.undo.iter().any(|step| step.own_left() > 0) => {
                 "nothing more to undo, but some changes stayed: `piton turns` marks their turns, `piton undo --turn TURN` tries again"

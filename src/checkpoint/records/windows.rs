@@ -170,7 +170,7 @@ impl Windows {
     fn add(&mut self, entry: WindowLine) {
         match entry {
             WindowLine::Boot { .. } => {}
-            WindowLine::Turn(turn) if self.ended.contains(&turn.key) => {}
+            WindowLine::Turn(turn) if self.has_ended(&turn.key) => {}
             WindowLine::Turn(turn) => {
                 self.turns.retain(|open| open.key != turn.key);
                 self.turns.push(turn);
@@ -234,6 +234,11 @@ impl Windows {
     /// Returns the open turn of a key.
     pub fn turn(&self, key: &str) -> Option<&OpenTurn> {
         self.turns.iter().find(|turn| turn.key == key)
+    }
+
+    /// Returns true if the turn of a key is one of the last that ended.
+    pub fn has_ended(&self, key: &str) -> bool {
+        self.ended.iter().any(|ended| ended == key)
     }
 
     /// Returns what a new file has to hold to be read as this.
@@ -555,6 +560,7 @@ mod tests {
         one.end_turn("k2").unwrap();
         late.begin_turn(&turn("k2", 20), &[]).unwrap();
         assert!([&mut one, &mut late].into_iter().all(|log| log.windows().unwrap().turns.is_empty()));
+        assert!(late.windows().unwrap().has_ended("k2") && !late.windows().unwrap().has_ended("k3"));
         for n in 0..100 {
             one.end_turn(&format!("k-{n}")).unwrap();
         }

@@ -102,7 +102,7 @@ pub fn restored(restored: &Restored) -> RestoreReply {
         warnings: warnings(&texts, &restored.externals),
         message: restored.operation.is_none().then(|| match (outcome.kept.is_empty(), restored.conflicts.is_empty()) {
             (true, true) => "nothing to do: the files are as the checkpoint has them".to_owned(),
-            _ => "nothing was changed: what would change is kept, for the reasons given".to_owned(),
+            _ => "nothing was changed: every path that would have changed is kept, and its reason is given".to_owned(),
         }),
         ..RestoreReply::default()
     }

@@ -60,7 +60,6 @@ pub fn attend(
         read(Arc::clone(&connection), limit);
     }
     connection.serve(&wakes);
-    connection.with(Session::end_actions);
     let deadline = Instant::now() + options.grace;
     let closed = connection.finish(&wakes, deadline) && engine.close(deadline);
     // Closed before the output, so that no worker sends an answer after its end.
