@@ -611,6 +611,34 @@ fn an_undo_that_was_killed_between_repositories_goes_on() {
 }
 
 #[test]
+fn an_interrupted_restore_of_another_workspace_is_left_alone() {
+    if !strace() {
+        return;
+    }
+    let three = Three::new();
+    let is_interrupted = || {
+        let status = three.lab.piton_in(&three.dirs[1], &["status", "--json"]).json();
+        status["interrupted"].as_array().is_some_and(|list| !list.is_empty())
+    };
+    let args = ["restore", "1", "--yes"];
+    let cut = |n: &usize| {
+        let fault = format!("inject={CALLS}:{SIGKILL}:when={n}");
+        traced(&three.lab, &three.dirs[1], (CALLS, Some(&fault)), &args).0.code == -1 && is_interrupted()
+    };
+    assert!((1..40).any(|n| cut(&n)), "no kill fell inside of the restore");
+    // It is no part of a step that the workspaces share.
+    let none = three.lab.piton_in(&three.dirs[0], &["restore", "--abort", "--json"]);
+    assert_eq!((none.code, none.error().as_str()), (3, "no-such-checkpoint"), "{none:?}");
+    assert!(is_interrupted());
+    // But a step over the shared turn waits for its end, and says where that is.
+    let refused = three.lab.piton_in(&three.dirs[0], &["undo", "--yes"]);
+    assert!(refused.code == 5 && refused.stderr.contains(three.dirs[1].to_str().unwrap()), "{refused:?}");
+    assert_eq!(three.lab.piton_in(&three.dirs[1], &["restore", "--abort", "--yes"]).code, 0);
+    assert_eq!(three.lab.piton_in(&three.dirs[0], &["undo", "--yes"]).code, 0);
+    assert!(three.is_at("a 0\n", false));
+}
+
+#[test]
 fn each_session_is_told_once_what_changed_back() {
     let lab = lab_with(&["a", "b"]);
     let (mut one, mut two) = (Agent::new(&lab, "one"), Agent::new(&lab, "two"));
