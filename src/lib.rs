@@ -19,6 +19,7 @@ pub mod mcp;
 pub mod model;
 pub mod protocol;
 pub mod settings;
+pub mod shell;
 pub mod store;
 pub mod sys;
 pub mod watch;

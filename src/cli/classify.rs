@@ -17,6 +17,7 @@ use crate::model::effect::{Certainty, Class, Effect, Scope, Verdict};
 use crate::model::policy::Policy;
 use crate::model::text::printable;
 use crate::protocol::{ClassifyDocument, spelling};
+use crate::settings::Effective;
 
 /// The arguments of `piton classify`.
 #[derive(Debug, Args)]
@@ -30,16 +31,28 @@ pub(super) struct ClassifyArgs {
 }
 
 /// The parts that judging needs.
-struct CommandJudge {
+pub(super) struct CommandJudge {
     classifier: Classifier,
     surroundings: classify::Context,
     policy: Policy,
 }
 
 impl CommandJudge {
-    fn new(context: &mut Context) -> Result<CommandJudge> {
-        let mut effective = context.settings()?;
+    fn new(context: &Context) -> Result<CommandJudge> {
+        let effective = context.settings()?;
         effective.faults().iter().for_each(|fault| print::warning(fault));
+        CommandJudge::of(context, effective)
+    }
+
+    /// Makes a judge that says nothing of mistakes in the settings.
+    ///
+    /// # Errors
+    /// When the settings or the known workspaces cannot be read.
+    pub(super) fn quiet(context: &Context) -> Result<CommandJudge> {
+        CommandJudge::of(context, context.settings()?)
+    }
+
+    fn of(context: &Context, mut effective: Effective) -> Result<CommandJudge> {
         Ok(CommandJudge {
             classifier: crate::engine::rules::classifier(&mut effective, None),
             surroundings: classify::Context {
@@ -58,7 +71,8 @@ impl CommandJudge {
         })
     }
 
-    fn verdict(&self, command: &str) -> Verdict {
+    /// Judges a command line.
+    pub(super) fn verdict(&self, command: &str) -> Verdict {
         judged(self.surroundings.clone(), |context| self.classifier.shell(command, context, &self.policy))
     }
 }

@@ -14,7 +14,7 @@ use crate::model::path::RelPath;
 use crate::settings::{self, Effective};
 
 /// The options that every verb has.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(super) struct GlobalArgs {
     /// The workspace [default: found from the working directory]
     #[arg(long, short = 'w', global = true, value_name = "DIR")]

@@ -17,6 +17,7 @@ use super::find::FindArgs;
 use super::forget::ForgetArgs;
 use super::git::GitArgs;
 use super::hook::HookArgs;
+use super::init::InitArgs;
 use super::install::InstallArgs;
 use super::list::ListArgs;
 use super::mcp_proxy::McpProxyArgs;
@@ -113,6 +114,8 @@ pub(super) enum Verb {
     Off(OffArgs),
     /// Switch the guard on again
     On,
+    /// Print the script by which your shell asks piton before each line (docs/SHELLS.md)
+    Init(InitArgs),
     /// Put piton's hooks into agent clients (docs/AGENTS.md)
     Install(InstallArgs),
     /// Take piton's hooks out of agent clients

@@ -25,6 +25,7 @@ mod grammar;
 mod hook;
 mod hook_answer;
 mod hunks;
+mod init;
 mod install;
 mod list;
 mod list_remote;
@@ -43,11 +44,13 @@ mod restore;
 mod rollback;
 mod runs;
 mod scratch;
+mod shell;
 mod show;
 mod sidecar;
 mod status;
 mod store;
 mod switch;
+mod talk;
 mod turns;
 mod undo;
 mod view;
@@ -76,7 +79,13 @@ fn heed_file_limit() {
 /// Runs the program.
 pub fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|verb| verb == "hook") {
+    let verb = arguments.next();
+    if verb.as_deref().is_some_and(|verb| verb == "shell") {
+        // Called for nearly every line that a person types: the whole grammar would cost more than the work.
+        let rest: Vec<String> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
+        return shell::shell(&rest);
+    }
+    if verb.is_some_and(|verb| verb == "hook") {
         // Clients take a failing hook for a veto, so from here on no error may end the process, not even one of the
         // grammar.
         let rest: Vec<String> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
@@ -165,6 +174,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Some(Verb::Config(args)) => config::config(&mut context, args),
         Some(Verb::Off(args)) => switch::off(&mut context, args),
         Some(Verb::On) => switch::on(&mut context),
+        Some(Verb::Init(args)) => init::init(&context, args),
         Some(Verb::Install(args)) => install::install(&context, args),
         Some(Verb::Uninstall(args)) => install::uninstall(&context, args),
         Some(Verb::Demo(args)) => demo::demo(args),

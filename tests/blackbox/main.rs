@@ -49,6 +49,7 @@ mod rollback;
 mod scripts;
 mod secrets;
 mod settings;
+mod shells;
 mod sidecar;
 mod slow;
 mod steps;

@@ -416,7 +416,7 @@ pub(crate) struct Asking {
 }
 
 /// Both ends of a new pseudo-terminal: that of the person, and that of the program.
-fn pseudo_terminal() -> (OwnedFd, OwnedFd) {
+pub(crate) fn pseudo_terminal() -> (OwnedFd, OwnedFd) {
     let (mut person, mut program) = (-1, -1);
     let none = std::ptr::null_mut();
     // SAFETY: both numbers are written before they are read, and null stands for no name, no modes and no size.

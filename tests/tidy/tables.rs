@@ -10,6 +10,7 @@ pub(crate) const RANKS: &[(&str, i8)] = &[
     ("agents", 2),
     ("git", 2),
     ("mcp", 2),
+    ("shell", 2),
     ("store", 2),
     ("watch", 2),
     ("worktree", 2),

@@ -1,0 +1,78 @@
+//! `piton init SHELL`: prints the script by which a shell asks piton before a line runs.
+
+use std::ffi::OsStr;
+
+use clap::{Args, ValueEnum};
+
+use super::context::Context;
+use super::exit::Exit;
+use super::print;
+use crate::error::{Code, Error, Result};
+use crate::git;
+use crate::shell::{HookedShell, READS};
+use crate::sys::clock::now_ms;
+
+/// The arguments of `piton init`.
+#[derive(Debug, Args)]
+pub(super) struct InitArgs {
+    /// The shell whose startup file evaluates what is printed
+    #[arg(value_enum)]
+    pub shell: ShellName,
+}
+
+/// The shells that have a script.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum ShellName {
+    /// eval "$(piton init bash)" in ~/.bashrc
+    Bash,
+    /// eval "$(piton init zsh)" in ~/.zshrc
+    Zsh,
+    /// piton init fish | source in ~/.config/fish/config.fish
+    Fish,
+}
+
+/// Prints the script.
+///
+/// # Errors
+/// When piton's own path is not known.
+pub(super) fn init(context: &Context, args: &InitArgs) -> Result<Exit> {
+    let shell = match args.shell {
+        ShellName::Bash => HookedShell::Bash,
+        ShellName::Zsh => HookedShell::Zsh,
+        ShellName::Fish => HookedShell::Fish,
+    };
+    let program = own_path()?;
+    let quoted = match shell {
+        HookedShell::Fish => git::fish(&program),
+        HookedShell::Bash | HookedShell::Zsh => git::sh(&program),
+    };
+    // A rule of the user's own may be about any word, so that piton has to see every line.
+    let has_rules = context.settings().is_ok_and(|settings| !settings.policy.rules_yaml.is_empty());
+    let reads = if has_rules { &[][..] } else { READS };
+    print::data(&shell.script(&String::from_utf8_lossy(&quoted), &format!("{:x}", now_ms()), reads))?;
+    Ok(Exit::Done)
+}
+
+/// Returns the path by which piton was called where that is absolute, so that an update behind a link is followed; else
+/// the path of its program.
+fn own_path() -> Result<std::ffi::OsString> {
+    let called = std::env::args_os().next().filter(|name| is_program(name));
+    let searched = || {
+        let name = std::env::args_os().next()?;
+        let paths = std::env::var_os("PATH")?;
+        std::env::split_paths(&paths).map(|dir| dir.join(&name).into_os_string()).find(|path| is_program(path))
+    };
+    if let Some(path) = called.or_else(searched) {
+        return Ok(path);
+    }
+    let own = std::env::current_exe().map_err(|error| {
+        Error::new(Code::Internal, format!("piton's own program is not known: {error}"))
+            .hint("call it by its full path")
+    })?;
+    Ok(own.into_os_string())
+}
+
+fn is_program(path: &OsStr) -> bool {
+    let path = std::path::Path::new(path);
+    path.is_absolute() && path.is_file()
+}

@@ -1,0 +1,287 @@
+//! The verb `shell`, which the scripts of `hooks/shell/` call: a line before it runs, its end, and the end of the shell.
+//!
+//! A line is judged in this process. Only one that destroys something, or that cannot be seen into, is told to the engine.
+//! A person's shell is a run of its own, and each of its lines is a turn.
+
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, Read, Write, stdin};
+use std::time::Duration;
+
+use signal_hook::consts::SIGINT;
+
+use super::classify::CommandJudge;
+use super::context::{Context, GlobalArgs};
+use super::exit::Exit;
+use super::print;
+use super::talk::Talk;
+use crate::checkpoint::records::mishaps;
+use crate::error::{Code, Error, Result};
+use crate::model::effect::{Confidence, Needs, Verdict};
+use crate::model::text::{cut, printable};
+
+use crate::protocol::{
+    After, AfterReply, BeforeReply, Body, ErrorBody, Hello, HelloReply, OtherBlock, RunEnd, RunEndReply, ShellBefore,
+    Turn, TurnReply, not_held_sentence,
+};
+use crate::sys::child;
+
+/// The longest line that is read, in bytes.
+const MAX_LINE: u64 = 8 << 20;
+
+/// The longest wait of a line for its checkpoint; the configured deadline is shorter.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The longest part of a line in the name of its turn, in characters.
+const MAX_NAME: usize = 48;
+
+/// The line in the name of a turn whose line the shell's history leaves out.
+const UNSEEN: &str = "a line that is not in the history";
+
+/// Tells the script that the engine was asked, and wants to know of the line's end.
+const ASKED: u8 = 3;
+
+/// Tells the script that the line is not to run.
+const DENIED: u8 = 5;
+
+/// The arguments of a call.
+#[derive(Debug, Default)]
+struct LineCall {
+    /// The name of the shell's session; it begins with the name of the shell.
+    session: String,
+    /// The process id of the shell.
+    pid: Option<u64>,
+    /// The number of the line in its shell.
+    line: u64,
+    /// The line's exit code.
+    exit: Option<i64>,
+    /// True if the text may not be the line that runs.
+    doubt: bool,
+    /// True if the shell runs the line whatever the answer is.
+    cannot_cancel: bool,
+    /// True if the answer is a digit on stdout, and an interrupt of the shell for a line that is not to run.
+    digit: bool,
+    /// Definitions of aliases that occur in the line.
+    aliases: Vec<String>,
+}
+
+/// Answers a script; never fails. The exit code is the answer.
+pub(super) fn shell(arguments: &[String]) -> std::process::ExitCode {
+    crate::sys::fs::durable::make_private();
+    let Some((event, call)) = parsed(arguments) else {
+        print::say("piton: `piton shell` is called by the scripts of `piton init SHELL` (docs/SHELLS.md)");
+        return Exit::Usage.into();
+    };
+    let done = match event {
+        "before" => before(&call),
+        "after" => after(&call).map(|()| 0),
+        _ => end(&call).map(|()| 0),
+    };
+    let code = done.unwrap_or_else(|error| {
+        print::say(&format!("piton: {}", error.text()));
+        note(event, &error);
+        0
+    });
+    match (call.digit, code) {
+        (true, ASKED) => {
+            // A shell that does not read it tells of no end, and the next line ends the turn.
+            let _ = print::data("1");
+        }
+        (true, DENIED) => {
+            if let Some(Err(error)) =
+                call.pid.and_then(|pid| u32::try_from(pid).ok()).map(|pid| child::signal(pid, SIGINT))
+            {
+                print::say(&format!("piton: the line could not be stopped: {error}"));
+            }
+        }
+        _ => return code.into(),
+    }
+    Exit::Done.into()
+}
+
+fn parsed(arguments: &[String]) -> Option<(&str, LineCall)> {
+    let (event, rest) = arguments.split_first()?;
+    let mut call = LineCall::default();
+    let mut rest = rest.iter();
+    while let Some(option) = rest.next() {
+        match option.as_str() {
+            "--doubt" => call.doubt = true,
+            "--cannot-cancel" => call.cannot_cancel = true,
+            "--digit" => call.digit = true,
+            valued => {
+                let value = rest.next()?;
+                match valued {
+                    "--session" => call.session.clone_from(value),
+                    "--pid" => call.pid = value.parse().ok(),
+                    "--line" => call.line = value.parse().ok()?,
+                    "--exit" => call.exit = value.parse().ok(),
+                    "--alias" => call.aliases.push(value.clone()),
+                    _ => return None,
+                }
+            }
+        }
+    }
+    let is_known = matches!(event.as_str(), "before" | "after" | "end") && !call.session.is_empty();
+    is_known.then_some((event.as_str(), call))
+}
+
+/// Keeps what went wrong for `piton status`.
+fn note(event: &str, error: &Error) {
+    let kept = crate::checkpoint::Home::locate()
+        .and_then(|home| mishaps::note_once(&home, &format!("shell {event}: {}", error.text())));
+    if let Err(error) = kept {
+        tracing::warn!(%error, "a mishap could not be written down");
+    }
+}
+
+impl LineCall {
+    fn client(&self) -> String {
+        self.session.split('.').next().unwrap_or_default().to_owned()
+    }
+
+    /// Returns the id of the line as an action.
+    fn action(&self) -> String {
+        format!("line-{}", self.line)
+    }
+
+    fn hello(&self) -> Body {
+        Body::Hello(Hello {
+            client: Some(self.client()),
+            session: Some(self.session.clone()),
+            pid: self.pid,
+            cwd: std::env::current_dir().ok(),
+            ..Hello::default()
+        })
+    }
+
+    /// Returns the line with the definitions of its aliases, as the classifier reads it.
+    fn with_aliases(&self, line: &str) -> String {
+        let defined = self.aliases.iter().filter_map(|alias| {
+            let (name, value) = alias.split_once('=')?;
+            Some(format!("alias {name}='{}'\n", value.replace('\'', "'\\''")))
+        });
+        defined.chain([line.to_owned()]).collect()
+    }
+}
+
+/// A conversation about one line; one that the daemon cut off is had again with a private engine.
+fn conversation<T>(call: &LineCall, have: impl Fn(&mut Talk) -> Result<T, ErrorBody>) -> Result<T> {
+    let home = crate::checkpoint::Home::locate()?;
+    let greeted = |mut talk: Talk| -> Result<T, ErrorBody> {
+        let _: HelloReply = talk.ask(&call.hello())?;
+        have(&mut talk)
+    };
+    let talk = Talk::open(&home, PATIENCE)?;
+    let is_daemons = talk.is_daemons();
+    match greeted(talk) {
+        Err(error) if is_daemons && error.is(Code::ShuttingDown) => Ok(greeted(Talk::alone(&home, PATIENCE)?)?),
+        had => Ok(had?),
+    }
+}
+
+/// A line is about to run.
+fn before(call: &LineCall) -> Result<u8> {
+    let mut bytes = Vec::new();
+    let read = stdin().take(MAX_LINE).read_to_end(&mut bytes);
+    let text = String::from_utf8_lossy(&bytes);
+    let line = text.strip_suffix('\n').unwrap_or(&text);
+    let doubt = call.doubt || read.is_err() || bytes.len() as u64 == MAX_LINE || text.contains('\u{fffd}');
+    let command = call.with_aliases(line);
+    let verdict = judged(&command);
+    if !doubt && verdict.as_ref().is_ok_and(|verdict| is_harmless(line, verdict)) {
+        return Ok(0);
+    }
+    let shown = if doubt && line.is_empty() { UNSEEN } else { line.lines().next().unwrap_or_default() };
+    let turn = format!("{}: {}", call.line, cut(&printable(shown), MAX_NAME));
+    let reply = conversation(call, |talk| {
+        let _: TurnReply = talk.ask(&Body::TurnStart(Turn { turn: turn.clone(), ..Turn::default() }))?;
+        talk.ask::<BeforeReply>(&Body::ShellBefore(ShellBefore {
+            action: Some(call.action()),
+            command: command.clone(),
+            shell: Some(call.client()),
+            cwd: std::env::current_dir().ok(),
+            deadline_ms: None,
+            doubt,
+        }))
+    });
+    let reply = match reply {
+        Ok(reply) => reply,
+        // The policy holds what it denies, also where no engine answers.
+        Err(error) => return refused(call, verdict.as_ref().ok(), None, Some(error)),
+    };
+    if let Some(text) = told(&reply) {
+        print::say(&text);
+    }
+    if reply.proceed { Ok(ASKED) } else { refused(call, verdict.as_ref().ok(), reply.reason.as_deref(), None) }
+}
+
+/// Judges a line in this process.
+fn judged(command: &str) -> Result<Verdict> {
+    Ok(CommandJudge::quiet(&Context::new(&GlobalArgs::default())?)?.verdict(command))
+}
+
+/// Returns true for a line that destroys nothing, and that can be seen into. Piton's own verbs take their own checkpoints.
+fn is_harmless(line: &str, verdict: &Verdict) -> bool {
+    let program = line.split_whitespace().next().unwrap_or_default();
+    let is_own = program.rsplit('/').next() == Some("piton") && !line.contains(|c: char| ";&|<>()`\n".contains(c));
+    let is_seen = is_own || verdict.confidence != Confidence::Opaque;
+    verdict.needs == Needs::Nothing && verdict.hold.is_none() && is_seen
+}
+
+/// Returns the line for the person.
+fn told(reply: &BeforeReply) -> Option<String> {
+    let mut said: Vec<String> = reply.warnings.iter().map(|warning| warning.message.clone()).collect();
+    said.extend(not_held_sentence(&reply.not_held));
+    if let Some(status) = reply.checkpoint.status.fault() {
+        let why = reply.checkpoint.reason.as_deref().unwrap_or("no reason is known");
+        said.push(format!("no checkpoint before this line ({status}): {why}"));
+    }
+    said.extend(reply.others.iter().filter_map(OtherBlock::fault));
+    // Its notices are for a model that knows files from before.
+    (!said.is_empty()).then(|| format!("piton: {}", printable(&said.join("; "))))
+}
+
+/// Acts on a line that is to be held: denied by the policy, or for the person to decide.
+fn refused(call: &LineCall, verdict: Option<&Verdict>, reason: Option<&str>, failed: Option<Error>) -> Result<u8> {
+    let hold = verdict.and_then(|verdict| verdict.hold.as_deref()).or(reason);
+    let Some(hold) = hold else { return failed.map_or(Ok(ASKED), Err) };
+    let is_denied = verdict.is_some_and(|verdict| verdict.denied && verdict.hold.is_some());
+    if call.cannot_cancel {
+        let shell = call.client();
+        print::say(&format!("piton: {} ({shell} cannot cancel a line: it runs now)", printable(hold)));
+        return failed.map_or(Ok(ASKED), Err);
+    }
+    if is_denied {
+        print::say(&format!("piton: the line was not run: {}", printable(hold)));
+        return Ok(DENIED);
+    }
+    print::say(&format!("piton: {}", printable(hold)));
+    if agreed() { failed.map_or(Ok(ASKED), Err) } else { Ok(DENIED) }
+}
+
+/// Asks on the terminal itself: stdin has the line. Without a terminal the answer is no.
+fn agreed() -> bool {
+    let Ok(mut terminal) = OpenOptions::new().read(true).write(true).open("/dev/tty") else { return false };
+    if terminal.write_all(b"piton: run it? [y/N] ").is_err() {
+        return false;
+    }
+    let mut answer = String::new();
+    let read = BufReader::new(terminal).read_line(&mut answer);
+    read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+}
+
+/// The line has ended, and with it its turn.
+fn after(call: &LineCall) -> Result<()> {
+    let notices = conversation(call, |talk| {
+        let ended = After { action: Some(call.action()), exit: call.exit, ..After::default() };
+        talk.send(&Body::ShellAfter(ended))?;
+        // An end without a name is the open turn's.
+        talk.ask::<AfterReply>(&Body::TurnEnd(Turn::default()))
+    })?;
+    notices.notices.iter().for_each(|notice| print::say(&printable(notice)));
+    Ok(())
+}
+
+/// The shell has ended, and with it its run.
+fn end(call: &LineCall) -> Result<()> {
+    conversation(call, |talk| talk.ask::<RunEndReply>(&Body::RunEnd(RunEnd::default())).map(drop))
+}

@@ -1,0 +1,345 @@
+//! `piton init SHELL` in real shells on a pseudo-terminal, beside other tools' hooks.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+
+use crate::support::{Lab, WAIT, lacking, pseudo_terminal};
+
+/// An interactive shell, with a person at its terminal.
+struct Typist {
+    lab: Lab,
+    child: Child,
+    keyboard: File,
+    screen: Receiver<Vec<u8>>,
+    /// Numbers the lines.
+    typed: usize,
+}
+
+const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
+
+/// The startup file of each shell; `@INIT@` stands for piton's line, between hooks of other tools.
+fn startup(shell: &str, init: &str) -> String {
+    let template = match shell {
+        "bash" => {
+            r"
+PS1='> '; HISTCONTROL=ignoreboth
+PROMPT_COMMAND='before_status=$?'
+__taken() { printf ''; }
+PS0='${TAKEN:$((TAKEN=1$(__taken),0)):0}'
+TAKEN=0
+trap 'debugged=1' DEBUG
+@INIT@
+PROMPT_COMMAND+=$'\nafter_status=$?'
+alias gone='rm -rf'
+"
+        }
+        "zsh" => {
+            r"
+PS1='> '; unsetopt prompt_cr prompt_sp
+autoload -Uz add-zsh-hook
+other_preexec() { other_line=$1 }
+other_precmd() { before_status=$? }
+add-zsh-hook preexec other_preexec; add-zsh-hook precmd other_precmd
+@INIT@
+later_precmd() { after_status=$? }
+add-zsh-hook precmd later_precmd
+alias gone='rm -rf'
+"
+        }
+        _ => {
+            r"
+function fish_prompt; echo '> '; end
+function other --on-event fish_preexec; set -g other_line $argv; end
+@INIT@
+function later --on-event fish_postexec; set -g after_status $status; end
+alias gone='rm -rf'
+"
+        }
+    };
+    template.replace("@INIT@", init)
+}
+
+/// The line that a person adds for piton.
+fn added(shell: &str, program: &str) -> String {
+    match shell {
+        "fish" => format!("'{program}' init fish | source"),
+        _ => format!("eval \"$('{program}' init {shell})\""),
+    }
+}
+
+impl Typist {
+    /// Starts a shell; `None`, said aloud, where the machine lacks it.
+    fn start(shell: &str) -> Option<Typist> {
+        Typist::with(shell, Lab::new(), &added(shell, env!("CARGO_BIN_EXE_piton")))
+    }
+
+    fn with(shell: &str, lab: Lab, init: &str) -> Option<Typist> {
+        let text = startup(shell, init);
+        let mut command = lab.command(shell, &lab.work);
+        match shell {
+            "bash" => {
+                std::fs::write(lab.home.join("rc"), text).unwrap();
+                command.args(["--noprofile", "--rcfile"]).arg(lab.home.join("rc")).arg("-i");
+            }
+            "zsh" => {
+                std::fs::write(lab.home.join(".zshrc"), text).unwrap();
+                command.env("ZDOTDIR", &lab.home).args(["-d", "-i"]);
+            }
+            _ => {
+                std::fs::create_dir_all(lab.home.join("config/fish")).unwrap();
+                std::fs::write(lab.home.join("config/fish/config.fish"), text).unwrap();
+                command.arg("-i");
+            }
+        }
+        let (person, program) = pseudo_terminal();
+        command.env("TERM", "dumb").stdin(program.try_clone().unwrap()).stdout(program.try_clone().unwrap());
+        command.stderr(Stdio::from(program));
+        // SAFETY: both are single system calls, which may be made between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                if libc::setsid() == -1 || libc::ioctl(0, libc::TIOCSCTTY, 0) == -1 {
+                    return Err(std::io::Error::last_os_error());
+                }
+                Ok(())
+            });
+        }
+        let Ok(child) = command.spawn() else {
+            lacking(shell);
+            return None;
+        };
+        drop(command);
+        let keyboard = File::from(person);
+        let mut terminal = keyboard.try_clone().unwrap();
+        let (sender, screen) = channel();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(n @ 1..) = terminal.read(&mut buffer) {
+                if sender.send(buffer[..n].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut typist = Typist { lab, child, keyboard, screen, typed: 0 };
+        typist.run("echo ready");
+        Some(typist)
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Waits until a text stands on the screen, and returns all that came.
+    fn until(&mut self, text: &str) -> String {
+        let mut shown = Vec::new();
+        loop {
+            let all = String::from_utf8_lossy(&shown).into_owned();
+            if all.contains(text) {
+                return all;
+            }
+            match self.screen.recv_timeout(WAIT) {
+                Ok(bytes) => shown.extend(bytes),
+                Err(error) => panic!("`{text}` did not come ({error}): {all}"),
+            }
+        }
+    }
+
+    /// Types a line, and returns what it wrote. The quotes keep the echo of the second line from being taken for its output.
+    fn run(&mut self, line: &str) -> String {
+        self.typed += 1;
+        let typed = self.typed;
+        self.press(&format!("{line}\necho do''ne{typed}\n"));
+        self.until(&format!("done{typed}"))
+    }
+
+    /// The value of an expression in the shell, between marks.
+    fn value(&mut self, expression: &str) -> String {
+        let shown = self.run(&format!("echo va''lue={expression}=end"));
+        let from = shown.find("value=").unwrap_or_else(|| panic!("{shown}")) + "value=".len();
+        shown[from..].split("=end").next().unwrap().to_owned()
+    }
+
+    fn turns(&self) -> Vec<String> {
+        let listed = self.lab.piton(&["turns", "--json"]).json();
+        let name = |turn: &serde_json::Value| turn["turn"].as_str().unwrap().to_owned();
+        listed["turns"].as_array().unwrap().iter().map(name).collect()
+    }
+}
+
+impl Drop for Typist {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.lab.piton(&["daemon", "stop"]);
+    }
+}
+
+#[test]
+fn the_damage_of_a_line_is_undone() {
+    for shell in SHELLS {
+        let Some(mut person) = Typist::start(shell) else { continue };
+        person.lab.write("x/a", "a");
+        person.lab.write("x/b/c", "c");
+        assert!(!person.run("ls").contains("piton"), "{shell}");
+        person.run("rm -rf x");
+        assert!(!person.lab.work.join("x").exists(), "{shell}");
+        let turns = person.turns();
+        assert!(turns.len() == 1 && turns[0].ends_with("rm -rf x"), "{shell}: {turns:?}");
+        let undone = person.lab.piton(&["undo", "--yes"]);
+        assert_eq!((undone.code, person.lab.read("x/b/c")), (0, "c".to_owned()), "{shell}: {undone:?}");
+        // The run is the shell's own, and named so.
+        let runs = person.lab.piton(&["runs", "--json"]).json();
+        assert!(runs["runs"].to_string().contains(&format!("\"client\":\"{shell}\"")), "{shell}: {runs}");
+        // Effects that files do not undo are said in one line, before it runs.
+        let said = person.run("command -v psql; psql -c 'drop table x' </dev/null 2>/dev/null");
+        assert!(said.contains("piton: `psql` may change a database"), "{shell}: {said}");
+    }
+}
+
+#[test]
+fn an_alias_is_seen_through() {
+    for shell in SHELLS {
+        let Some(mut person) = Typist::start(shell) else { continue };
+        person.lab.write("x/a", "a");
+        person.run("gone x");
+        let turns = person.turns();
+        assert!(turns.len() == 1 && !person.lab.work.join("x").exists(), "{shell}: {turns:?}");
+    }
+}
+
+#[test]
+fn a_line_that_the_history_leaves_out_is_guarded() {
+    let Some(mut person) = Typist::start("bash") else { return };
+    person.lab.write("a", "a");
+    person.run("psql -c 'drop table x' </dev/null 2>/dev/null");
+    // With HISTCONTROL=ignoreboth bash tells of neither: the second may be the first again.
+    let said = person.run(" rm a");
+    assert!(!person.lab.work.join("a").exists() && !said.contains("psql"), "{said}");
+    assert_eq!(person.lab.piton(&["undo", "--yes"]).code, 0);
+    assert_eq!(person.lab.read("a"), "a");
+}
+
+#[test]
+fn the_shell_itself_is_untouched() {
+    for shell in SHELLS {
+        let Some(mut person) = Typist::start(shell) else { continue };
+        let status = if shell == "fish" { "$status" } else { "$?" };
+        person.run("rm nothing-here");
+        // The status that a person sees, and the one that other tools' hooks see, before and behind piton's.
+        person.press("rm nothing-here\n");
+        assert_eq!(person.value(status), "1", "{shell}");
+        if shell == "bash" {
+            assert_eq!(person.value("$debugged"), "1");
+            assert!(person.run("trap -p DEBUG").contains("debugged=1"));
+            assert!(person.value("$TAKEN").starts_with('1'));
+            // A trap of that kind takes `$_` away by itself.
+            person.run("trap - DEBUG");
+        }
+        if shell != "fish" {
+            person.press("rm nothing-here\n");
+            // In bash the first hook's own assignment is what the last one sees, with piton and without.
+            let seen = if shell == "bash" { "1.0" } else { "1.1" };
+            assert_eq!(person.value("$before_status.$after_status"), seen, "{shell}");
+            person.press("true one two\n");
+            assert_eq!(person.value("$_"), "two", "{shell}");
+            person.press("rm -f one three\n");
+            assert_eq!(person.value("$_"), "three", "{shell}");
+            person.run("set -eu");
+            person.run("rm -f nothing-here; ! true");
+            person.run("ls nothing-here || :");
+            assert_eq!(person.value("$-").replace(|c| c != 'e' && c != 'u', "").len(), 2, "{shell}");
+        }
+        // Evaluated twice, it asks once.
+        let again = added(shell, env!("CARGO_BIN_EXE_piton"));
+        person.run(&again);
+        person.lab.write("y", "y");
+        let before = person.turns().len();
+        person.run("rm y");
+        assert_eq!(person.turns().len(), before + 1, "{shell}: {:?}", person.turns());
+    }
+}
+
+#[test]
+fn without_piton_the_shell_says_nothing() {
+    for shell in SHELLS {
+        let lab = Lab::new();
+        let program = lab.home.join("piton here");
+        std::fs::copy(env!("CARGO_BIN_EXE_piton"), &program).unwrap();
+        let Some(mut person) = Typist::with(shell, lab, &added(shell, program.to_str().unwrap())) else { continue };
+        person.lab.write("x", "x");
+        person.run("rm x");
+        assert_eq!(person.turns().len(), 1, "{shell}");
+        std::fs::remove_file(&program).unwrap();
+        person.lab.write("x", "x");
+        let said = person.run("rm x");
+        assert!(!person.lab.work.join("x").exists(), "{shell}");
+        assert!(!said.contains("piton") && !said.contains("not found"), "{shell}: {said}");
+        let status = if shell == "fish" { "$status" } else { "$?" };
+        assert_eq!(person.value(status), "0", "{shell}: {said}");
+    }
+}
+
+#[test]
+fn a_denied_line_does_not_run_where_the_shell_allows() {
+    for shell in SHELLS {
+        let lab = Lab::new();
+        lab.set("policy: {file-delete: deny}\n");
+        let Some(mut person) = Typist::with(shell, lab, &added(shell, env!("CARGO_BIN_EXE_piton"))) else { continue };
+        person.lab.write("x", "x");
+        person.press("rm x; echo ra''n\n");
+        let said = person.run("true");
+        let stays = person.lab.work.join("x").exists();
+        assert_eq!((stays, said.contains("ran")), (shell != "fish", shell == "fish"), "{shell}: {said}");
+        assert!(said.contains("the policy denies"), "{shell}: {said}");
+        // The next line runs as ever.
+        assert!(person.run("echo o''k").contains("ok"), "{shell}");
+    }
+}
+
+#[test]
+fn a_line_that_is_asked_about_waits_for_the_answer() {
+    for shell in ["bash", "zsh"] {
+        let lab = Lab::new();
+        lab.set("policy: {file-delete: ask}\n");
+        let Some(mut person) = Typist::with(shell, lab, &added(shell, env!("CARGO_BIN_EXE_piton"))) else { continue };
+        person.lab.write("x", "x");
+        for (answer, stays) in [("n", true), ("y", false)] {
+            person.press("rm x\n");
+            person.until("[y/N]");
+            person.press(&format!("{answer}\n"));
+            person.run("true");
+            assert_eq!(person.lab.work.join("x").exists(), stays, "{shell} {answer}");
+        }
+    }
+}
+
+#[test]
+fn the_scripts_are_clean() {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks/shell");
+    let named = |ending: &str| -> Vec<std::path::PathBuf> {
+        let all = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path());
+        let found: Vec<_> = all.filter(|path| path.extension().is_some_and(|own| own == ending)).collect();
+        assert!(!found.is_empty(), "{ending}");
+        found
+    };
+    let checks: [(&[&str], &str); 4] = [
+        (&["shellcheck"], "bash"),
+        (&["shfmt", "-i", "4", "-ci", "-d"], "bash"),
+        (&["zsh", "-n"], "zsh"),
+        (&["fish", "--no-execute"], "fish"),
+    ];
+    for (check, ending) in checks {
+        for script in named(ending) {
+            let mut command = std::process::Command::new(check[0]);
+            let Ok(output) = command.args(&check[1..]).arg(&script).output() else {
+                lacking(check[0]);
+                continue;
+            };
+            let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+            assert!(output.status.success() && said.is_empty(), "{check:?}: {said}");
+        }
+    }
+}
