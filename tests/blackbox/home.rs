@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::faults::{SIGKILL, full, strace, traced};
 use super::support::{Lab, Output, Sidecar, code, git, id_of, not_allowed};
 
 /// The workspace of a directory, as `store list` has it.
@@ -410,6 +411,132 @@ fn a_killed_move_to_another_disk_leaves_a_whole_store() {
         };
         assert_eq!((left(other.path()), left(&lab.home)), (0, 0), "round {round}");
     }
+}
+
+/// Returns the names that a move has left at both of its places.
+fn moves_left(lab: &Lab, new: &Path) -> Vec<String> {
+    let mut left = Vec::new();
+    for dir in [new.parent().unwrap(), &lab.home, &lab.home.join("piton")] {
+        let names = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        left.extend(
+            names.filter(|name| name.contains("piton-mov") || ["moving-to", "moved-from"].contains(&name.as_str())),
+        );
+    }
+    left
+}
+
+#[test]
+fn a_move_to_another_disk_that_is_killed_at_any_call_goes_on() {
+    let device = |path: &Path| path.metadata().ok().map(|facts| facts.dev());
+    let Ok(other) = tempfile::tempdir_in("/dev/shm") else { return not_allowed("writing to another file system") };
+    if !strace() {
+        return;
+    }
+    let scene = |round: usize| {
+        let lab = Lab::new();
+        lab.write("a", "1");
+        lab.take("first");
+        let new = other.path().join(format!("store{round}"));
+        (lab, new)
+    };
+    let (lab, _) = scene(0);
+    if device(other.path()) == device(&lab.root()) {
+        return not_allowed("another file system");
+    }
+    let run = |lab: &Lab, new: &Path, (calls, fault): (&str, Option<&str>)| {
+        traced(lab, &lab.root(), (calls, fault), &["store", "move", new.to_str().unwrap(), "--yes"])
+    };
+    // The last calls lie around the step; those of the copy itself are sampled.
+    let mut rounds: Vec<(String, usize)> = Vec::new();
+    for call in ["rename", "renameat2", "symlink", "fsync", "unlinkat"] {
+        let (lab, new) = scene(rounds.len() + 1000);
+        let (done, count) = run(&lab, &new, (call, None));
+        assert_eq!(done.code, 0, "{done:?}");
+        let last = count.saturating_sub(if full() { count } else { 4 });
+        rounds.extend((last + 1..=count).map(|n| (call.to_owned(), n)));
+    }
+    drop(lab);
+    let (mut whole, mut killed) = (0, 0);
+    for (round, (call, n)) in rounds.iter().enumerate() {
+        let (lab, new) = scene(round + 1);
+        let round = format!("{call} {n}");
+        let fault = format!("inject={call}:{SIGKILL}:when={n}");
+        killed += usize::from(run(&lab, &new, (call, Some(&fault))).0.code == -1);
+        let is_moved = lab.home.join("piton").is_symlink();
+        whole += usize::from(!is_moved && new.join("store.git").is_dir());
+        // Written in between, at the old place or at the new one.
+        assert_eq!(listed(&lab, &lab.work), [1], "{round}");
+        lab.write("a", "2");
+        assert_eq!(lab.take("second"), 2, "{round}");
+        if !is_moved {
+            // Killed once more, somewhere.
+            run(&lab, &new, (call, Some(&fault)));
+        }
+        if !lab.home.join("piton").is_symlink() {
+            let (moved, _) = run(&lab, &new, (call, None));
+            assert_eq!(moved.code, 0, "{round}: {moved:?}");
+        }
+        assert_eq!(self::run(&lab, &["store", "status"]).code, 0, "{round}");
+        assert_eq!(
+            (listed(&lab, &lab.work), lab.home.join("piton").read_link().unwrap()),
+            (vec![2, 1], new.clone()),
+            "{round}"
+        );
+        assert_eq!(lab.piton(&["doctor", "--refs"]).code, 0, "{round}");
+        assert_eq!(moves_left(&lab, &new), Vec::<String>::new(), "{round}");
+        std::fs::remove_dir_all(&new).unwrap();
+    }
+    println!("move: {} rounds, {killed} killed, {whole} with a whole copy beside the home", rounds.len());
+    assert!(killed > 5 && whole > 0, "{killed} killed, {whole} whole");
+}
+
+#[test]
+fn the_copy_of_a_killed_move_is_taken_away_only_where_it_is_surely_that() {
+    let Ok(other) = tempfile::tempdir_in("/dev/shm") else { return not_allowed("writing to another file system") };
+    if !strace() {
+        return;
+    }
+    let killed = |name: &str| {
+        let lab = Lab::new();
+        if other.path().metadata().unwrap().dev() == lab.root().metadata().unwrap().dev() {
+            return None;
+        }
+        lab.write("a", "1");
+        lab.take("first");
+        let new = other.path().join(name);
+        // The link for the old place is made right behind the copy.
+        let fault = format!("inject=symlink,symlinkat:{SIGKILL}:when=1");
+        let args = ["store", "move", new.to_str().unwrap(), "--yes"];
+        let (cut, _) = traced(&lab, &lab.root(), ("symlink,symlinkat", Some(&fault)), &args);
+        assert!(cut.code == -1 && new.join("store.git").is_dir() && !lab.home.join("piton").is_symlink(), "{cut:?}");
+        Some((lab, new))
+    };
+    let Some((lab, new)) = killed("used") else { return not_allowed("another file system") };
+    let again = |lab: &Lab, to: &Path| run(lab, &["store", "move", to.to_str().unwrap(), "--yes"]);
+    // A checkpoint that only the copy has.
+    let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
+    let used = command.env("PITON_HOME", &new).args(["checkpoint", "in the copy"]).output().unwrap();
+    assert!(used.status.success(), "{used:?}");
+    let refused = again(&lab, &new);
+    assert!(refused.code == 5 && refused.stderr.contains("something is there already"), "{refused:?}");
+    assert!(new.join("store.git").is_dir());
+    // Nor does a move to another place take it along.
+    assert_eq!(again(&lab, &other.path().join("third")).code, 0);
+    assert!(new.join("store.git").is_dir() && listed(&lab, &lab.work) == [1]);
+    // The copy of another home, and a directory that only looks like one.
+    let (lab, new) = killed("mine").unwrap();
+    let (stranger, _) = killed("theirs").unwrap();
+    let refused = again(&stranger, &new);
+    assert!(refused.code == 5 && new.join("store.git").is_dir(), "{refused:?}");
+    let copied = std::fs::read(new.join("moving-to")).unwrap();
+    std::fs::write(new.join("moving-to"), copied).unwrap();
+    assert_eq!(again(&lab, &new).code, 5, "written since");
+    // A copy that nobody touched goes, wherever the store goes then.
+    let (lab, new) = killed("left").unwrap();
+    let fourth = other.path().join("fourth");
+    assert_eq!(again(&lab, &fourth).code, 0);
+    assert!(!new.exists() && listed(&lab, &lab.work) == [1]);
+    assert_eq!(moves_left(&lab, &fourth), Vec::<String>::new());
 }
 
 /// The figures of what workspaces take, as they were counted last.

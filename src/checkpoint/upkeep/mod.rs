@@ -6,6 +6,7 @@ mod copies;
 pub mod drops;
 pub mod forget;
 mod layers;
+mod leftover_copy;
 pub mod orphans;
 pub mod prune;
 mod refs;

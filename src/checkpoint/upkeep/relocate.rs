@@ -5,7 +5,8 @@
 //! is made first, while the locks of all workspaces and of the store are held.
 //!
 //! *Invariant:* killed at any point, the old path leads to a whole home. Killed after the step, the old content is left
-//! beside it, and the next look at the store removes it.
+//! beside it, and the next look at the store removes it. Killed before it, a copy is left at the new place, and the next
+//! move takes it away. A note with a number of its own, in the home and in its copy, proves whose it is.
 
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::clear::refuse_at_work;
+use super::leftover_copy::{MoveNote, NOTE, remove};
 use super::rounds::UpkeepLock;
 use crate::checkpoint::records::home::Home;
 use crate::checkpoint::records::identity::AddingLock;
@@ -21,16 +23,13 @@ use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::fs::dir::Dir;
-use crate::sys::fs::durable::{replace_file, sync_dir};
+use crate::sys::fs::durable::sync_dir;
 use crate::sys::fs::lock::{FileLock, Mode};
 use crate::sys::fs::space::DiskSpace;
 use crate::sys::mount::foreign;
 
 /// The longest wait for a process that is at work in the store.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The note in a home that was copied: where the old content was left.
-const NOTE: &str = "moved-from";
 
 /// A move, as it is planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,12 +46,6 @@ pub struct Relocation {
 
 fn refused(text: &str, path: &Path, hint: &str) -> Error {
     Error::new(Code::Conflict, text).path(path).hint(hint)
-}
-
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 impl Relocation {
@@ -80,7 +73,8 @@ impl Relocation {
         let is_left = to.read_link().is_ok_and(|link| link == to);
         let is_free =
             is_left || to.symlink_metadata().is_err() || to.read_dir().is_ok_and(|mut dir| dir.next().is_none());
-        if !is_free {
+        let is_own = || MoveNote::read(&from).is_some_and(|note| note.to == to && note.proves_copy(&from));
+        if !is_free && !is_own() {
             return Err(refused(
                 "something is there already",
                 &to,
@@ -119,6 +113,7 @@ impl Relocation {
             }
         }
         let _store = FileLock::acquire(&self.from.join("store.lock"), Mode::Exclusive, "moving the store", PATIENCE)?;
+        MoveNote::give_up(&self.from)?;
         free_place(&self.to)?;
         if self.is_copy { self.copy() } else { self.rename() }?;
         let moved = Home::at(&self.to)?;
@@ -138,15 +133,20 @@ impl Relocation {
     }
 
     fn copy(&self) -> Result<()> {
-        let (aside, left) = (beside(&self.to, ".piton-moving"), beside(&self.from, ".piton-moved"));
-        remove(&aside)?;
-        remove(&left)?;
-        copy_dir(&self.from, &aside)?;
-        replace_file(&aside.join(NOTE), left.as_os_str().as_bytes())?;
+        // The note comes first, and the copy holds it too.
+        let note = MoveNote::write(&self.from, &self.to)?;
+        let aside = note.aside();
+        let copied = copy_dir(&self.from, &aside).and_then(|()| note.complete(&aside));
+        if let Err(error) = copied {
+            // The next move removes what is still there; the first error is the one to report.
+            let _ = remove(&aside).and_then(|()| MoveNote::remove(&self.from));
+            return Err(error);
+        }
         std::fs::rename(&aside, &self.to).at("renaming", &aside)?;
         sync_dir(self.to.parent().unwrap_or(Path::new("/")))?;
-        symlink(&self.to, &left).at("making the link", &left)?;
-        exchange(&self.from, &left)
+        let left = note.left();
+        symlink(&self.to, left).at("making the link", left)?;
+        exchange(&self.from, left)
     }
 }
 
@@ -161,9 +161,17 @@ pub fn sweep(home: &Home) -> Result<()> {
     let left = PathBuf::from(std::ffi::OsString::from_vec(left));
     // Only what a move has put aside, never a home in use.
     if left.as_os_str().as_bytes().ends_with(b".piton-moved") && !home.path().starts_with(&left) {
+        // Without its note, content that is half removed proves nothing about this home.
+        MoveNote::remove(&left)?;
         remove(&left)?;
     }
+    MoveNote::remove(home.path())?;
     std::fs::remove_file(&note).at("removing", &note)
+}
+
+/// Returns the new place of a move that was cut short, or of which the old content is still there.
+pub fn unfinished(home: &Home) -> Option<PathBuf> {
+    MoveNote::read(home.path()).map(|note| note.to)
 }
 
 /// Makes room for the new home: an empty directory, or the link of a killed move, goes.
@@ -187,14 +195,6 @@ fn exchange(one: &Path, other: &Path) -> Result<()> {
         sync_dir(path.parent().unwrap_or(Path::new("/")))?;
     }
     Ok(())
-}
-
-fn remove(path: &Path) -> Result<()> {
-    match path.symlink_metadata() {
-        Ok(facts) if facts.is_dir() => std::fs::remove_dir_all(path).at("removing", path),
-        Ok(_) => std::fs::remove_file(path).at("removing", path),
-        Err(_) => Ok(()),
-    }
 }
 
 /// Returns the bytes of all files below a directory.
@@ -287,11 +287,12 @@ mod tests {
         // Killed before the step: a link to itself, half a copy, a link for the old place.
         let new = root.join("new");
         symlink(&new, &new).unwrap();
-        std::fs::create_dir(root.join("new.piton-moving")).unwrap();
+        let half = MoveNote::write(home.path(), &new).unwrap().aside();
+        std::fs::create_dir(&half).unwrap();
         symlink("nowhere", root.join("home.piton-moved")).unwrap();
         let plan = Relocation { is_copy: true, ..Relocation::plan(&home, &new).unwrap() };
         let moved = plan.carry_out(&home).unwrap();
-        assert!(new.join("workspaces").is_dir() && !root.join("new.piton-moving").exists());
+        assert!(new.join("workspaces").is_dir() && !half.exists());
         // Killed after the step: the old content is left.
         std::fs::create_dir(root.join("home.piton-moved")).unwrap();
         std::fs::write(new.join(NOTE), root.join("home.piton-moved").as_os_str().as_bytes()).unwrap();

@@ -1,9 +1,12 @@
 //! The store and the records of workspaces: packs, refs, logs, interrupted restores, what hooks wrote down.
 
+use std::path::Path;
+
 use super::ground::private;
 use super::report::{DoctorReport, Surroundings, quoted_path};
 use crate::checkpoint::records::validate::{Damage, Finding, check as check_refs};
 use crate::checkpoint::upkeep::forget::unfinished;
+use crate::checkpoint::upkeep::relocate;
 use crate::checkpoint::upkeep::usage::{UNMET_STEP, Usage};
 use crate::checkpoint::{Home, records::health, records::mishaps};
 use crate::cli::context::Context;
@@ -42,6 +45,9 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     if let Some(left) = unfinished(home) {
         report.open("forget", left, "run that command; until then some of the content may still be there");
     }
+    if let Some(to) = relocate::unfinished(home) {
+        unfinished_move(home, &to, report);
+    }
     let told = mishaps::newest(home);
     for line in told.iter().rev().take(NEWEST).rev() {
         report.note("mishap", mishap(line));
@@ -51,6 +57,15 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
         let command = format!("rm {}", quoted_path(&home.path().join("mishaps")));
         report.wrong("mishaps", format!("{text}; once they are understood, it can go"), command);
     }
+}
+
+/// Says of a move that was killed what it has left, and which command takes that away.
+fn unfinished_move(home: &Home, to: &Path, report: &mut DoctorReport) {
+    if home.path() == to {
+        return report.wrong("move", "the content at the store's old place is still there", "piton store status");
+    }
+    let text = format!("a move of the store to {} was cut short, and its copy may be there", path(to));
+    report.wrong("move", text, format!("piton store move {}", quoted_path(to)));
 }
 
 /// Tells whether a power cut has left logs that are not applied yet.
