@@ -1,5 +1,10 @@
 //! A client's own permission for piton's hooks: its switches, lists and trusted folders. Texts in, doubts out.
 
+mod codex;
+mod layers;
+#[cfg(test)]
+mod tests;
+
 use std::path::Path;
 
 use serde_json::Value;
@@ -7,7 +12,8 @@ use serde_json::Value;
 use super::client::Client;
 use super::clients;
 use super::edit::scan::scan;
-use super::install::Spot;
+use super::install::{Spot, ours};
+use layers::{SettingsLayer, SettingsLayers, Switch, json_layers, managed_only};
 
 /// A reason for which a client may not run the installed hooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +22,63 @@ pub struct Doubt {
     pub what: String,
     /// The step that the person has to take.
     pub step: String,
+    /// False if piton cannot read a setting, so that the hooks may run all the same.
+    pub is_certain: bool,
+}
+
+/// The directory that a client's settings file lies below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// The user's home.
+    User,
+    /// The directory in which the client runs.
+    Project,
+    /// The administrator's directory, `/etc`.
+    System,
+}
+
+/// A settings file of a client.
+#[derive(Clone, Copy, Debug)]
+pub struct SettingsFile {
+    /// The directory that it lies below.
+    pub level: Level,
+    /// Its place there.
+    pub spot: Spot,
+    /// True if it is a directory, each file of which counts.
+    pub is_directory: bool,
+}
+
+impl SettingsFile {
+    fn at(level: Level, spot: Spot) -> SettingsFile {
+        SettingsFile { level, spot, is_directory: false }
+    }
+
+    fn user(spot: Spot) -> SettingsFile {
+        SettingsFile::at(Level::User, spot)
+    }
+
+    fn project(spot: Spot) -> SettingsFile {
+        SettingsFile::at(Level::Project, spot)
+    }
+
+    fn system(spot: Spot) -> SettingsFile {
+        SettingsFile::at(Level::System, spot)
+    }
+
+    fn is_managed(self) -> bool {
+        self.level == Level::System
+    }
+}
+
+/// The text of a settings file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileText {
+    /// There is no such file.
+    Missing,
+    /// The file's text.
+    Text(String),
+    /// The file is there and cannot be read: the reason.
+    Unreadable(String),
 }
 
 /// The installation in question.
@@ -28,86 +91,177 @@ pub struct TrustQuestion<'a> {
     pub file: &'a Path,
     /// Each event with the command that is installed for it.
     pub commands: &'a [(String, String)],
-    /// The text of a file of the client's, if it is there.
-    pub read: &'a dyn Fn(&Spot) -> Option<String>,
+    /// The text of a file of the client's.
+    pub read: &'a dyn Fn(&SettingsFile) -> FileText,
     /// The full path of such a file, for people.
-    pub shown: &'a dyn Fn(&Spot) -> String,
+    pub shown: &'a dyn Fn(&SettingsFile) -> String,
+    /// The paths, for people, and texts of the `.json` files in a directory, in the order of their names.
+    pub drop_ins: &'a dyn Fn(&SettingsFile) -> Vec<(String, FileText)>,
     /// A variable of the environment.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
 }
 
 impl Client {
-    /// Returns the settings that keep the client from running the hooks; none for clients without such settings.
+    /// Returns the settings that keep the client from running the hooks, or that piton cannot read; none for clients without
+    /// such settings.
     pub fn doubts(self, asked: &TrustQuestion<'_>) -> Vec<Doubt> {
         let place = clients::profile(self).directory;
         let below = |path: &'static str| Spot { path, ..place };
         match self {
-            Client::ClaudeCode => switches(asked, &[below("settings.json")], "/disableAllHooks"),
-            Client::QwenCode => {
-                let mut doubts = switches(asked, &[below("settings.json")], "/disableAllHooks");
-                doubts.extend(folder(asked, "Qwen Code", &below("settings.json"), &below("trustedFolders.json")));
-                doubts
-            }
-            Client::GeminiCli => gemini(asked, &below("settings.json"), &below("trustedFolders.json")),
-            Client::Codex => codex(asked, &below("config.toml")),
-            Client::HermesAgent => hermes(asked, &below("config.yaml"), &below("shell-hooks-allowlist.json")),
+            Client::ClaudeCode => claude_code(asked, below("settings.json")),
+            Client::QwenCode => qwen(asked, below("settings.json"), below("trustedFolders.json")),
+            Client::GeminiCli => gemini(asked, below("settings.json"), below("trustedFolders.json")),
+            Client::Codex => codex::doubts(asked, below("config.toml")),
+            Client::HermesAgent => hermes(asked, below("config.yaml"), below("shell-hooks-allowlist.json")),
+            Client::CopilotCli => copilot(asked, place),
+            Client::Droid => droid(asked, place),
             // They run what they find, as far as is known.
-            Client::Opencode
-            | Client::CopilotCli
-            | Client::Cline
-            | Client::Pi
-            | Client::Droid
-            | Client::Cursor
-            | Client::Crush
-            | Client::Goose => Vec::new(),
+            Client::Opencode | Client::Cline | Client::Pi | Client::Cursor | Client::Crush | Client::Goose => {
+                Vec::new()
+            }
         }
     }
 }
 
-fn parsed(asked: &TrustQuestion<'_>, spot: &Spot) -> Value {
-    // A file that is no JSON says nothing here; a damaged hooks' file is reported elsewhere.
-    (asked.read)(spot).and_then(|text| Some(scan(&text).ok()?.value())).unwrap_or_default()
-}
-
-/// Returns a switch that turns all hooks off.
-fn switches(asked: &TrustQuestion<'_>, spots: &[Spot], pointer: &str) -> Vec<Doubt> {
-    let name = pointer.trim_start_matches('/').replace('/', ".");
-    let off = spots.iter().filter(|spot| parsed(asked, spot).pointer(pointer) == Some(&Value::Bool(true)));
-    off.map(|spot| Doubt {
-        what: format!("`{name}` is set in {}: no hook runs", (asked.shown)(spot)),
-        step: format!("take `{name}` out of that file"),
-    })
-    .collect()
-}
-
-fn gemini(asked: &TrustQuestion<'_>, settings: &Spot, folders: &Spot) -> Vec<Doubt> {
-    let mut doubts = Vec::new();
-    let value = parsed(asked, settings);
-    if value.pointer("/hooksConfig/enabled") == Some(&Value::Bool(false)) {
-        doubts.push(Doubt {
-            what: format!("`hooksConfig.enabled` is false in {}: no hook runs", (asked.shown)(settings)),
-            step: "type `/hooks enable-all` in Gemini CLI, or set it to true".to_owned(),
-        });
+/// Returns a file as JSON; one that cannot be read says nothing here.
+fn parsed(asked: &TrustQuestion<'_>, file: &SettingsFile) -> Value {
+    match (asked.read)(file) {
+        FileText::Text(text) => scan(&text).map(|parsed| parsed.value()).unwrap_or_default(),
+        FileText::Missing | FileText::Unreadable(_) => Value::Null,
     }
-    let disabled = value.pointer("/hooksConfig/disabled").and_then(Value::as_array);
+}
+
+/// Claude Code: the strongest of its files decides, and the administrator's files beat all of them.
+fn claude_code(asked: &TrustQuestion<'_>, user: Spot) -> Vec<Doubt> {
+    let project = |path| SettingsFile::project(Spot { env: None, dir: ".claude", path });
+    let managed = |path| SettingsFile::system(Spot { env: None, dir: "claude-code", path });
+    let files = [
+        SettingsFile::user(user),
+        project("settings.json"),
+        project("settings.local.json"),
+        managed("managed-settings.json"),
+        SettingsFile { is_directory: true, ..managed("managed-settings.d") },
+    ];
+    let SettingsLayers { layers, mut doubts } = json_layers(asked, &files);
+    let is_ours = ours(Client::ClaudeCode);
+    let has_hooks = |layer: &SettingsLayer<Value>| layer.is_managed && any_text(&layer.values["hooks"], &is_ours);
+    let switch = Switch { pointer: "/disableAllHooks", off: true };
+    if layers.iter().any(has_hooks) {
+        // The administrator's own hooks run whatever others set.
+        doubts.extend(switch.doubt(layers.iter().filter(|layer| layer.is_managed)));
+        return doubts;
+    }
+    doubts.extend(switch.doubt(layers.iter()));
+    for layer in layers.iter().filter(|layer| layer.is_managed) {
+        let keys = ["allowManagedHooksOnly", "strictPluginOnlyCustomization"];
+        doubts.extend(keys.into_iter().find_map(|key| managed_only(layer, key)));
+    }
+    doubts
+}
+
+/// Returns whether a text in a value, or in what it holds, is as asked for.
+fn any_text(value: &Value, is_wanted: &dyn Fn(&str) -> bool) -> bool {
+    match value {
+        Value::String(text) => is_wanted(text),
+        Value::Array(items) => items.iter().any(|item| any_text(item, is_wanted)),
+        Value::Object(fields) => fields.values().any(|field| any_text(field, is_wanted)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Returns the settings files of Gemini CLI, or of its fork, the weakest first.
+fn gemini_files(user: Spot, variables: [&'static str; 2], system: [&'static str; 2]) -> [SettingsFile; 4] {
+    let managed = |at: usize| SettingsFile::system(Spot { env: Some(variables[at]), dir: system[at], path: "" });
+    let project = Spot { env: None, ..user };
+    [managed(0), SettingsFile::user(user), SettingsFile::project(project), managed(1)]
+}
+
+fn qwen(asked: &TrustQuestion<'_>, user: Spot, folders: Spot) -> Vec<Doubt> {
+    let files = gemini_files(
+        user,
+        ["QWEN_CODE_SYSTEM_DEFAULTS_PATH", "QWEN_CODE_SYSTEM_SETTINGS_PATH"],
+        ["qwen-code/system-defaults.json", "qwen-code/settings.json"],
+    );
+    let SettingsLayers { layers, mut doubts } = json_layers(asked, &files);
+    doubts.extend(Switch { pointer: "/disableAllHooks", off: true }.doubt(layers.iter()));
+    doubts.extend(folder(asked, "Qwen Code", &layers, folders));
+    doubts
+}
+
+fn gemini(asked: &TrustQuestion<'_>, user: Spot, folders: Spot) -> Vec<Doubt> {
+    let files = gemini_files(
+        user,
+        ["GEMINI_CLI_SYSTEM_DEFAULTS_PATH", "GEMINI_CLI_SYSTEM_SETTINGS_PATH"],
+        ["gemini-cli/system-defaults.json", "gemini-cli/settings.json"],
+    );
+    let SettingsLayers { layers, mut doubts } = json_layers(asked, &files);
+    doubts.extend(Switch { pointer: "/hooksConfig/enabled", off: false }.doubt(layers.iter()));
     let is_disabled = |name: &Value| asked.commands.iter().any(|(_, command)| name.as_str() == Some(command.as_str()));
-    if disabled.into_iter().flatten().any(is_disabled) {
+    for layer in &layers {
+        let disabled = layer.values.pointer("/hooksConfig/disabled").and_then(Value::as_array);
+        if disabled.into_iter().flatten().any(is_disabled) {
+            doubts.push(Doubt {
+                what: format!("piton's hooks are in `hooksConfig.disabled` of {}", layer.shown),
+                step: "type `/hooks enable-all` in Gemini CLI".to_owned(),
+                is_certain: true,
+            });
+        }
+    }
+    doubts.extend(folder(asked, "Gemini CLI", &layers, folders));
+    doubts
+}
+
+/// Copilot CLI, by its documentation: the nearest of its files decides.
+fn copilot(asked: &TrustQuestion<'_>, place: Spot) -> Vec<Doubt> {
+    let project = |path| SettingsFile::project(Spot { env: None, dir: ".github/copilot", path });
+    let files = [
+        SettingsFile::user(Spot { path: "config.json", ..place }),
+        SettingsFile::user(Spot { path: "settings.json", ..place }),
+        project("settings.json"),
+        project("settings.local.json"),
+    ];
+    let SettingsLayers { layers, mut doubts } = json_layers(asked, &files);
+    doubts.extend(Switch { pointer: "/disableAllHooks", off: true }.doubt(layers.iter()));
+    doubts
+}
+
+/// Factory droid, by its documentation: any of its files switches hooks off, and a file of hooks alone takes the place of those in
+/// its settings.
+fn droid(asked: &TrustQuestion<'_>, place: Spot) -> Vec<Doubt> {
+    let below = |path| Spot { path, ..place };
+    let at = |project: bool, path| match project {
+        true => SettingsFile::project(below(path)),
+        false => SettingsFile::user(below(path)),
+    };
+    let mut files = vec![SettingsFile::system(Spot { env: None, dir: "factory", path: "settings.json" })];
+    for project in [false, true] {
+        files.extend(["settings.json", "settings.local.json", "hooks.json"].map(|path| at(project, path)));
+    }
+    let SettingsLayers { layers, mut doubts } = json_layers(asked, &files);
+    let switch = Switch { pointer: "/hooksDisabled", off: true };
+    doubts.extend(layers.iter().filter_map(|layer| switch.doubt(std::iter::once(layer))));
+    let alone = (asked.shown)(&at(asked.project, "hooks.json"));
+    if layers.iter().any(|layer| layer.shown == alone) {
         doubts.push(Doubt {
-            what: format!("piton's hooks are in `hooksConfig.disabled` of {}", (asked.shown)(settings)),
-            step: "type `/hooks enable-all` in Gemini CLI".to_owned(),
+            what: format!(
+                "piton cannot tell whether hooks run: {alone} may take the place of the hooks in `settings.json`"
+            ),
+            step: "move the hooks of that file into `settings.json`, and remove it".to_owned(),
+            is_certain: false,
         });
     }
-    doubts.extend(folder(asked, "Gemini CLI", settings, folders));
     doubts
 }
 
 /// Hooks of a project run in trusted folders only, once the person has switched that on.
-fn folder(asked: &TrustQuestion<'_>, title: &str, settings: &Spot, folders: &Spot) -> Option<Doubt> {
-    let on = parsed(asked, settings).pointer("/security/folderTrust/enabled") == Some(&Value::Bool(true));
-    if !(asked.project && on) {
+fn folder(asked: &TrustQuestion<'_>, title: &str, layers: &[SettingsLayer<Value>], folders: Spot) -> Option<Doubt> {
+    let is_on = |layer: &SettingsLayer<Value>| {
+        layer.values.pointer("/security/folderTrust/enabled") == Some(&Value::Bool(true))
+    };
+    if !asked.project || !layers.iter().any(is_on) {
         return None;
     }
-    let rules = parsed(asked, folders);
+    let rules = parsed(asked, &SettingsFile::user(folders));
     let said = |dir: &Path| rules.get(dir.to_string_lossy().as_ref()).and_then(Value::as_str).map(str::to_owned);
     let here = |dir: &Path| match said(dir).as_deref() {
         Some("TRUST_FOLDER" | "TRUST_PARENT") => Some(true),
@@ -126,73 +280,22 @@ fn folder(asked: &TrustQuestion<'_>, title: &str, settings: &Spot, folders: &Spo
     Some(Doubt {
         what: format!("{title} does not trust this folder and does not read the hooks in it"),
         step: format!("start {title} here and trust the folder"),
+        is_certain: true,
     })
 }
 
-/// `config.toml` keeps the trust of each hook under the path of its file, its event and its place.
-fn codex(asked: &TrustQuestion<'_>, config: &Spot) -> Vec<Doubt> {
-    let text = (asked.read)(config).unwrap_or_default();
-    let mut doubts = Vec::new();
-    let off = |key: &str| toml(&text, "features").any(|(name, value)| name == key && value == "false");
-    if off("hooks") || off("codex_hooks") {
-        doubts.push(Doubt {
-            what: format!("hooks are switched off in `[features]` of {}", (asked.shown)(config)),
-            step: "set `hooks = true` there".to_owned(),
-        });
-    }
-    let open = asked.commands.iter().filter(|(event, _)| {
-        let place = format!("{}:{}:", asked.file.display(), snake(event));
-        let mut state = text.lines().map(str::trim).filter_map(|line| {
-            let name = line.strip_prefix("[hooks.state.\"")?.strip_suffix("\"]")?;
-            name.starts_with(&place).then_some(name)
-        });
-        !state.any(|name| {
-            let table = format!("hooks.state.\"{name}\"");
-            let is = |key: &str, wanted: &dyn Fn(&str) -> bool| {
-                toml(&text, &table).any(|(name, value)| name == key && wanted(value))
-            };
-            is("trusted_hash", &|_| true) && !is("enabled", &|value| value == "false")
-        })
-    });
-    let events: Vec<&str> = open.map(|(event, _)| event.as_str()).collect();
-    if !events.is_empty() {
-        doubts.push(Doubt {
-            what: format!("Codex does not trust the hooks of {} and runs none of them, silently", events.join(", ")),
-            step: "open `/hooks` in Codex and trust piton's".to_owned(),
-        });
-    }
-    doubts
-}
-
-/// Returns the keys of one table, a line each, as Codex writes them.
-fn toml<'t>(text: &'t str, table: &str) -> impl Iterator<Item = (&'t str, &'t str)> {
-    let head = format!("[{table}]");
-    let lines = text.lines().map(str::trim).skip_while(move |line| *line != head).skip(1);
-    lines
-        .take_while(|line| !line.starts_with('['))
-        .filter_map(|line| line.split_once('='))
-        .map(|(name, value)| (name.trim(), value.split('#').next().unwrap_or(value).trim()))
-}
-
-fn snake(event: &str) -> String {
-    let mut out = String::new();
-    for letter in event.chars() {
-        if letter.is_uppercase() && !out.is_empty() {
-            out.push('_');
-        }
-        out.extend(letter.to_lowercase());
-    }
-    out
-}
-
 /// Finds pairs of event and command that are not accepted. Each is accepted by itself, or all are by a switch.
-fn hermes(asked: &TrustQuestion<'_>, config: &Spot, list: &Spot) -> Vec<Doubt> {
-    let text = (asked.read)(config).unwrap_or_default();
+fn hermes(asked: &TrustQuestion<'_>, config: Spot, list: Spot) -> Vec<Doubt> {
+    let text = match (asked.read)(&SettingsFile::user(config)) {
+        FileText::Text(text) => text,
+        // The file holds the hooks, so there is a finding about it already.
+        FileText::Missing | FileText::Unreadable(_) => String::new(),
+    };
     let switch = text.lines().find_map(|line| line.strip_prefix("hooks_auto_accept:"));
     let on = |value: &str| matches!(value.trim().to_ascii_lowercase().as_str(), "true" | "yes" | "on" | "1");
     let all = switch.is_some_and(|value| on(value.split('#').next().unwrap_or(value)))
         || (asked.variable)("HERMES_ACCEPT_HOOKS").is_some_and(|value| on(&value));
-    let accepted = parsed(asked, list);
+    let accepted = parsed(asked, &SettingsFile::user(list));
     let known = |event: &str, command: &str| {
         let pairs = accepted.pointer("/approvals").and_then(Value::as_array).into_iter().flatten();
         pairs.into_iter().any(|pair| pair["event"] == event && pair["command"] == command)
@@ -205,5 +308,6 @@ fn hermes(asked: &TrustQuestion<'_>, config: &Spot, list: &Spot) -> Vec<Doubt> {
     vec![Doubt {
         what: format!("Hermes Agent has not been told that the hooks of {} may run", events.join(", ")),
         step: "start `hermes` in a terminal and say yes, or run `hermes --accept-hooks` once".to_owned(),
+        is_certain: true,
     }]
 }

@@ -4,6 +4,7 @@
 
 pub mod child;
 pub mod clock;
+pub mod etc;
 pub mod fs;
 pub mod interrupt;
 mod linux;

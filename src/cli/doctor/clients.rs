@@ -1,21 +1,23 @@
 //! The agent clients: hooks that are there, of this version, calling a program that is there, which the client itself lets run, and
 //! which answer.
 
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::report::{CheckState, DoctorReport, Mend, Surroundings, quoted_path};
 use super::trial::{Called, Scratch};
 use crate::agents::Client;
-use crate::agents::install::{HookFile, Spot};
+use crate::agents::install::HookFile;
 use crate::agents::presence::{HookCall, Presence};
-use crate::agents::trust::TrustQuestion;
+use crate::agents::trust::{Doubt, FileText, Level, SettingsFile, TrustQuestion};
 use crate::cli::context::Context;
 use crate::cli::install::client_file::ClientFile;
 use crate::cli::install::{InstallScope, home, is_there, program, variable};
 use crate::cli::print;
 use crate::error::Result;
 use crate::model::text::count;
+use crate::sys::etc::etc;
 
 /// Looks at the agent clients.
 pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
@@ -169,7 +171,7 @@ impl InstalledHooks<'_> {
     }
 
     /// Returns what the client itself has against them.
-    fn doubts(&self, at: &Surroundings<'_>) -> Vec<crate::agents::trust::Doubt> {
+    fn doubts(&self, at: &Surroundings<'_>) -> Vec<Doubt> {
         let Some((_, path, _)) = self.rows.first() else { return Vec::new() };
         let commands: Vec<(String, String)> = self
             .rows
@@ -178,17 +180,20 @@ impl InstalledHooks<'_> {
             .filter_map(|call| Some((call.event.clone()?, call.command.clone()?)))
             .collect();
         let Ok(home) = home() else { return Vec::new() };
-        // The client cannot read what piton cannot read there, so to both the file is missing.
-        let read = |spot: &Spot| std::fs::read_to_string(spot.below(&home, variable)).ok();
-        let shown = |spot: &Spot| print::path(&spot.below(&home, variable));
         let folder = at.root.clone().unwrap_or_default();
+        let place = |file: &SettingsFile| match file.level {
+            Level::User => file.spot.below(&home, variable),
+            Level::Project => file.spot.below(&folder, |_| None),
+            Level::System => file.spot.below(&etc(), variable),
+        };
         self.client.doubts(&TrustQuestion {
             project: self.scope.project,
             folder: &folder,
             file: &path.canonicalize().unwrap_or_else(|_| path.clone()),
             commands: &commands,
-            read: &read,
-            shown: &shown,
+            read: &|file| settings_text(&place(file)),
+            shown: &|file| print::path(&place(file)),
+            drop_ins: &|file| drop_ins(&place(file)),
             variable: &|name| std::env::var(name).ok(),
         })
     }
@@ -247,6 +252,29 @@ fn calls(presence: &Result<Presence>) -> &[HookCall] {
         Ok(Presence::Current(calls) | Presence::Stale(calls)) => calls,
         Ok(Presence::None) | Err(_) => &[],
     }
+}
+
+/// Returns the text of a client's settings file.
+fn settings_text(path: &Path) -> FileText {
+    match std::fs::read_to_string(path) {
+        Ok(text) => FileText::Text(text),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => FileText::Missing,
+        Err(error) => FileText::Unreadable(error.to_string()),
+    }
+}
+
+/// Returns the settings files in a directory, by their names. One that cannot be listed is a file that cannot be read.
+fn drop_ins(dir: &Path) -> Vec<(String, FileText)> {
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Vec::new(),
+        Err(error) => return vec![(print::path(dir), FileText::Unreadable(error.to_string()))],
+    };
+    let is_shown = |name: &str| name.ends_with(".json") && !name.starts_with('.');
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.file_name().is_some_and(|name| is_shown(&name.to_string_lossy())));
+    paths.sort();
+    paths.iter().map(|path| (print::path(path), settings_text(path))).collect()
 }
 
 fn is_program(path: &Path) -> bool {

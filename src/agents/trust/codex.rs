@@ -1,0 +1,113 @@
+//! Codex: the switches in its layers of TOML, the administrator's requirements, and the trust of each single hook.
+
+use super::layers::{SettingsLayer, flag, only_managed, toml_layers};
+use super::{Doubt, SettingsFile, TrustQuestion};
+use crate::agents::client::Client;
+use crate::agents::edit::toml::{TomlScalar, TomlValues};
+use crate::agents::install::{Spot, ours};
+
+/// The two names of the switch in `[features]`, the newer one first.
+const SWITCHES: [&str; 2] = ["hooks", "codex_hooks"];
+
+/// The setting by which only the administrator's hooks run.
+const MANAGED_ONLY: &str = "allow_managed_hooks_only";
+
+/// Returns the settings that keep Codex from running the hooks. `user` is its own `config.toml`.
+pub(super) fn doubts(asked: &TrustQuestion<'_>, user: Spot) -> Vec<Doubt> {
+    let project = Spot { env: None, dir: ".codex", path: "config.toml" };
+    let system = |path| SettingsFile::system(Spot { env: None, dir: "codex", path });
+    let files = [
+        system("config.toml"),
+        SettingsFile::user(user),
+        SettingsFile::project(project),
+        system("managed_config.toml"),
+    ];
+    let settings = toml_layers(asked, &files);
+    let required = toml_layers(asked, &[system("requirements.toml")]);
+    let mut doubts = settings.doubts;
+    doubts.extend(required.doubts);
+    // What is required beats all else.
+    let all: Vec<&SettingsLayer<TomlValues>> = settings.layers.iter().chain(&required.layers).collect();
+    doubts.extend(switched_off(&all));
+    let is_managed = required.layers.iter().any(|layer| {
+        let is_ours = ours(Client::Codex);
+        layer.values.below(&["hooks"]).any(|(_, value)| matches!(value, TomlScalar::Text(text) if is_ours(text)))
+    });
+    if is_managed {
+        return doubts;
+    }
+    for layer in &required.layers {
+        match flag(layer, &[MANAGED_ONLY]) {
+            Ok(Some(true)) => doubts.push(only_managed(&layer.shown, MANAGED_ONLY)),
+            Ok(_) => {}
+            Err(doubt) => doubts.push(doubt),
+        }
+    }
+    let name = (asked.shown)(&SettingsFile::user(user));
+    // A file that cannot be read has its doubt already.
+    if !doubts.iter().any(|doubt| !doubt.is_certain && doubt.what.contains(&name)) {
+        let own = settings.layers.iter().find(|layer| layer.shown == name);
+        doubts.extend(untrusted(asked, own.map(|layer| &layer.values)));
+    }
+    doubts
+}
+
+/// Returns the doubt if the strongest file that has the switch says that hooks are off.
+fn switched_off(layers: &[&SettingsLayer<TomlValues>]) -> Option<Doubt> {
+    for layer in layers.iter().rev() {
+        for switch in SWITCHES {
+            match flag(layer, &["features", switch]) {
+                Err(doubt) => return Some(doubt),
+                Ok(None) => {}
+                Ok(Some(true)) => return None,
+                Ok(Some(false)) => {
+                    let who = if layer.is_managed { "have the administrator set" } else { "set" };
+                    return Some(Doubt {
+                        what: format!("hooks are switched off in `[features]` of {}", layer.shown),
+                        step: format!("{who} `{switch} = true` there"),
+                        is_certain: true,
+                    });
+                }
+            }
+        }
+    }
+    None
+}
+
+/// Returns the doubt about hooks that the person has not trusted. `config.toml` keeps the trust of each hook under the path of
+/// its file, its event and its place.
+fn untrusted(asked: &TrustQuestion<'_>, config: Option<&TomlValues>) -> Option<Doubt> {
+    let none = TomlValues::default();
+    let config = config.unwrap_or(&none);
+    let state = || config.below(&["hooks", "state"]);
+    let is_off = |name: &String| {
+        let mut all = state();
+        all.any(|(path, value)| path == [name.as_str(), "enabled"] && *value == TomlScalar::Bool(false))
+    };
+    let is_open = |event: &str| {
+        let place = format!("{}:{}:", asked.file.display(), snake(event));
+        let is_trusted = |path: &[String]| match path {
+            [name, key] => name.starts_with(&place) && key == "trusted_hash" && !is_off(name),
+            _ => false,
+        };
+        !state().any(|(path, _)| is_trusted(path))
+    };
+    let open = asked.commands.iter().filter(|(event, _)| is_open(event));
+    let events: Vec<&str> = open.map(|(event, _)| event.as_str()).collect();
+    (!events.is_empty()).then(|| Doubt {
+        what: format!("Codex does not trust the hooks of {} and runs none of them, silently", events.join(", ")),
+        step: "open `/hooks` in Codex and trust piton's".to_owned(),
+        is_certain: true,
+    })
+}
+
+fn snake(event: &str) -> String {
+    let mut out = String::new();
+    for letter in event.chars() {
+        if letter.is_uppercase() && !out.is_empty() {
+            out.push('_');
+        }
+        out.extend(letter.to_lowercase());
+    }
+    out
+}
