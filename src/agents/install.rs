@@ -62,6 +62,8 @@ pub struct Hooks {
     pub style: Style,
     /// The unit in which the client counts its timeouts.
     pub unit: Unit,
+    /// The way in which the client runs a command.
+    pub runner: Runner,
     /// Each event that piton has a hook for.
     pub hooks: &'static [Hook],
 }
@@ -74,6 +76,31 @@ pub enum Unit {
     /// Thousandths of a second.
     Milliseconds,
 }
+
+/// The way in which a client runs a command, on which its end depends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runner {
+    /// By a shell: the command ends well where piton is missing.
+    Shell,
+    /// As it stands: the client splits it into words, or trusts only the very command that the person has seen. Such a client goes on
+    /// without a program that is missing.
+    Verbatim,
+}
+
+impl Runner {
+    /// Returns the command of a hook of a client.
+    fn command(self, program: &str, client: Client, event: &str) -> String {
+        let plain = command(program, client, event);
+        match self {
+            Runner::Shell => plain + WELL,
+            Runner::Verbatim => plain,
+        }
+    }
+}
+
+/// The end of a command that a shell runs: to some clients a failing hook is a veto, also one that only lacks its program. piton itself
+/// always ends with 0.
+const WELL: &str = " || :";
 
 /// One hook; the client gives up on it after some seconds.
 #[derive(Clone, Copy, Debug)]
@@ -133,9 +160,9 @@ impl HookFile {
             FileContent::Shim(text) => text.replace(PLACE, &serde_json::Value::from(program).to_string()),
             FileContent::Script { event } => {
                 format!(
-                    "#!/bin/sh\n# {OWN} {}`, and taken away by `piton uninstall`.\nexec {}\n",
+                    "#!/bin/sh\n# {OWN} {}`, and taken away by `piton uninstall`.\n{}\n",
                     client.name(),
-                    command(program, client, event)
+                    Runner::Shell.command(program, client, event)
                 )
             }
             FileContent::Json(_) | FileContent::Yaml(_) => String::new(),
@@ -158,7 +185,7 @@ pub(super) fn is_own(text: &str) -> bool {
     text.lines().take(8).any(|line| line.contains(OWN))
 }
 
-/// Returns the command of a hook: one line for a shell, and as well for clients that only split it into words.
+/// Returns the command of a hook without an end of its own.
 pub fn command(program: &str, client: Client, event: &str) -> String {
     format!("{} hook {} {event}", shell_word(program), client.name())
 }
@@ -168,8 +195,9 @@ pub(super) fn ours(client: Client) -> impl Fn(&str) -> bool {
     move |command: &str| separated(client, command).is_some()
 }
 
-/// Returns the program and the event of a command that is ours.
+/// Returns the program and the event of a command that is ours, with or without its end.
 pub(super) fn separated(client: Client, command: &str) -> Option<(String, &str)> {
+    let command = command.strip_suffix(WELL).unwrap_or(command);
     let (program, event) = command.rsplit_once(&format!(" hook {} ", client.name()))?;
     let (program, event) = (program.trim(), event.trim());
     let name = program.trim_end_matches('\'').rsplit('/').next().unwrap_or_default();
@@ -183,7 +211,10 @@ pub(super) fn separated(client: Client, command: &str) -> Option<(String, &str)>
 impl Hooks {
     /// Returns each event with what is to stand in its list.
     fn wanted(&self, client: Client, program: &str) -> Vec<(&'static str, NewValue)> {
-        self.hooks.iter().map(|hook| (hook.event, self.node(hook, command(program, client, hook.event)))).collect()
+        self.hooks
+            .iter()
+            .map(|hook| (hook.event, self.node(hook, self.runner.command(program, client, hook.event))))
+            .collect()
     }
 
     fn node(&self, hook: &Hook, command: String) -> NewValue {

@@ -65,7 +65,8 @@ impl HookFile {
             FileContent::Whole(_) => {}
             FileContent::Shim(shim) => return Ok(spawned(shim, text).into_iter().collect()),
             FileContent::Script { .. } => {
-                text.lines().filter_map(|line| line.strip_prefix("exec ")).for_each(|command| {
+                // Older versions of piton ran it by `exec`.
+                text.lines().map(|line| line.strip_prefix("exec ").unwrap_or(line)).for_each(|command| {
                     hear(command);
                 });
             }

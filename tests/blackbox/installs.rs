@@ -3,6 +3,8 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
+
 use crate::support::*;
 
 /// Configurations as people have them, one or more of every client that has one.
@@ -115,6 +117,62 @@ fn all_clients_there_and_back() {
     assert_eq!(picture(&lab), before);
     let backups = std::fs::read_dir(lab.home.join("piton/backups")).unwrap().count();
     assert!(backups > 0, "what was changed is backed up");
+}
+
+/// Installs the hooks of a program; every line of shell in them, with its client's name.
+fn lines(lab: &Lab, program: &Path) -> Vec<(String, String)> {
+    fn walk(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::String(text) if text.contains(" hook ") => found.push(text.clone()),
+            Value::Array(items) => items.iter().for_each(|item| walk(item, found)),
+            Value::Object(fields) => fields.values().for_each(|field| walk(field, found)),
+            _ => {}
+        }
+    }
+    let done = lab.command(program.to_str().unwrap(), &lab.work).args(["install", "--all", "--json"]).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let files: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let mut all = Vec::new();
+    for file in files["files"].as_array().unwrap() {
+        let text = std::fs::read_to_string(file["path"].as_str().unwrap()).unwrap();
+        let mut found = Vec::new();
+        match serde_json::from_str(&text) {
+            Ok(value) => walk(&value, &mut found),
+            Err(_) => found.extend(text.lines().filter(|line| line.contains(" hook cline ")).map(str::to_owned)),
+        }
+        all.extend(found.into_iter().map(|line| (file["client"].as_str().unwrap().to_owned(), line)));
+    }
+    all
+}
+
+/// To some clients a hook that fails is a veto. So a binary that went away must not fail, and a denial must still deny.
+#[test]
+fn a_binary_that_went_away_stops_nobody() {
+    let lab = Lab::new();
+    for dir in
+        [".claude", ".gemini", ".copilot", ".qwen", ".cline", ".factory", ".cursor", "config/crush", "config/goose"]
+    {
+        std::fs::create_dir_all(lab.home.join(dir)).unwrap();
+    }
+    let old = lab.root().join("bin/piton");
+    std::fs::create_dir(old.parent().unwrap()).unwrap();
+    std::fs::copy(env!("CARGO_BIN_EXE_piton"), &old).unwrap();
+    lab.set("policy: { file-delete: deny }\n");
+    lab.write("a", "old");
+    let all = lines(&lab, &old);
+    assert!(all.len() > 40, "{all:?}");
+    let before = all.iter().find(|(_, line)| line.contains("hook claude-code PreToolUse")).unwrap();
+    let payload = json!({ "hook_event_name": "PreToolUse", "session_id": "s", "cwd": lab.work,
+        "tool_name": "Bash", "tool_input": { "command": "rm a" } });
+    lab.write("payload", payload.to_string());
+    lab.sh(&format!("{{ {}; }} < payload > said", before.1.replace(" || :", " --no-daemon || :")));
+    assert!(lab.read("said").contains("\"permissionDecision\":\"deny\""), "{}", lab.read("said"));
+    std::fs::remove_file(&old).unwrap();
+    for (client, line) in &all {
+        let mut shell = lab.command("/bin/sh", &lab.work);
+        let done = shell.arg("-c").arg(line).stdin(std::process::Stdio::null()).output().unwrap();
+        assert!(done.status.success() && done.stdout.is_empty(), "{client}: {line}: {done:?}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::commands::ROLLBACK;
 use crate::agents::edit::json::Style;
-use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Spot, Unit};
+use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Runner, Spot, Unit};
 use crate::agents::profile::Profile;
 use crate::agents::reply;
 use crate::agents::shape::CLAUDE;
@@ -18,7 +18,8 @@ pub(super) const HOOKS: &[Hook] = &[
     Hook { event: "SessionEnd", seconds: 10 },
 ];
 
-const SETTINGS: FileContent = FileContent::Json(Hooks { style: Style::Groups, unit: Unit::Seconds, hooks: HOOKS });
+const SETTINGS: FileContent =
+    FileContent::Json(Hooks { style: Style::Groups, unit: Unit::Seconds, runner: Runner::Shell, hooks: HOOKS });
 
 /// The client's profile.
 pub(super) const PROFILE: Profile = Profile {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::commands::ROLLBACK;
 use crate::agents::edit::json::Style;
 use crate::agents::event::ActionOutcome;
-use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Spot, Unit};
+use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Runner, Spot, Unit};
 use crate::agents::payload::Payload;
 use crate::agents::profile::Profile;
 use crate::agents::reply;
@@ -16,6 +16,7 @@ use crate::agents::shape::{CLAUDE, Shape};
 const SETTINGS: FileContent = FileContent::Json(Hooks {
     style: Style::Groups,
     unit: Unit::Seconds,
+    runner: Runner::Verbatim,
     hooks: &[
         Hook { event: "SessionStart", seconds: 10 },
         Hook { event: "UserPromptSubmit", seconds: 60 },

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::commands::{ROLLBACK, UNDO};
 use crate::agents::edit::json::Style;
 use crate::agents::event::ActionOutcome;
-use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Spot, Unit};
+use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Runner, Spot, Unit};
 use crate::agents::payload::Payload;
 use crate::agents::profile::Profile;
 use crate::agents::reply::{Decision, object};
@@ -15,6 +15,7 @@ use crate::agents::shape::{CLAUDE, Moment, Shape};
 const SETTINGS: FileContent = FileContent::Json(Hooks {
     style: Style::FlatVersioned,
     unit: Unit::Seconds,
+    runner: Runner::Shell,
     hooks: &[
         Hook { event: "sessionStart", seconds: 10 },
         Hook { event: "beforeSubmitPrompt", seconds: 60 },

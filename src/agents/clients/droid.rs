@@ -3,7 +3,7 @@
 use super::commands::{ROLLBACK, UNDO};
 use crate::agents::edit::json::Style;
 use crate::agents::event::ActionOutcome;
-use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Spot, Unit};
+use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Runner, Spot, Unit};
 use crate::agents::profile::Profile;
 use crate::agents::reply;
 use crate::agents::shape::{CLAUDE, Shape};
@@ -11,6 +11,7 @@ use crate::agents::shape::{CLAUDE, Shape};
 const SETTINGS: FileContent = FileContent::Json(Hooks {
     style: Style::Groups,
     unit: Unit::Seconds,
+    runner: Runner::Shell,
     hooks: &[
         Hook { event: "SessionStart", seconds: 10 },
         Hook { event: "UserPromptSubmit", seconds: 60 },

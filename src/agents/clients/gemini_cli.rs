@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::agents::edit::json::Style;
 use crate::agents::event::ActionOutcome;
-use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Spot, Unit};
+use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Runner, Spot, Unit};
 use crate::agents::payload::Payload;
 use crate::agents::profile::Profile;
 use crate::agents::reply::{Decision, object};
@@ -14,6 +14,7 @@ use crate::agents::shape::{CLAUDE, Moment, Shape};
 const SETTINGS: FileContent = FileContent::Json(Hooks {
     style: Style::Groups,
     unit: Unit::Milliseconds,
+    runner: Runner::Shell,
     hooks: &[
         Hook { event: "SessionStart", seconds: 10 },
         Hook { event: "BeforeAgent", seconds: 60 },

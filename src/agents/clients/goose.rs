@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::agents::edit::json::Style;
-use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Spot, Unit};
+use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Runner, Spot, Unit};
 use crate::agents::profile::Profile;
 use crate::agents::reply::{Decision, object};
 use crate::agents::shape::{CLAUDE, Moment, Shape};
@@ -12,6 +12,7 @@ use crate::agents::shape::{CLAUDE, Moment, Shape};
 const HOOKS: FileContent = FileContent::Json(Hooks {
     style: Style::Groups,
     unit: Unit::Seconds,
+    runner: Runner::Shell,
     hooks: &[
         Hook { event: "SessionStart", seconds: 10 },
         Hook { event: "UserPromptSubmit", seconds: 10 },

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::agents::edit::json::Style;
 use crate::agents::event::ActionOutcome;
-use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Spot, Unit};
+use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Runner, Spot, Unit};
 use crate::agents::payload::Payload;
 use crate::agents::profile::Profile;
 use crate::agents::reply::{Decision, object};
@@ -14,6 +14,7 @@ use crate::agents::shape::{CLAUDE, Moment, Shape};
 const SETTINGS: FileContent = FileContent::Yaml(Hooks {
     style: Style::Flat,
     unit: Unit::Seconds,
+    runner: Runner::Verbatim,
     hooks: &[
         Hook { event: "on_session_start", seconds: 10 },
         Hook { event: "pre_llm_call", seconds: 10 },

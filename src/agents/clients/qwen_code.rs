@@ -2,13 +2,17 @@
 
 use super::commands::UNDO;
 use crate::agents::edit::json::Style;
-use crate::agents::install::{FileContent, HookFile, Hooks, Spot, Unit};
+use crate::agents::install::{FileContent, HookFile, Hooks, Runner, Spot, Unit};
 use crate::agents::profile::Profile;
 use crate::agents::reply;
 use crate::agents::shape::{CLAUDE, Shape};
 
-const SETTINGS: FileContent =
-    FileContent::Json(Hooks { style: Style::Groups, unit: Unit::Milliseconds, hooks: super::claude_code::HOOKS });
+const SETTINGS: FileContent = FileContent::Json(Hooks {
+    style: Style::Groups,
+    unit: Unit::Milliseconds,
+    runner: Runner::Shell,
+    hooks: super::claude_code::HOOKS,
+});
 /// Its placeholder is that of Gemini CLI, in a file of the form of Claude Code.
 const ROLLBACK: FileContent = FileContent::Whole(include_str!("../../../hooks/rollback-qwen.md"));
 

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::install::command;
+use super::presence::{HookCall, Presence};
 use super::*;
 use crate::error::Code;
 
@@ -54,7 +55,7 @@ fn what_is_written() {
     let settings = Client::GeminiCli.files(false)[0].merge(Client::GeminiCli, PROGRAM, None).unwrap();
     let value: Value = serde_json::from_str(&settings).unwrap();
     let hook = &value["hooks"]["BeforeTool"][0]["hooks"][0];
-    assert_eq!(hook["command"], "'/opt/p i/piton' hook gemini-cli BeforeTool");
+    assert_eq!(hook["command"], "'/opt/p i/piton' hook gemini-cli BeforeTool || :");
     assert_eq!(hook["timeout"], 10_000);
     let hooks = Client::CopilotCli.files(false)[0].merge(Client::CopilotCli, PROGRAM, None).unwrap();
     let value: Value = serde_json::from_str(&hooks).unwrap();
@@ -62,8 +63,55 @@ fn what_is_written() {
     let plugin = Client::Opencode.files(false)[0].merge(Client::Opencode, "/a\"b/piton", None).unwrap();
     assert!(plugin.contains(r#"const PITON = "/a\"b/piton""#));
     let script = Client::Cline.files(false)[3].merge(Client::Cline, PROGRAM, None).unwrap();
-    assert_eq!(script.lines().last(), Some("exec '/opt/p i/piton' hook cline PreToolUse"));
+    assert_eq!(script.lines().last(), Some("'/opt/p i/piton' hook cline PreToolUse || :"));
     assert_eq!(command("/it's/piton", Client::Pi, "input"), "'/it'\\''s/piton' hook pi input");
+}
+
+/// Clients that run a command by a shell get one that ends well without piton. Codex and Hermes Agent go on by themselves, and would ask
+/// the person again about a changed command.
+#[test]
+fn a_missing_piton_ends_well() {
+    for (client, file) in all() {
+        let merged = file.merge(client, PROGRAM, None).unwrap();
+        let plain = merged.matches(&format!(" hook {} ", client.name())).count();
+        let wanted = match client {
+            Client::Codex | Client::HermesAgent => 0,
+            _ => plain,
+        };
+        assert_eq!(merged.matches(" || :").count(), wanted, "{} {merged}", client.name());
+    }
+}
+
+/// An installation of before the commands ended well is found, renewed, and taken out byte for byte.
+#[test]
+fn an_older_installation_is_renewed() {
+    let theirs = "{\n  // mine\n  \"a\": 1,\n}\n";
+    for (client, file) in all() {
+        let before = matches!(file.content, FileContent::Json(_)).then_some(theirs);
+        let new = file.merge(client, PROGRAM, before).unwrap();
+        let mut old = new.replace(" || :", "");
+        if let FileContent::Script { .. } = file.content {
+            old = old.replace("\n'/opt", "\nexec '/opt");
+        }
+        if old == new {
+            continue;
+        }
+        let calls = |text: &str| match file.presence(client, PROGRAM, Some(text)).unwrap() {
+            Presence::None => panic!("{} {text}", client.name()),
+            Presence::Current(calls) => (true, calls),
+            Presence::Stale(calls) => (false, calls),
+        };
+        let ((is_current, told), (is_old_current, older)) = (calls(&new), calls(&old));
+        assert!(is_current && !is_old_current, "{}", client.name());
+        let called = |calls: &[HookCall]| -> Vec<_> {
+            calls.iter().map(|call| (call.program.clone(), call.event.clone())).collect()
+        };
+        assert_eq!(called(&told), called(&older), "{}", client.name());
+        assert!(!told.is_empty() && told.iter().all(|call| call.program == PROGRAM), "{told:?}");
+        assert_eq!(file.merge(client, PROGRAM, Some(&old)).unwrap(), new, "{}", client.name());
+        assert_eq!(file.remove(client, &old).unwrap().as_deref(), before, "{}", client.name());
+        assert_eq!(file.remove(client, &new).unwrap().as_deref(), before, "{}", client.name());
+    }
 }
 
 #[test]
