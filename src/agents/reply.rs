@@ -37,18 +37,20 @@ pub fn claude_reaches_model(step: Moment) -> bool {
     matches!(step, Moment::Before | Moment::After | Moment::Failed | Moment::TurnStart | Moment::SessionStart)
 }
 
-/// Returns the reply of Claude Code, which several clients understand.
+/// Returns the reply of Claude Code.
 pub fn claude(event: &str, step: Moment, decision: &Decision) -> Option<Value> {
+    envelope(event, step, decision, claude_reaches_model(step))
+}
+
+/// Returns the reply of Claude Code as several clients understand it, with notes if they reach the model at this event.
+pub fn envelope(event: &str, step: Moment, decision: &Decision, reaches_model: bool) -> Option<Value> {
     let before = step == Moment::Before;
     let deny = decision.deny.as_ref().filter(|_| before);
     let answer = decision.answer.as_ref().filter(|_| step == Moment::TurnStart);
     let specific = object([
         ("permissionDecision", deny.map(|_| json!("deny"))),
         ("permissionDecisionReason", deny.map(|reason| json!(reason))),
-        (
-            "additionalContext",
-            decision.notes().filter(|_| claude_reaches_model(step) && answer.is_none()).map(Value::String),
-        ),
+        ("additionalContext", decision.notes().filter(|_| reaches_model && answer.is_none()).map(Value::String)),
     ]);
     let specific = specific.map(|mut specific| {
         specific["hookEventName"] = json!(event);

@@ -228,10 +228,13 @@ impl Exchange<'_> {
         self.event.cwd.clone()
     }
 
-    /// Tells of an event, and passes on the sentences for the model, which some of the answers have.
+    /// Tells of an event, and passes on the sentences that some of the answers have: to the model, or else to the person.
     fn tell(&mut self, body: &Body) -> Result<Decision> {
         let reply: AfterReply = self.ask(body)?;
-        Ok(Decision { context: reply.notices, ..Decision::default() })
+        if self.reaches_model || reply.notices.is_empty() {
+            return Ok(Decision { context: reply.notices, ..Decision::default() });
+        }
+        Ok(Decision { message: Some(reply.notices.join("\n")), ..Decision::default() })
     }
 
     /// Returns a checkpoint before what destroys something, and what is to be said of it.
@@ -315,8 +318,7 @@ fn add(decision: &mut Decision, reply: BeforeReply, reaches_model: bool) {
     let mut messages: Vec<String> = Vec::new();
     let not_held = not_held_sentence(&reply.not_held);
     if reaches_model {
-        decision.context.extend(not_held.iter().map(|text| format!("piton: {text}")));
-        decision.context.extend(warnings.map(|warning| format!("piton: {warning}")));
+        // The warnings are among them, folded and within the session's budget.
         decision.context.extend(reply.notices);
     } else {
         messages.extend(warnings);

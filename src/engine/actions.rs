@@ -12,6 +12,7 @@ use super::guard::Turns;
 use super::job::Answer;
 use super::reach;
 use super::session::{Reply, Session};
+use super::told::Note;
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::history::actions::NewAction;
@@ -227,7 +228,7 @@ impl Session {
                     }
                     reply(self, Ok(decision));
                 }
-                None => self.keep_notes(outside.into_iter().collect()),
+                None => self.keep_notes(Note::others(outside)),
             }
             return;
         };
@@ -255,7 +256,7 @@ impl Session {
                 match ticket {
                     Some(ticket) => session.caught_up(ticket, told),
                     // The client tells of no end: the next event that reaches its model tells of this.
-                    None => session.keep_notes(told),
+                    None => session.keep_notes(Note::others(told)),
                 }
             });
         }

@@ -126,6 +126,10 @@ impl Task {
 impl Session {
     /// Classifies an action, decides, and answers at once or leaves it to the worker.
     pub(super) fn before(&mut self, action: Action, reply: Reply<Decision>) {
+        let reply: Reply<Decision> = Box::new(|session, decided| {
+            let decided = decided.map(|decision| session.with_notices(decision));
+            reply(session, decided);
+        });
         match self.judge(&action) {
             Ok(judged) => self.decide(&action, judged, reply),
             Err(error) => reply(self, Err(error)),
@@ -169,9 +173,6 @@ impl Session {
         let parts = parts::others(&self.engine, (&own.workspace, record), (&cwd, &verdict), &mut reach);
         let is_off = WorkspaceState::load(&record.dir).is_off(now_ms());
         let due = self.state().turns.due(&record.id, &verdict, &rules.policy, is_off);
-        if !self.reaches_model {
-            self.keep_notes(verdict.warnings.iter().map(|warning| warning.message.clone()).collect());
-        }
         let decision = Box::new(ActionDecision {
             stance: Stance::of(&verdict),
             action: action.id.clone(),
@@ -183,7 +184,7 @@ impl Session {
             protection: Protection::NotNeeded(None),
             not_held: Vec::new(),
             others: Vec::new(),
-            notices: self.notices(Some(&own)),
+            notices: Vec::new(),
         });
         Ok(Judged { open, rules, verdict, reach, due, parts, cwd, asked, decision })
     }

@@ -24,6 +24,7 @@ pub mod rules;
 pub mod runs;
 pub mod session;
 pub mod state;
+pub mod told;
 mod turns;
 pub mod watcher;
 pub mod worker;

@@ -3,68 +3,88 @@
 
 use std::collections::BTreeSet;
 
+use super::decision::{ActionDecision, Decision};
 use super::session::Session;
-use super::state::JournalMark;
+use super::told::{JournalMark, Note, Subject};
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::history::journal::{Journal, Line, OperationEnd, OperationStart, unquoted};
 use crate::checkpoint::upkeep::usage::UNMET_STEP;
+use crate::model::coverage::not_held_sentence;
 use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
-use crate::model::redact::redact;
 use crate::model::text::{count, printable};
 
 /// Paths that a note names.
 const NAMED: usize = 8;
 
-/// The most notes that are kept for a client that does not fetch them.
-const MOST: usize = 20;
-
 impl Session {
-    /// Takes the pending notes; none for a client whose replies to this event do not reach the model.
-    pub(super) fn notices(&mut self, workspace: Option<&OpenWorkspace>) -> Vec<String> {
+    /// Returns the sentences for the model in the reply to an event: those that wait, and `new` ones. Where replies to this event do not
+    /// reach the model, the new ones wait too.
+    pub(super) fn notices(&mut self, workspace: Option<&OpenWorkspace>, new: Vec<Note>) -> Vec<String> {
         if !self.reaches_model {
+            self.keep_notes(new);
             return Vec::new();
         }
-        let back = workspace.and_then(|workspace| self.brought_back(workspace));
+        let back = workspace.and_then(|workspace| self.journal_news(workspace));
         let cap = workspace.and_then(|workspace| self.unmet_cap(workspace));
         let mut state = self.state();
-        let mut notes = std::mem::take(&mut state.notes);
-        notes.extend(back.into_iter().chain(cap));
-        if !notes.is_empty() {
-            state.keep();
+        let told = &mut state.told;
+        if new.is_empty() && back.is_none() && cap.is_none() && told.look().is_idle() {
+            return Vec::new();
         }
-        notes
+        let budget = workspace.map_or(u64::MAX, |open| open.in_force().policy.limits.told_tokens);
+        told.change(|record| {
+            record.keep(new);
+            if let Some(news) = back {
+                record.keep(news.note(record.journals.get(&news.workspace)).into_iter().collect());
+                record.journals.insert(news.workspace, news.now);
+            }
+            if let Some(cap) = cap.filter(|_| !record.is_cap_told) {
+                record.is_cap_told = true;
+                record.keep(vec![cap]);
+            }
+            record.tell(budget)
+        })
     }
 
     /// Keeps notes for an event whose reply reaches the model.
-    pub(super) fn keep_notes(&self, notes: Vec<String>) {
-        if notes.is_empty() {
-            return;
+    pub(super) fn keep_notes(&self, notes: Vec<Note>) {
+        if !notes.is_empty() {
+            self.state().told.change(|record| record.keep(notes));
         }
-        let mut state = self.state();
-        state.notes.extend(notes.iter().map(|note| redact(note)));
-        let surplus = state.notes.len().saturating_sub(MOST);
-        state.notes.drain(..surplus);
-        state.keep();
+    }
+
+    /// Adds the sentences for the model to the answer to an action. A client that says which of its replies reach the model gets the warnings
+    /// as such sentences too, those of an action that is held back excepted: it does not run.
+    pub(super) fn with_notices(&mut self, decision: Decision) -> Decision {
+        let Decision::Action(mut action) = decision else { return decision };
+        // A refusal says its own reason, and not every client passes on more than that.
+        if self.tells_model && action.stance.reason().is_some() {
+            return Decision::Action(action);
+        }
+        let own = self.workspace().ok(); // without it only the notes of a workspace are left out
+        let outside = Note::others(std::mem::take(&mut action.notices));
+        let is_kept = self.tells_model || !self.reaches_model;
+        let new = if is_kept { notes_of_action(&action) } else { Vec::new() };
+        action.notices = self.notices(own.as_deref(), new.into_iter().chain(outside).collect());
+        Decision::Action(action)
     }
 
     /// Returns a note that the cap of the store cannot be met, once in a session. A hook's connection gets no notices.
-    fn unmet_cap(&self, open: &OpenWorkspace) -> Option<String> {
-        if self.state().is_cap_told {
+    fn unmet_cap(&self, open: &OpenWorkspace) -> Option<Note> {
+        if self.state().told.look().is_cap_told {
             return None;
         }
         let total = open.in_force().policy.retention.total_bytes;
         let unmet = self.engine.rounds().unmet_cap(total)?;
-        self.state().is_cap_told = true;
-        Some(format!("piton: {unmet}; {UNMET_STEP}"))
+        Some(Note::of(Subject::Other, &format!("piton: {unmet}; {UNMET_STEP}")))
     }
 
-    /// Returns a note of restores in the session's workspace since its last note, or since the session began.
-    fn brought_back(&mut self, open: &OpenWorkspace) -> Option<String> {
-        let (id, dir) = (open.workspace.id.clone(), open.workspace.dir.clone());
+    /// Returns the journal of the session's workspace, if it has grown since the model was last told of it.
+    fn journal_news(&mut self, open: &OpenWorkspace) -> Option<JournalNews> {
+        let (workspace, dir) = (open.workspace.id.clone(), open.workspace.dir.clone());
         let length = std::fs::metadata(dir.join("journal")).map_or(0, |facts| facts.len());
-        let told = self.state().told.get(&id).copied();
-        if told.is_some_and(|told| told.length == length) {
+        if self.state().told.look().journals.get(&workspace).is_some_and(|told| told.length == length) {
             return None;
         }
         let lines = match Journal::in_dir(&dir).read() {
@@ -76,12 +96,38 @@ impl Session {
         };
         // Lines of turns may go when the journal is shortened.
         let operations = lines.iter().filter(|line| !matches!(line, Line::Turn(_))).count();
-        let now = JournalMark { length, lines: operations };
-        let mut state = self.state();
-        state.told.insert(id, now);
-        state.keep();
-        told.and_then(|told| notes_of(&lines, told.lines))
+        Some(JournalNews { workspace, lines, now: JournalMark { length, lines: operations } })
     }
+}
+
+/// A journal with lines of which the model may not know.
+struct JournalNews {
+    /// The workspace's id.
+    workspace: String,
+    lines: Vec<Line>,
+    now: JournalMark,
+}
+
+impl JournalNews {
+    /// Returns a note of the restores since the model was last told; nothing in a session that begins.
+    fn note(&self, told: Option<&JournalMark>) -> Option<Note> {
+        notes_of(&self.lines, told?.lines).map(|text| Note::of(Subject::Loss, &text))
+    }
+}
+
+/// Returns the notes of what an action does that files do not undo, and of what no checkpoint holds.
+fn notes_of_action(action: &ActionDecision) -> Vec<Note> {
+    let own = action.not_held.iter().map(|gap| (gap.path.display(), gap.weight));
+    let others = action.others.iter().flat_map(|other| {
+        other.not_held.iter().map(|gap| (gap.path.under(&other.root).to_string_lossy().into_owned(), gap.weight))
+    });
+    let gaps: Vec<_> = own.chain(others).map(|(path, weight)| (printable(&path), weight)).collect();
+    let lost = not_held_sentence(gaps.into_iter()).map(|text| Note::of(Subject::Loss, &format!("piton: {text}")));
+    let warnings = action
+        .warnings
+        .iter()
+        .map(|warning| Note::of(Subject::Warning(warning.code.clone()), &format!("piton: {}", warning.message)));
+    lost.into_iter().chain(warnings).collect()
 }
 
 /// Returns one note of the operations that ended after the first `before` lines, those of turns not counted. An undo that was taken back since is left out, with

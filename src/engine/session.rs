@@ -16,6 +16,7 @@ use super::names::{guard_in_force, recorded};
 use super::protect::{Protected, Wanted, begin_turn};
 use super::runs::OpenRun;
 use super::state::{SessionState, SharedState};
+use super::told::Note;
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::capture::request::Take;
@@ -97,6 +98,8 @@ pub struct Session {
     pub(super) open_runs: BTreeMap<String, OpenRun>,
     /// True if replies reach the model.
     pub(super) reaches_model: bool,
+    /// True if the client says of each connection whether its replies reach the model: then all that is for the model is in `notices`.
+    pub(super) tells_model: bool,
     /// True if the client waits for answers before it acts.
     pub(super) waits: bool,
     /// True if no other process tells of this session's actions.
@@ -129,6 +132,7 @@ impl Session {
             client: None,
             open_runs: BTreeMap::new(),
             reaches_model: true,
+            tells_model: false,
             waits: true,
             is_alone: false,
             is_base_running: false,
@@ -185,7 +189,7 @@ impl Session {
             Event::After { action } => {
                 // The action has run already. If its workspace cannot be opened, only the notes of a workspace are left out.
                 let workspace = self.workspace().ok();
-                let notices = self.notices(workspace.as_deref());
+                let notices = self.notices(workspace.as_deref(), Vec::new());
                 self.end_action(action, Decision::After { notices }, reply);
             }
         }
@@ -204,7 +208,8 @@ impl Session {
             (None, _) => {}
         }
         self.client = opening.client.as_deref().map(|client| recorded(client, 64)).or(self.client.take());
-        self.reaches_model = opening.reaches_model.unwrap_or(true);
+        (self.reaches_model, self.tells_model) =
+            (opening.reaches_model.unwrap_or(true), opening.reaches_model.is_some());
         self.waits = opening.waits.unwrap_or(self.waits);
         let known = opening.session.as_deref().is_some_and(|session| {
             let run = run_id(session);
@@ -334,7 +339,7 @@ impl Session {
         // `hello` and `status` list them among their warnings until they are corrected.
         followed.mistakes.iter().for_each(|mistake| self.tell(Notice::Fault(mistake.error())));
         let notes = followed.unknown.iter().map(|text| format!("piton: there is a mistake in its settings: {text}"));
-        self.keep_notes(notes.collect());
+        self.keep_notes(Note::others(notes));
         if let Some(read) = followed.read {
             self.tell(Notice::ConfigReloaded { warnings: read.warnings.clone() });
         }

@@ -3,7 +3,7 @@
 //! Every event of a hook is a process of its own, so the state of a named session is kept beside the store. Another
 //! process or another daemon continues from it. The file is not synced: a power cut costs at worst one more checkpoint.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::guard::Turns;
+use super::told::Told;
 use crate::checkpoint::Home;
 use crate::sys::fs::durable::{create_private_dir, replace_cache};
 use crate::sys::fs::mark::FileMark;
@@ -21,15 +22,6 @@ const MANY: usize = 256;
 /// The age from which on files of unused sessions are removed.
 const OLD: Duration = Duration::from_hours(14 * 24);
 
-/// The length of a journal when it was last looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JournalMark {
-    /// Bytes.
-    pub length: u64,
-    /// Whole lines that could be read, without those of turns.
-    pub lines: usize,
-}
-
 /// One session's state.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -38,16 +30,13 @@ pub struct SessionState {
     pub run: String,
     /// The open turn, with the checkpoints that protect it.
     pub turns: Turns,
-    /// Sentences for the client's model.
-    pub notes: Vec<String>,
-    /// The length up to which the journal of each workspace was reported, by workspace id.
-    pub told: BTreeMap<String, JournalMark>,
-    /// True once the model was told that the cap of the store cannot be met.
-    pub is_cap_told: bool,
     /// The name by which the session's client calls itself.
     pub client: Option<String>,
     /// The client's own name of the session, where that is no id of piton's.
     pub named: Option<String>,
+    /// The record of what the client's model was told, in a file of its own.
+    #[serde(skip)]
+    pub told: Told,
     /// The file that keeps the state; `None` for a session without a name.
     #[serde(skip)]
     file: Option<PathBuf>,
@@ -99,7 +88,13 @@ impl SessionState {
         let mark = mark(file);
         let text = std::fs::read(file).ok()?;
         let state: SessionState = serde_json::from_slice(&text).ok()?;
-        Some(SessionState { run: run.to_owned(), file: Some(file.to_owned()), mark, ..state })
+        Some(SessionState { mark, ..state.named(run, file) })
+    }
+
+    /// Returns the state as that of a run, which this file keeps.
+    fn named(self, run: &str, file: &Path) -> SessionState {
+        let told = file.parent().map(|sessions| Told::of(sessions, run)).unwrap_or_default();
+        SessionState { run: run.to_owned(), told, file: Some(file.to_owned()), ..self }
     }
 
     /// Reads the file again if another process changed it meanwhile.
@@ -152,8 +147,7 @@ impl Sessions {
         let file = self.dir.join(run);
         let found = SessionState::load(run, &file);
         let is_old = found.is_some();
-        let mut state =
-            found.unwrap_or_else(|| SessionState { run: run.to_owned(), file: Some(file), ..SessionState::default() });
+        let mut state = found.unwrap_or_else(|| SessionState::default().named(run, &file));
         if !is_old {
             self.begin(&mut state);
         }

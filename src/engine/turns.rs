@@ -5,6 +5,7 @@ use super::event::TurnStart;
 use super::guard::Turns;
 use super::names::turn_name;
 use super::session::{Reply, Session};
+use super::told::Note;
 use crate::error::{Code, Error};
 use crate::model::run::run_id;
 
@@ -36,12 +37,21 @@ impl Session {
             }
             self.capture_base(workspace);
         }
-        decision.notices = self.notices(workspace.as_deref());
+        decision.notices = self.notices(workspace.as_deref(), Vec::new());
         reply(self, Ok(Decision::Turn(decision)));
     }
 
     /// Ends a turn, and writes down what it has changed.
     pub(super) fn end_turn(&mut self, turn: String, reply: Reply<Decision>) {
+        let reply: Reply<Decision> = Box::new(|session, decided| {
+            // The end of a turn is a person's to look at. Where the model is not told now, it is told when it works on.
+            if let (Ok(Decision::TurnEnded { notices, .. }), true, false) =
+                (&decided, session.tells_model, session.reaches_model)
+            {
+                session.keep_notes(Note::others(notices.iter().cloned()));
+            }
+            reply(session, decided);
+        });
         let named = turn_name(&turn);
         let before = self.state().turns.clone();
         let is_ended = self.change_turns(|turns| {

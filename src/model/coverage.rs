@@ -46,6 +46,12 @@ pub fn not_held(paths: impl ExactSizeIterator<Item = (String, Option<Weight>)>) 
     (!named.is_empty()).then(|| format!("not held: {}{more}", named.join(", ")))
 }
 
+/// Says before an action what no checkpoint holds of what it names; `None` without paths.
+pub fn not_held_sentence(paths: impl ExactSizeIterator<Item = (String, Option<Weight>)>) -> Option<String> {
+    let sentence = not_held(paths)?;
+    Some(format!("{sentence}; if this action deletes that, no checkpoint can bring it back"))
+}
+
 /// The reason why a path is not in a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SkipReason {

@@ -97,8 +97,23 @@ pub struct Limits {
     pub memory: u64,
     /// Most bytes that are copied of a repository (`.git`) that an action is about to destroy.
     pub git_copy: u64,
+    /// Most tokens of warnings that a model is told in one session.
+    pub told_tokens: u64,
     /// Bounds of the private files.
     pub ignored: Ignored,
+}
+
+impl Limits {
+    /// Nothing at all.
+    pub const NONE: Limits = Limits {
+        file_bytes: 0,
+        files: 0,
+        line_bytes: 0,
+        memory: 0,
+        git_copy: 0,
+        told_tokens: 0,
+        ignored: Ignored::NONE,
+    };
 }
 
 /// The checkpoints that are kept.

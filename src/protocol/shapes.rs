@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::base64;
 use super::words::{Word, is_false};
 use crate::model::checkpoint::CheckpointKind;
-use crate::model::coverage::{Weight, not_held};
+use crate::model::coverage::{self, Weight};
 use crate::model::effect::{Class, Severity, Warning};
 use crate::model::path::RelPath;
 use crate::model::text::git_quoted;
@@ -160,8 +160,7 @@ impl NotHeld {
 
 /// Says in one sentence what an answer lists as not held.
 pub fn not_held_sentence(items: &[NotHeld]) -> Option<String> {
-    let sentence = not_held(items.iter().map(|gap| (gap.item.shown(), gap.weight())))?;
-    Some(format!("{sentence}; if this action deletes that, no checkpoint can bring it back"))
+    coverage::not_held_sentence(items.iter().map(|gap| (gap.item.shown(), gap.weight())))
 }
 
 /// Files and lines.

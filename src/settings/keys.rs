@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::model::effect::{Class, Severity, Stance};
 use crate::model::policy::{
-    Backup, ClassRule, Durability, Guard, Ignored, Limits, OnFailure, Opaque, Policy, Retention, Secrets, Watching,
+    Backup, ClassRule, Durability, Guard, Limits, OnFailure, Opaque, Policy, Retention, Secrets, Watching,
 };
 
 /// One configuration key.
@@ -179,19 +179,18 @@ pub(super) const KEYS: &[Key] = &[
     },
     Key {
         name: "limits.memory_mb",
-        apply: |policy, value| {
-            policy.limits.memory = number(value, 32, 1_000_000)? * 1_000_000;
-            Ok(())
-        },
+        apply: |policy, value| number(value, 32, 1_000_000).map(|mb| policy.limits.memory = mb * 1_000_000),
         widens: |old, new| new.limits.memory == old.limits.memory,
     },
     Key {
         name: "limits.git_copy_mb",
-        apply: |policy, value| {
-            policy.limits.git_copy = number(value, 0, 1_000_000)? * 1_000_000;
-            Ok(())
-        },
+        apply: |policy, value| number(value, 0, 1_000_000).map(|mb| policy.limits.git_copy = mb * 1_000_000),
         widens: |old, new| new.limits.git_copy >= old.limits.git_copy,
+    },
+    Key {
+        name: "limits.told_tokens",
+        apply: |policy, value| number(value, 0, 1_000_000).map(|tokens| policy.limits.told_tokens = tokens),
+        widens: |old, new| new.limits.told_tokens >= old.limits.told_tokens,
     },
     Key {
         name: "retention.enabled",
@@ -343,7 +342,7 @@ pub(super) fn blank_policy() -> Policy {
         tracked_files: Vec::new(),
         tracked_override: false,
         read_only: Vec::new(),
-        limits: Limits { file_bytes: 0, files: 0, line_bytes: 0, memory: 0, git_copy: 0, ignored: Ignored::NONE },
+        limits: Limits::NONE,
         retention: Retention {
             enabled: true,
             auto_per_run: 0,

@@ -215,6 +215,75 @@ fn what_is_brought_back_and_what_cannot_be_is_told_to_the_model() {
     assert_eq!(prompt("go on again"), Value::Null);
 }
 
+/// Everything a reply says to the model.
+fn to_model(reply: &Value) -> String {
+    reply["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default().to_owned()
+}
+
+/// A reply before an action does not reach the model of every client: then the warning waits for one that does, and is told once.
+#[test]
+fn a_warning_waits_for_an_event_that_reaches_the_model() {
+    for alone in [false, true] {
+        for client in ["qwen-code", "droid"] {
+            let hooked = Hooked::new(alone);
+            let tool = if client == "droid" { "Execute" } else { "run_shell_command" };
+            let event = |session: &str, event: &str, command: &str| {
+                let payload = json!({ "hook_event_name": event, "session_id": session, "prompt_id": "t",
+                    "cwd": hooked.lab.work, "tool_name": tool, "tool_input": { "command": command }, "tool_use_id": "u" });
+                hooked.hook(client, event, payload.to_string())
+            };
+            for n in 1..=4 {
+                let before = event("s", "PreToolUse", &format!("psql -c 'drop table t{n}'"));
+                assert_eq!(to_model(&before), "", "{client}: {before}");
+                assert!(before["systemMessage"].as_str().unwrap().contains("psql"), "{client}: {before}");
+            }
+            assert_eq!(to_model(&event("other", "PostToolUse", "ls")), "", "another session is told nothing");
+            let told = to_model(&event("s", "PostToolUse", "psql"));
+            assert!(told.contains("psql") && told.contains("(3 more of this kind)"), "{client}: {told}");
+            assert_eq!(to_model(&event("s", "PostToolUse", "psql")), "", "told once");
+            // A kind that was told in full is only counted from then on.
+            event("s", "PreToolUse", "psql -c 'drop table t5'");
+            assert_eq!(to_model(&event("s", "PostToolUse", "psql")), "piton: 1 more of the kind `database`");
+        }
+    }
+}
+
+/// Hooks of one session at the same time are processes of their own: one of them tells.
+#[test]
+fn hooks_at_the_same_time_tell_a_warning_once() {
+    for alone in [false, true] {
+        let hooked = Hooked::new(alone);
+        let payload = |event: &str| {
+            json!({ "hook_event_name": event, "session_id": "s", "prompt_id": "t", "cwd": hooked.lab.work,
+                "tool_name": "run_shell_command", "tool_input": { "command": "psql -c 'drop table t'" },
+                "tool_use_id": "u" })
+            .to_string()
+        };
+        hooked.hook("qwen-code", "PreToolUse", payload("PreToolUse"));
+        let after = payload("PostToolUse");
+        let all: Vec<Child> = (0..8).map(|_| hooked.start("qwen-code", "PostToolUse", after.as_bytes())).collect();
+        let told = all.into_iter().map(|child| child.wait_with_output().unwrap());
+        let told = told.filter(|output| String::from_utf8_lossy(&output.stdout).contains("psql")).count();
+        assert_eq!(told, 1, "alone: {alone}");
+    }
+}
+
+/// Warnings take no more of a session's context than the settings say; what is lost or brought back is always told.
+#[test]
+fn warnings_keep_to_a_budget() {
+    let hooked = Hooked::new(true);
+    hooked.lab.set("limits: {told_tokens: 40}\n");
+    hooked.lab.sh("truncate -s 20M big; printf big > .gitignore");
+    let mut all = String::new();
+    for command in ["psql -c 'drop table t'", "aws s3 rm s3://b/k", "kubectl delete ns x", "psql -c 'drop table u'"] {
+        all.push_str(&to_model(&hooked.bash("t", command)));
+    }
+    assert_eq!(all.matches("used up their 40 tokens").count(), 1, "{all}");
+    assert!(all.contains("psql") && !all.contains("kubectl"), "{all}");
+    let lost = to_model(&hooked.bash("t", "sh ./clean.sh; psql -c 'drop table v'"));
+    assert!(lost.contains("not held: big") && !lost.contains("database"), "{lost}");
+}
+
 /// Returns what a prompt of a client that speaks Claude Code's words is answered.
 fn answered(hooked: &Hooked, client: &str, prompt: &str) -> String {
     let reply = hooked.hook(

@@ -6,7 +6,7 @@ use crate::agents::event::ActionOutcome;
 use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Runner, Spot, Unit};
 use crate::agents::profile::Profile;
 use crate::agents::reply;
-use crate::agents::shape::{CLAUDE, Shape};
+use crate::agents::shape::{CLAUDE, Moment, Shape};
 
 const SETTINGS: FileContent = FileContent::Json(Hooks {
     style: Style::Groups,
@@ -35,8 +35,8 @@ pub(super) const PROFILE: Profile = Profile {
         outcome: |_| ActionOutcome::default(),
         ..CLAUDE
     },
-    reply: reply::claude,
-    reaches_model: reply::claude_reaches_model,
+    reply: |event, step, decision| reply::envelope(event, step, decision, reaches_model(step)),
+    reaches_model,
     user: &[
         HookFile { spot: Spot { env: None, dir: ".factory", path: "settings.json" }, content: SETTINGS },
         HookFile { spot: Spot { env: None, dir: ".factory", path: "commands/rollback.md" }, content: ROLLBACK },
@@ -51,3 +51,9 @@ pub(super) const PROFILE: Profile = Profile {
     rewind: None,
     advice: None,
 };
+
+/// Notes reach the model after a tool that went well, and at the start of a session (0.215.0, measured). Of prompts it is not known:
+/// `droid exec` tells of none.
+fn reaches_model(step: Moment) -> bool {
+    matches!(step, Moment::After | Moment::SessionStart)
+}

@@ -5,7 +5,7 @@ use crate::agents::edit::json::Style;
 use crate::agents::install::{FileContent, HookFile, Hooks, Runner, Spot, Unit};
 use crate::agents::profile::Profile;
 use crate::agents::reply;
-use crate::agents::shape::{CLAUDE, Shape};
+use crate::agents::shape::{CLAUDE, Moment, Shape};
 
 const SETTINGS: FileContent = FileContent::Json(Hooks {
     style: Style::Groups,
@@ -23,8 +23,8 @@ pub(crate) const PROFILE: Profile = Profile {
     directory: Spot { env: None, dir: ".qwen", path: "" },
     // The typed text comes first: the prompt may be the text of a custom command.
     shape: Shape { shells: &["run_shell_command"], prompt: &["/submitted_prompt", "/prompt"], ..CLAUDE },
-    reply: reply::claude,
-    reaches_model: reply::claude_reaches_model,
+    reply: |event, step, decision| reply::envelope(event, step, decision, reaches_model(step)),
+    reaches_model,
     user: &[
         HookFile { spot: Spot { env: None, dir: ".qwen", path: "settings.json" }, content: SETTINGS },
         HookFile { spot: Spot { env: None, dir: ".qwen", path: "commands/rollback.md" }, content: ROLLBACK },
@@ -39,3 +39,8 @@ pub(crate) const PROFILE: Profile = Profile {
     rewind: None,
     advice: None,
 };
+
+/// A note before a tool does not reach the model, and one behind a tool does (0.24.4, measured).
+fn reaches_model(step: Moment) -> bool {
+    step != Moment::Before && reply::claude_reaches_model(step)
+}

@@ -76,6 +76,7 @@ pub(crate) fn policy() -> Policy {
             line_bytes: 1 << 23,
             memory: 192_000_000,
             git_copy: 0,
+            told_tokens: 0,
             ignored: Ignored::NONE,
         },
         retention: Retention {

@@ -53,6 +53,7 @@ impl Bench {
                 line_bytes: 1 << 20,
                 memory: 192_000_000,
                 git_copy: 0,
+                told_tokens: 0,
                 ignored: Ignored::NONE,
             },
             secrets: Secrets::OnTarget,

@@ -1,6 +1,7 @@
 //! Forgets a whole workspace: its checkpoints, its records, its sessions. The ledger of piton's home keeps the ids.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::intent::{ForgetIntent, IntentKind};
@@ -181,10 +182,12 @@ fn sessions_of(home: &Home, dir: &Path) -> Result<Vec<PathBuf>> {
     let runs: BTreeSet<_> =
         listed(&dir.join("runs"))?.into_iter().filter_map(|run| Some(run.file_name()?.to_owned())).collect();
     let id = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    // The record of what a session's model was told has the name of its run and an ending; no run's id has a `~`.
+    let is_of_run = |name: &OsStr| {
+        let name = name.to_string_lossy();
+        name.split('~').next().is_some_and(|run| runs.contains(OsStr::new(run)))
+    };
     let names_it = |path: &PathBuf| std::fs::read_to_string(path).is_ok_and(|text| text.contains(&id));
     let all = listed(&home.path().join("sessions"))?;
-    Ok(all
-        .into_iter()
-        .filter(|path| path.file_name().is_some_and(|name| runs.contains(name)) || names_it(path))
-        .collect())
+    Ok(all.into_iter().filter(|path| path.file_name().is_some_and(is_of_run) || names_it(path)).collect())
 }

@@ -131,6 +131,7 @@ fn captured(world: &World) -> Capture {
             line_bytes: 1 << 20,
             memory: 192_000_000,
             git_copy: 0,
+            told_tokens: 0,
             ignored: crate::model::policy::Ignored::NONE,
         },
         secrets: Secrets::OnTarget,
