@@ -30,6 +30,7 @@ pub(crate) const CONFINED: &[(&str, &[&str])] = &[
     ("clap", &["src/cli/", "src/main.rs"]),
     ("serde_saphyr", &["src/settings/", "src/classify/", "src/agents/edit/"]),
     ("notify", &["src/watch/"]),
+    ("toml_edit", &["src/agents/"]),
     ("tokio", &["src/doors/socket/", "src/web/"]),
     ("rustix", &["src/sys/", "src/worktree/", "src/error.rs", "src/store/"]),
     ("libc", &["src/sys/", "src/worktree/", "src/error.rs", "src/store/"]),

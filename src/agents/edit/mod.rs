@@ -6,5 +6,4 @@
 
 pub(super) mod json;
 pub(super) mod scan;
-pub(super) mod toml;
 pub(super) mod yaml;

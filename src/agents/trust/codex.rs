@@ -1,9 +1,10 @@
 //! Codex: the switches in its layers of TOML, the administrator's requirements, and the trust of each single hook.
 
-use super::layers::{SettingsLayer, flag, only_managed, toml_layers};
-use super::{Doubt, SettingsFile, TrustQuestion};
+use serde_json::Value;
+
+use super::layers::{Form, SettingsLayer, flag, layers, managed_only};
+use super::{Doubt, SettingsFile, TrustQuestion, any_text};
 use crate::agents::client::Client;
-use crate::agents::edit::toml::{TomlScalar, TomlValues};
 use crate::agents::install::{Spot, ours};
 
 /// The two names of the switch in `[features]`, the newer one first.
@@ -22,27 +23,18 @@ pub(super) fn doubts(asked: &TrustQuestion<'_>, user: Spot) -> Vec<Doubt> {
         SettingsFile::project(project),
         system("managed_config.toml"),
     ];
-    let settings = toml_layers(asked, &files);
-    let required = toml_layers(asked, &[system("requirements.toml")]);
+    let settings = layers(asked, Form::Toml, &files);
+    let required = layers(asked, Form::Toml, &[system("requirements.toml")]);
     let mut doubts = settings.doubts;
     doubts.extend(required.doubts);
     // What is required beats all else.
-    let all: Vec<&SettingsLayer<TomlValues>> = settings.layers.iter().chain(&required.layers).collect();
+    let all: Vec<&SettingsLayer> = settings.layers.iter().chain(&required.layers).collect();
     doubts.extend(switched_off(&all));
-    let is_managed = required.layers.iter().any(|layer| {
-        let is_ours = ours(Client::Codex);
-        layer.values.below(&["hooks"]).any(|(_, value)| matches!(value, TomlScalar::Text(text) if is_ours(text)))
-    });
-    if is_managed {
+    let is_ours = ours(Client::Codex);
+    if required.layers.iter().any(|layer| any_text(&layer.values["hooks"], &is_ours)) {
         return doubts;
     }
-    for layer in &required.layers {
-        match flag(layer, &[MANAGED_ONLY]) {
-            Ok(Some(true)) => doubts.push(only_managed(&layer.shown, MANAGED_ONLY)),
-            Ok(_) => {}
-            Err(doubt) => doubts.push(doubt),
-        }
-    }
+    doubts.extend(required.layers.iter().filter_map(|layer| managed_only(layer, MANAGED_ONLY)));
     let name = (asked.shown)(&SettingsFile::user(user));
     // A file that cannot be read has its doubt already.
     if !doubts.iter().any(|doubt| !doubt.is_certain && doubt.what.contains(&name)) {
@@ -53,7 +45,7 @@ pub(super) fn doubts(asked: &TrustQuestion<'_>, user: Spot) -> Vec<Doubt> {
 }
 
 /// Returns the doubt if the strongest file that has the switch says that hooks are off.
-fn switched_off(layers: &[&SettingsLayer<TomlValues>]) -> Option<Doubt> {
+fn switched_off(layers: &[&SettingsLayer]) -> Option<Doubt> {
     for layer in layers.iter().rev() {
         for switch in SWITCHES {
             match flag(layer, &["features", switch]) {
@@ -76,21 +68,14 @@ fn switched_off(layers: &[&SettingsLayer<TomlValues>]) -> Option<Doubt> {
 
 /// Returns the doubt about hooks that the person has not trusted. `config.toml` keeps the trust of each hook under the path of
 /// its file, its event and its place.
-fn untrusted(asked: &TrustQuestion<'_>, config: Option<&TomlValues>) -> Option<Doubt> {
-    let none = TomlValues::default();
-    let config = config.unwrap_or(&none);
-    let state = || config.below(&["hooks", "state"]);
-    let is_off = |name: &String| {
-        let mut all = state();
-        all.any(|(path, value)| path == [name.as_str(), "enabled"] && *value == TomlScalar::Bool(false))
-    };
+fn untrusted(asked: &TrustQuestion<'_>, config: Option<&Value>) -> Option<Doubt> {
+    let state = config.and_then(|config| config.pointer("/hooks/state")).and_then(Value::as_object);
     let is_open = |event: &str| {
         let place = format!("{}:{}:", asked.file.display(), snake(event));
-        let is_trusted = |path: &[String]| match path {
-            [name, key] => name.starts_with(&place) && key == "trusted_hash" && !is_off(name),
-            _ => false,
+        let is_trusted = |(name, hook): (&String, &Value)| {
+            name.starts_with(&place) && !hook["trusted_hash"].is_null() && hook["enabled"] != false
         };
-        !state().any(|(path, _)| is_trusted(path))
+        !state.into_iter().flatten().any(is_trusted)
     };
     let open = asked.commands.iter().filter(|(event, _)| is_open(event));
     let events: Vec<&str> = open.map(|(event, _)| event.as_str()).collect();

@@ -4,21 +4,20 @@ use serde_json::Value;
 
 use super::{Doubt, FileText, SettingsFile, TrustQuestion};
 use crate::agents::edit::scan::scan;
-use crate::agents::edit::toml::{TomlScalar, TomlValues};
 
 /// The content of one settings file.
-pub(super) struct SettingsLayer<V> {
+pub(super) struct SettingsLayer {
     /// The file's path, for people.
     pub shown: String,
     /// True if the file is the administrator's.
     pub is_managed: bool,
     /// The values in it.
-    pub values: V,
+    pub values: Value,
 }
 
 /// The settings files of a client that are there and can be read, the weakest first, and a doubt for each of the others.
-pub(super) struct SettingsLayers<V> {
-    pub layers: Vec<SettingsLayer<V>>,
+pub(super) struct SettingsLayers {
+    pub layers: Vec<SettingsLayer>,
     pub doubts: Vec<Doubt>,
 }
 
@@ -31,17 +30,12 @@ fn unreadable(shown: &str, why: &str) -> Doubt {
     }
 }
 
-impl<V> SettingsLayers<V> {
-    /// Makes an empty list.
-    fn new() -> SettingsLayers<V> {
-        SettingsLayers { layers: Vec::new(), doubts: Vec::new() }
-    }
-
-    fn add(&mut self, shown: String, is_managed: bool, text: FileText, read: fn(&str) -> Result<V, String>) {
+impl SettingsLayers {
+    fn add(&mut self, shown: String, is_managed: bool, text: FileText, form: Form) {
         let read = match text {
             FileText::Missing => return,
             FileText::Unreadable(why) => Err(why),
-            FileText::Text(text) => read(&text),
+            FileText::Text(text) => form.read(&text),
         };
         match read {
             Ok(values) => self.layers.push(SettingsLayer { shown, is_managed, values }),
@@ -50,39 +44,44 @@ impl<V> SettingsLayers<V> {
     }
 }
 
-/// Reads JSON; an empty file is an empty object to all clients.
-fn json(text: &str) -> Result<Value, String> {
-    if text.trim().is_empty() {
-        return Ok(Value::Null);
+/// The language of a settings file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// JSON with comments; an empty file is an empty object to all clients.
+    Json,
+    /// TOML.
+    Toml,
+}
+
+impl Form {
+    /// Returns the values in a text, or why there are none.
+    fn read(self, text: &str) -> Result<Value, String> {
+        match self {
+            Form::Json if text.trim().is_empty() => Ok(Value::Null),
+            Form::Json => {
+                let value = scan(text).map_err(|error| error.text())?.value();
+                if value.is_object() { Ok(value) } else { Err("it holds no JSON object".to_owned()) }
+            }
+            Form::Toml => toml_edit::de::from_str(text).map_err(|error| {
+                // Further lines show the place, which the path and the first line name already.
+                let text = error.to_string();
+                format!("it is no TOML: {}", text.lines().next().unwrap_or_default())
+            }),
+        }
     }
-    let value = scan(text).map_err(|error| error.text())?.value();
-    if value.is_object() { Ok(value) } else { Err("it holds no JSON object".to_owned()) }
 }
 
-fn toml(text: &str) -> Result<TomlValues, String> {
-    TomlValues::read(text).map_err(|error| error.text())
-}
-
-/// Reads settings files of JSON, the weakest first.
-pub(super) fn json_layers(asked: &TrustQuestion<'_>, files: &[SettingsFile]) -> SettingsLayers<Value> {
-    let mut layers = SettingsLayers::new();
+/// Reads settings files, the weakest first.
+pub(super) fn layers(asked: &TrustQuestion<'_>, form: Form, files: &[SettingsFile]) -> SettingsLayers {
+    let mut layers = SettingsLayers { layers: Vec::new(), doubts: Vec::new() };
     for file in files {
         if file.is_directory {
             for (shown, text) in (asked.drop_ins)(file) {
-                layers.add(shown, file.is_managed(), text, json);
+                layers.add(shown, file.is_managed(), text, form);
             }
         } else {
-            layers.add((asked.shown)(file), file.is_managed(), (asked.read)(file), json);
+            layers.add((asked.shown)(file), file.is_managed(), (asked.read)(file), form);
         }
-    }
-    layers
-}
-
-/// Reads settings files of TOML, the weakest first.
-pub(super) fn toml_layers(asked: &TrustQuestion<'_>, files: &[SettingsFile]) -> SettingsLayers<TomlValues> {
-    let mut layers = SettingsLayers::new();
-    for file in files {
-        layers.add((asked.shown)(file), file.is_managed(), (asked.read)(file), toml);
     }
     layers
 }
@@ -107,8 +106,8 @@ impl Switch {
     }
 
     /// Returns the doubt if the switch is off where it is set last; the strongest file counts.
-    pub(super) fn doubt<'l>(&self, layers: impl DoubleEndedIterator<Item = &'l SettingsLayer<Value>>) -> Option<Doubt> {
-        let found = |layer: &'l SettingsLayer<Value>| {
+    pub(super) fn doubt<'l>(&self, layers: impl DoubleEndedIterator<Item = &'l SettingsLayer>) -> Option<Doubt> {
+        let found = |layer: &'l SettingsLayer| {
             let value = layer.values.pointer(self.pointer).filter(|value| !value.is_null())?;
             Some((layer, value))
         };
@@ -116,7 +115,7 @@ impl Switch {
         self.judged(layer, value)
     }
 
-    fn judged<V>(&self, layer: &SettingsLayer<V>, value: &Value) -> Option<Doubt> {
+    fn judged(&self, layer: &SettingsLayer, value: &Value) -> Option<Doubt> {
         let (name, shown) = (self.name(), &layer.shown);
         match value.as_bool() {
             None => Some(unreadable(shown, &format!("`{name}` is neither true nor false"))),
@@ -134,7 +133,7 @@ impl Switch {
 }
 
 /// Returns the doubt if a setting in the administrator's files lets no hooks run but the administrator's own.
-pub(super) fn managed_only(layer: &SettingsLayer<Value>, key: &str) -> Option<Doubt> {
+pub(super) fn managed_only(layer: &SettingsLayer, key: &str) -> Option<Doubt> {
     let value = layer.values.get(key).filter(|value| !value.is_null() && **value != Value::Bool(false))?;
     let names_hooks = value.as_array().is_some_and(|list| list.iter().any(|one| one == "hooks"));
     if value.as_array().is_some() && !names_hooks {
@@ -143,24 +142,16 @@ pub(super) fn managed_only(layer: &SettingsLayer<Value>, key: &str) -> Option<Do
     if *value != Value::Bool(true) && !names_hooks {
         return Some(unreadable(&layer.shown, &format!("`{key}` is neither true nor false")));
     }
-    Some(only_managed(&layer.shown, key))
-}
-
-/// Returns the doubt about hooks of users where only the administrator's run.
-pub(super) fn only_managed(shown: &str, key: &str) -> Doubt {
-    Doubt {
-        what: format!("`{key}` is set in {shown}: only the administrator's hooks run"),
+    Some(Doubt {
+        what: format!("`{key}` is set in {}: only the administrator's hooks run", layer.shown),
         step: format!("have the administrator add piton's hooks there, or take `{key}` out"),
         is_certain: true,
-    }
+    })
 }
 
-/// Returns a key of a TOML file that is true or false.
-pub(super) fn flag(layer: &SettingsLayer<TomlValues>, path: &[&str]) -> Result<Option<bool>, Doubt> {
-    match layer.values.get(path) {
-        Ok(None) => Ok(None),
-        Ok(Some(TomlScalar::Bool(value))) => Ok(Some(*value)),
-        Ok(Some(_)) => Err(unreadable(&layer.shown, &format!("`{}` is neither true nor false", path.join(".")))),
-        Err(error) => Err(unreadable(&layer.shown, &error.text())),
-    }
+/// Returns a setting of a file that is true or false. `path` names its tables and its key.
+pub(super) fn flag(layer: &SettingsLayer, path: &[&str]) -> Result<Option<bool>, Doubt> {
+    let value = path.iter().try_fold(&layer.values, |values, key| values.get(key));
+    let odd = || unreadable(&layer.shown, &format!("`{}` is neither true nor false", path.join(".")));
+    value.map(|value| value.as_bool().ok_or_else(odd)).transpose()
 }
