@@ -94,9 +94,11 @@ impl MoveNote {
     /// True if the new place holds the copy that this move has made of `home`, and nothing was written there since.
     pub(super) fn proves_copy(&self, home: &Path) -> bool {
         let is_dir = |path: &Path| path.symlink_metadata().is_ok_and(|facts| facts.is_dir());
+        // A directory that cannot be looked at proves nothing.
         let place = |path: &Path| path.metadata().map(|facts| (facts.dev(), facts.ino())).ok();
+        let is_apart = place(home).zip(place(&self.to)).is_some_and(|(home, copy)| home != copy);
         // Once the two have changed places, the old path leads to the copy, which is the home then.
-        if !is_dir(home) || !is_dir(&self.to) || place(home) == place(&self.to) {
+        if !is_dir(home) || !is_dir(&self.to) || !is_apart {
             return false;
         }
         let same = MoveNote::read(&self.to).is_some_and(|note| (&note.token, &note.to) == (&self.token, &self.to));
