@@ -1,6 +1,7 @@
 //! `piton classify`: what a command would do, for people and for programs.
 
 use std::io::BufRead as _;
+use std::path::PathBuf;
 
 use clap::Args;
 
@@ -14,7 +15,7 @@ use crate::doors::replies::classified;
 use crate::engine::reach::judged;
 use crate::error::{IoContext, Result};
 use crate::model::effect::{Certainty, Class, Effect, Scope, Verdict};
-use crate::model::policy::Policy;
+use crate::model::policy::{OnFailure, Policy};
 use crate::model::text::printable;
 use crate::protocol::{ClassifyDocument, spelling};
 use crate::settings::Effective;
@@ -39,9 +40,10 @@ pub(super) struct CommandJudge {
 
 impl CommandJudge {
     fn new(context: &Context) -> Result<CommandJudge> {
-        let effective = context.settings()?;
+        let root = context.root()?;
+        let effective = context.settings_of(&root)?;
         effective.faults().iter().for_each(|fault| print::warning(fault));
-        CommandJudge::of(context, effective)
+        Ok(CommandJudge::of(context, root, effective))
     }
 
     /// Makes a judge that says nothing of mistakes in the settings.
@@ -49,11 +51,13 @@ impl CommandJudge {
     /// # Errors
     /// When the settings or the known workspaces cannot be read.
     pub(super) fn quiet(context: &Context) -> Result<CommandJudge> {
-        CommandJudge::of(context, context.settings()?)
+        let root = context.root()?;
+        let effective = context.settings_of(&root)?;
+        Ok(CommandJudge::of(context, root, effective))
     }
 
-    fn of(context: &Context, mut effective: Effective) -> Result<CommandJudge> {
-        Ok(CommandJudge {
+    fn of(context: &Context, root: PathBuf, mut effective: Effective) -> CommandJudge {
+        CommandJudge {
             classifier: crate::engine::rules::classifier(&mut effective, None),
             surroundings: classify::Context {
                 cwd: std::env::current_dir().unwrap_or_default(),
@@ -62,13 +66,18 @@ impl CommandJudge {
                 files: Vec::new(),
                 existing: Vec::new(),
                 checkouts: Vec::new(),
-                workspace: context.root()?.canonicalize().or_else(|_| context.root())?,
+                workspace: root.canonicalize().unwrap_or(root),
                 home: std::env::home_dir(),
                 temp_dirs: crate::engine::reach::temp_dirs(),
                 piton: context.home.own_dirs(),
             },
             policy: effective.policy,
-        })
+        }
+    }
+
+    /// Returns what the settings want where piton fails.
+    pub(super) fn on_failure(&self) -> OnFailure {
+        self.policy.on_failure
     }
 
     /// Judges a command line.

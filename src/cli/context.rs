@@ -118,7 +118,15 @@ impl Context {
     /// Mistakes on the command line. Those of files and of the environment are part of what is returned: a net that could not
     /// be read would be no net.
     pub(super) fn settings(&self) -> Result<Effective> {
-        let mut effective = settings::load(Some(&self.root()?), self.home.path(), &self.flags)?;
+        self.settings_of(&self.root()?)
+    }
+
+    /// Returns the settings in force for a root that is known already.
+    ///
+    /// # Errors
+    /// As [`Context::settings`].
+    pub(super) fn settings_of(&self, root: &Path) -> Result<Effective> {
+        let mut effective = settings::load(Some(root), self.home.path(), &self.flags)?;
         // This adds the mistakes in the user's rules to the list.
         crate::engine::rules::classifier(&mut effective, None);
         match effective.mistakes.iter().find(|mistake| mistake.is_typed()) {

@@ -15,9 +15,9 @@ use serde_json::Value;
 
 use super::exit::Exit;
 use super::hook_answer::answer;
+use super::talk::Talk;
 use crate::agents::{Act, Client, Decision, Event, EventKind, MAX_PAYLOAD};
 use crate::checkpoint::{Home, records::mishaps};
-use crate::doors::socket::{Link, Served};
 use crate::error::{Code, Error, Result};
 use crate::model::json;
 use crate::protocol::{
@@ -136,13 +136,13 @@ fn decide(asked: &HookCall) -> Result<Decision> {
         note(&format!("{} {}", asked.client.name(), asked.event), error);
     }
     let home = Home::locate()?;
-    let link = if asked.alone { Link::alone(&home)? } else { Link::open(&home)? };
+    let talk = if asked.alone { Talk::alone(&home, deadline)? } else { Talk::open(&home, deadline)? };
     let reaches_model = asked.client.reaches_model(&asked.event);
-    let have = |link: Link| Exchange { link, event: &event, deadline, reaches_model }.have();
-    let is_daemons = matches!(link.served(), Served::Daemon(_));
-    let mut decision = match have(link) {
+    let have = |talk: Talk| Exchange { talk, event: &event, reaches_model }.have();
+    let is_daemons = talk.is_daemons();
+    let mut decision = match have(talk) {
         // The daemon ended meanwhile, or does not read. An event may be told twice: a turn that is open already and a path that is held change nothing.
-        Err(error) if is_daemons && error.code() == Code::ShuttingDown => have(Link::alone(&home)?)?,
+        Err(error) if is_daemons && error.code() == Code::ShuttingDown => have(Talk::alone(&home, deadline)?)?,
         had => had?,
     };
     if let Some(error) = torn {
@@ -154,9 +154,8 @@ fn decide(asked: &HookCall) -> Result<Decision> {
 
 /// One event's conversation with the engine.
 pub(super) struct Exchange<'e> {
-    link: Link,
+    talk: Talk,
     event: &'e Event,
-    deadline: Instant,
     reaches_model: bool,
 }
 
@@ -191,7 +190,7 @@ impl Exchange<'_> {
         let cwd = self.event.cwd.clone().or_else(|| std::env::current_dir().ok());
         let cwd_text = cwd.as_deref().map(|cwd| cwd.to_string_lossy().into_owned());
         let session = self.event.session.as_deref().or(cwd_text.as_deref()).unwrap_or_default();
-        self.send(&Body::Hello(Hello {
+        self.talk.send(&Body::Hello(Hello {
             client: Some(client.to_owned()),
             session: Some(format!("{client}.{session}")),
             cwd: cwd_text.map(PathBuf::from),
@@ -201,21 +200,9 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// Sends a request. A daemon that does not read has half of the time that is left: the rest is for an engine of its
-    /// own.
-    fn send(&mut self, body: &Body) -> Result<u64> {
-        let until = match self.link.served() {
-            Served::Daemon(_) => Instant::now() + self.deadline.saturating_duration_since(Instant::now()) / 2,
-            Served::Alone => self.deadline,
-        };
-        self.link.send(body, until)
-    }
-
     /// Returns the reply to a request.
     pub(super) fn ask<T: DeserializeOwned>(&mut self, body: &Body) -> Result<T, ErrorBody> {
-        let id = self.send(body)?;
-        let late = || Error::new(Code::Busy, "piton did not answer in time; it continues in the background");
-        self.link.reply(id, self.deadline)?.ok_or_else(|| late().into())
+        self.talk.ask(body)
     }
 
     /// Returns the client that the event came from.
@@ -241,7 +228,7 @@ impl Exchange<'_> {
     fn before(&mut self, action: Option<&str>, act: &Act) -> Result<Decision> {
         if let Some(name) = &self.event.turn {
             // The same open turn again is nothing.
-            self.send(&Body::TurnStart(turn(name.clone())))?;
+            self.talk.send(&Body::TurnStart(turn(name.clone())))?;
         }
         let (mut decision, mut failure) = (Decision::default(), None);
         for request in self.requests(action, act) {
@@ -262,7 +249,7 @@ impl Exchange<'_> {
     /// Returns a request with the time that its answer may take from now on. `late` has to be here before the hook gives
     /// up, because it carries what the policy wants then.
     fn timed(&self, mut request: Body) -> Body {
-        let left = self.deadline.saturating_duration_since(Instant::now()) / 8 * 7;
+        let left = self.talk.left() / 8 * 7;
         if let Body::ShellBefore(ShellBefore { deadline_ms, .. }) | Body::ToolBefore(ToolBefore { deadline_ms, .. }) =
             &mut request
         {

@@ -2,7 +2,8 @@
 
 use std::ffi::OsStr;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::context::Context;
 use super::exit::Exit;
@@ -16,19 +17,8 @@ use crate::sys::clock::now_ms;
 #[derive(Debug, Args)]
 pub(super) struct InitArgs {
     /// The shell whose startup file evaluates what is printed
-    #[arg(value_enum)]
-    pub shell: ShellName,
-}
-
-/// The shells that have a script.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum ShellName {
-    /// eval "$(piton init bash)" in ~/.bashrc
-    Bash,
-    /// eval "$(piton init zsh)" in ~/.zshrc
-    Zsh,
-    /// piton init fish | source in ~/.config/fish/config.fish
-    Fish,
+    #[arg(value_parser = PossibleValuesParser::new(HookedShell::ALL.map(HookedShell::name)).try_map(|name| HookedShell::named(&name)))]
+    pub shell: HookedShell,
 }
 
 /// Prints the script.
@@ -36,20 +26,15 @@ pub(super) enum ShellName {
 /// # Errors
 /// When piton's own path is not known.
 pub(super) fn init(context: &Context, args: &InitArgs) -> Result<Exit> {
-    let shell = match args.shell {
-        ShellName::Bash => HookedShell::Bash,
-        ShellName::Zsh => HookedShell::Zsh,
-        ShellName::Fish => HookedShell::Fish,
-    };
     let program = own_path()?;
-    let quoted = match shell {
+    let quoted = match args.shell {
         HookedShell::Fish => git::fish(&program),
         HookedShell::Bash | HookedShell::Zsh => git::sh(&program),
     };
     // A rule of the user's own may be about any word, so that piton has to see every line.
     let has_rules = context.settings().is_ok_and(|settings| !settings.policy.rules_yaml.is_empty());
     let reads = if has_rules { &[][..] } else { READS };
-    print::data(&shell.script(&String::from_utf8_lossy(&quoted), &format!("{:x}", now_ms()), reads))?;
+    print::data(&args.shell.script(&String::from_utf8_lossy(&quoted), &format!("{:x}", now_ms()), reads))?;
     Ok(Exit::Done)
 }
 

@@ -5,7 +5,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Write, stdin};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::SIGINT;
 
@@ -17,6 +17,7 @@ use super::talk::Talk;
 use crate::checkpoint::records::mishaps;
 use crate::error::{Code, Error, Result};
 use crate::model::effect::{Confidence, Needs, Verdict};
+use crate::model::policy::OnFailure;
 use crate::model::text::{cut, printable};
 
 use crate::protocol::{
@@ -170,10 +171,12 @@ fn conversation<T>(call: &LineCall, have: impl Fn(&mut Talk) -> Result<T, ErrorB
         let _: HelloReply = talk.ask(&call.hello())?;
         have(&mut talk)
     };
-    let talk = Talk::open(&home, PATIENCE)?;
+    let talk = Talk::open(&home, Instant::now() + PATIENCE)?;
     let is_daemons = talk.is_daemons();
     match greeted(talk) {
-        Err(error) if is_daemons && error.is(Code::ShuttingDown) => Ok(greeted(Talk::alone(&home, PATIENCE)?)?),
+        Err(error) if is_daemons && error.is(Code::ShuttingDown) => {
+            Ok(greeted(Talk::alone(&home, Instant::now() + PATIENCE)?)?)
+        }
         had => Ok(had?),
     }
 }
@@ -187,7 +190,7 @@ fn before(call: &LineCall) -> Result<u8> {
     let doubt = call.doubt || read.is_err() || bytes.len() as u64 == MAX_LINE || text.contains('\u{fffd}');
     let command = call.with_aliases(line);
     let verdict = judged(&command);
-    if !doubt && verdict.as_ref().is_ok_and(|verdict| is_harmless(line, verdict)) {
+    if !doubt && verdict.as_ref().is_ok_and(|(verdict, _)| is_harmless(line, verdict)) {
         return Ok(0);
     }
     let shown = if doubt && line.is_empty() { UNSEEN } else { line.lines().next().unwrap_or_default() };
@@ -203,20 +206,32 @@ fn before(call: &LineCall) -> Result<u8> {
             doubt,
         }))
     });
-    let reply = match reply {
-        Ok(reply) => reply,
-        // The policy holds what it denies, also where no engine answers.
-        Err(error) => return refused(call, verdict.as_ref().ok(), None, Some(error)),
-    };
-    if let Some(text) = told(&reply) {
+    if let Ok(reply) = &reply
+        && let Some(text) = told(reply)
+    {
         print::say(&text);
     }
-    if reply.proceed { Ok(ASKED) } else { refused(call, verdict.as_ref().ok(), reply.reason.as_deref(), None) }
+    let verdict = verdict.as_ref().ok();
+    let hold = match &reply {
+        Ok(reply) if reply.proceed => None,
+        Ok(reply) => Some(reply.reason.clone().unwrap_or_else(|| "the policy says no".to_owned())),
+        // The policy holds also where no engine answers.
+        Err(error) => verdict.and_then(|(verdict, on_failure)| {
+            let failed = || (*on_failure == OnFailure::Hold).then(|| error.text());
+            verdict.hold.clone().or_else(failed)
+        }),
+    };
+    let is_denied = verdict.is_some_and(|(verdict, _)| verdict.denied && verdict.hold.is_some());
+    match hold {
+        Some(reason) if !may_run(call, &reason, is_denied) => Ok(DENIED),
+        _ => reply.map(|_| ASKED),
+    }
 }
 
-/// Judges a line in this process.
-fn judged(command: &str) -> Result<Verdict> {
-    Ok(CommandJudge::quiet(&Context::new(&GlobalArgs::default())?)?.verdict(command))
+/// Judges a line in this process; also returns what the settings want where piton fails.
+fn judged(command: &str) -> Result<(Verdict, OnFailure)> {
+    let judge = CommandJudge::quiet(&Context::new(&GlobalArgs::default())?)?;
+    Ok((judge.verdict(command), judge.on_failure()))
 }
 
 /// Returns true for a line that destroys nothing, and that can be seen into. Piton's own verbs take their own checkpoints.
@@ -240,22 +255,16 @@ fn told(reply: &BeforeReply) -> Option<String> {
     (!said.is_empty()).then(|| format!("piton: {}", printable(&said.join("; "))))
 }
 
-/// Acts on a line that is to be held: denied by the policy, or for the person to decide.
-fn refused(call: &LineCall, verdict: Option<&Verdict>, reason: Option<&str>, failed: Option<Error>) -> Result<u8> {
-    let hold = verdict.and_then(|verdict| verdict.hold.as_deref()).or(reason);
-    let Some(hold) = hold else { return failed.map_or(Ok(ASKED), Err) };
-    let is_denied = verdict.is_some_and(|verdict| verdict.denied && verdict.hold.is_some());
+/// Returns true if a line that the policy holds runs all the same: the person agrees, or the shell cannot cancel it.
+fn may_run(call: &LineCall, reason: &str, is_denied: bool) -> bool {
+    let reason = printable(reason);
     if call.cannot_cancel {
-        let shell = call.client();
-        print::say(&format!("piton: {} ({shell} cannot cancel a line: it runs now)", printable(hold)));
-        return failed.map_or(Ok(ASKED), Err);
+        print::say(&format!("piton: {reason}; {} cannot cancel a line, so it runs now", call.client()));
+        return true;
     }
-    if is_denied {
-        print::say(&format!("piton: the line was not run: {}", printable(hold)));
-        return Ok(DENIED);
-    }
-    print::say(&format!("piton: {}", printable(hold)));
-    if agreed() { failed.map_or(Ok(ASKED), Err) } else { Ok(DENIED) }
+    let says = if is_denied { "the line was not run: " } else { "" };
+    print::say(&format!("piton: {says}{reason}"));
+    !is_denied && agreed()
 }
 
 /// Asks on the terminal itself: stdin has the line. Without a terminal the answer is no.

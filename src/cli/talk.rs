@@ -20,21 +20,26 @@ impl Talk {
     ///
     /// # Errors
     /// Returns the errors of starting a process.
-    pub(super) fn open(home: &Home, patience: Duration) -> Result<Talk> {
-        Ok(Talk { link: Link::open(home)?, deadline: Instant::now() + patience })
+    pub(super) fn open(home: &Home, deadline: Instant) -> Result<Talk> {
+        Ok(Talk { link: Link::open(home)?, deadline })
     }
 
     /// Connects to a private engine alone.
     ///
     /// # Errors
     /// Returns the errors of starting a process.
-    pub(super) fn alone(home: &Home, patience: Duration) -> Result<Talk> {
-        Ok(Talk { link: Link::alone(home)?, deadline: Instant::now() + patience })
+    pub(super) fn alone(home: &Home, deadline: Instant) -> Result<Talk> {
+        Ok(Talk { link: Link::alone(home)?, deadline })
     }
 
     /// Returns true if the daemon answers.
     pub(super) fn is_daemons(&self) -> bool {
         matches!(self.link.served(), Served::Daemon(_))
+    }
+
+    /// Returns the time that is left for answers.
+    pub(super) fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
     }
 
     /// Sends a request, and returns the id of its reply. A daemon that does not read has half of the time that is left: the
@@ -44,7 +49,7 @@ impl Talk {
     /// `shutting-down` if the other side is gone, or did not take it in time.
     pub(super) fn send(&mut self, body: &Body) -> Result<u64> {
         let until = match self.is_daemons() {
-            true => Instant::now() + self.deadline.saturating_duration_since(Instant::now()) / 2,
+            true => Instant::now() + self.left() / 2,
             false => self.deadline,
         };
         self.link.send(body, until)

@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod tests;
 
+use crate::error::{Code, Error, Result};
+
 /// A shell that has a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookedShell {
@@ -75,15 +77,13 @@ impl HookedShell {
         }
     }
 
-    /// Returns the shell of a name, or of the path of its program.
-    pub fn named(name: &str) -> Option<HookedShell> {
-        let base = name.rsplit('/').next().unwrap_or(name);
-        HookedShell::ALL.into_iter().find(|shell| shell.name() == base.trim_start_matches('-'))
-    }
-
-    /// Returns true if a line that was denied can be kept from running.
-    pub fn can_cancel(self) -> bool {
-        self != HookedShell::Fish
+    /// Returns the shell of a name.
+    ///
+    /// # Errors
+    /// `bad-request` for a shell without a script.
+    pub fn named(name: &str) -> Result<HookedShell> {
+        let found = HookedShell::ALL.into_iter().find(|shell| shell.name() == name);
+        found.ok_or_else(|| Error::new(Code::BadRequest, format!("there is no script for the shell `{name}`")))
     }
 
     /// Returns the script. `program` is quoted for this shell; `stamp` tells two shells of one process id apart. Without
