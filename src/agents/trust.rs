@@ -13,7 +13,7 @@ use super::client::Client;
 use super::clients;
 use super::edit::scan::scan;
 use super::install::{Spot, ours};
-use layers::{Form, SettingsLayer, SettingsLayers, Switch, layers, managed_only};
+use layers::{SettingsLanguage, SettingsLayer, SettingsLayers, Switch, layers, managed_only};
 
 /// A reason for which a client may not run the installed hooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,7 +142,7 @@ fn claude_code(asked: &TrustQuestion<'_>, user: Spot) -> Vec<Doubt> {
         managed("managed-settings.json"),
         SettingsFile { is_directory: true, ..managed("managed-settings.d") },
     ];
-    let SettingsLayers { layers, mut doubts } = layers(asked, Form::Json, &files);
+    let SettingsLayers { layers, mut doubts } = layers(asked, SettingsLanguage::Json, &files);
     let is_ours = ours(Client::ClaudeCode);
     let has_hooks = |layer: &SettingsLayer| layer.is_managed && any_text(&layer.values["hooks"], &is_ours);
     let switch = Switch { pointer: "/disableAllHooks", off: true };
@@ -182,7 +182,7 @@ fn qwen(asked: &TrustQuestion<'_>, user: Spot, folders: Spot) -> Vec<Doubt> {
         ["QWEN_CODE_SYSTEM_DEFAULTS_PATH", "QWEN_CODE_SYSTEM_SETTINGS_PATH"],
         ["qwen-code/system-defaults.json", "qwen-code/settings.json"],
     );
-    let SettingsLayers { layers, mut doubts } = layers(asked, Form::Json, &files);
+    let SettingsLayers { layers, mut doubts } = layers(asked, SettingsLanguage::Json, &files);
     doubts.extend(Switch { pointer: "/disableAllHooks", off: true }.doubt(layers.iter()));
     doubts.extend(folder(asked, "Qwen Code", &layers, folders));
     doubts
@@ -194,7 +194,7 @@ fn gemini(asked: &TrustQuestion<'_>, user: Spot, folders: Spot) -> Vec<Doubt> {
         ["GEMINI_CLI_SYSTEM_DEFAULTS_PATH", "GEMINI_CLI_SYSTEM_SETTINGS_PATH"],
         ["gemini-cli/system-defaults.json", "gemini-cli/settings.json"],
     );
-    let SettingsLayers { layers, mut doubts } = layers(asked, Form::Json, &files);
+    let SettingsLayers { layers, mut doubts } = layers(asked, SettingsLanguage::Json, &files);
     doubts.extend(Switch { pointer: "/hooksConfig/enabled", off: false }.doubt(layers.iter()));
     let is_disabled = |name: &Value| asked.commands.iter().any(|(_, command)| name.as_str() == Some(command.as_str()));
     for layer in &layers {
@@ -220,7 +220,7 @@ fn copilot(asked: &TrustQuestion<'_>, place: Spot) -> Vec<Doubt> {
         project("settings.json"),
         project("settings.local.json"),
     ];
-    let SettingsLayers { layers, mut doubts } = layers(asked, Form::Json, &files);
+    let SettingsLayers { layers, mut doubts } = layers(asked, SettingsLanguage::Json, &files);
     doubts.extend(Switch { pointer: "/disableAllHooks", off: true }.doubt(layers.iter()));
     doubts
 }
@@ -237,7 +237,7 @@ fn droid(asked: &TrustQuestion<'_>, place: Spot) -> Vec<Doubt> {
     for project in [false, true] {
         files.extend(["settings.json", "settings.local.json", "hooks.json"].map(|path| at(project, path)));
     }
-    let SettingsLayers { layers, mut doubts } = layers(asked, Form::Json, &files);
+    let SettingsLayers { layers, mut doubts } = layers(asked, SettingsLanguage::Json, &files);
     let switch = Switch { pointer: "/hooksDisabled", off: true };
     doubts.extend(layers.iter().filter_map(|layer| switch.doubt(std::iter::once(layer))));
     let alone = (asked.shown)(&at(asked.project, "hooks.json"));

@@ -222,9 +222,18 @@ fn before(call: &LineCall) -> Result<u8> {
         }),
     };
     let is_denied = verdict.is_some_and(|(verdict, _)| verdict.denied && verdict.hold.is_some());
-    match hold {
-        Some(reason) if !may_run(call, &reason, is_denied) => Ok(DENIED),
-        _ => reply.map(|_| ASKED),
+    if let Some(reason) = &hold
+        && !may_run(call, reason, is_denied)
+    {
+        return Ok(DENIED);
+    }
+    match reply {
+        Err(error) if hold == Some(error.text()) => {
+            // It was said as the reason.
+            note("before", &error);
+            Ok(0)
+        }
+        reply => reply.map(|_| ASKED),
     }
 }
 

@@ -267,7 +267,8 @@ fn without_piton_the_shell_says_nothing() {
     for shell in SHELLS {
         let lab = Lab::new();
         let program = lab.home.join("piton here");
-        std::fs::copy(env!("CARGO_BIN_EXE_piton"), &program).unwrap();
+        // No copy: another test's child could hold it open for writing for a moment, and it could not be run.
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_piton"), &program).unwrap();
         let Some(mut person) = Typist::with(shell, lab, &added(shell, program.to_str().unwrap())) else { continue };
         person.lab.write("x", "x");
         person.run("rm x");
@@ -314,6 +315,34 @@ fn a_line_that_is_asked_about_waits_for_the_answer() {
             assert_eq!(person.lab.work.join("x").exists(), stays, "{shell} {answer}");
         }
     }
+}
+
+/// Has a line judged as a script does, without a terminal to ask on.
+fn judge(lab: &Lab, line: &str, options: &[&str]) -> (i32, String) {
+    let mut command = lab.command("setsid", &lab.work);
+    command.args(["--wait", env!("CARGO_BIN_EXE_piton"), "shell", "before", "--session", "bash.1.x", "--line", "1"]);
+    command.args(options).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(line.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn a_line_without_a_checkpoint_is_held_where_the_settings_want_it() {
+    let lab = Lab::new();
+    std::fs::create_dir_all(lab.home.join("piton")).unwrap();
+    std::fs::write(lab.store(), "no directory").unwrap();
+    // The setting, options of the script, and its exit code: 5 is a line that is not to run.
+    let table: [(&str, &[&str], i32); 3] = [("hold", &[], 5), ("hold", &["--cannot-cancel"], 0), ("proceed", &[], 0)];
+    for (setting, options, code) in table {
+        lab.set(&format!("on_failure: {setting}\n"));
+        let (given, said) = judge(&lab, "rm a", options);
+        // The cause is said once.
+        assert_eq!((given, said.matches("store.git").count()), (code, 1), "{setting} {options:?}: {said}");
+        assert_eq!(judge(&lab, "mkdir b", options), (0, String::new()), "{setting}");
+    }
+    lab.piton(&["daemon", "stop"]);
 }
 
 #[test]

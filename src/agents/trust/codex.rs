@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::layers::{Form, SettingsLayer, flag, layers, managed_only};
+use super::layers::{SettingsLanguage, SettingsLayer, flag, layers, managed_only};
 use super::{Doubt, SettingsFile, TrustQuestion, any_text};
 use crate::agents::client::Client;
 use crate::agents::install::{Spot, ours};
@@ -23,11 +23,11 @@ pub(super) fn doubts(asked: &TrustQuestion<'_>, user: Spot) -> Vec<Doubt> {
         SettingsFile::project(project),
         system("managed_config.toml"),
     ];
-    let settings = layers(asked, Form::Toml, &files);
-    let required = layers(asked, Form::Toml, &[system("requirements.toml")]);
+    let settings = layers(asked, SettingsLanguage::Toml, &files);
+    let required = layers(asked, SettingsLanguage::Toml, &[system("requirements.toml")]);
     let mut doubts = settings.doubts;
     doubts.extend(required.doubts);
-    // What is required beats all else.
+    // The requirements beat all else.
     let all: Vec<&SettingsLayer> = settings.layers.iter().chain(&required.layers).collect();
     doubts.extend(switched_off(&all));
     let is_ours = ours(Client::Codex);

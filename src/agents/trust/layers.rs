@@ -31,7 +31,7 @@ fn unreadable(shown: &str, why: &str) -> Doubt {
 }
 
 impl SettingsLayers {
-    fn add(&mut self, shown: String, is_managed: bool, text: FileText, form: Form) {
+    fn add(&mut self, shown: String, is_managed: bool, text: FileText, form: SettingsLanguage) {
         let read = match text {
             FileText::Missing => return,
             FileText::Unreadable(why) => Err(why),
@@ -46,23 +46,23 @@ impl SettingsLayers {
 
 /// The language of a settings file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum SettingsLanguage {
     /// JSON with comments; an empty file is an empty object to all clients.
     Json,
     /// TOML.
     Toml,
 }
 
-impl Form {
+impl SettingsLanguage {
     /// Returns the values in a text, or why there are none.
     fn read(self, text: &str) -> Result<Value, String> {
         match self {
-            Form::Json if text.trim().is_empty() => Ok(Value::Null),
-            Form::Json => {
+            SettingsLanguage::Json if text.trim().is_empty() => Ok(Value::Null),
+            SettingsLanguage::Json => {
                 let value = scan(text).map_err(|error| error.text())?.value();
                 if value.is_object() { Ok(value) } else { Err("it holds no JSON object".to_owned()) }
             }
-            Form::Toml => toml_edit::de::from_str(text).map_err(|error| {
+            SettingsLanguage::Toml => toml_edit::de::from_str(text).map_err(|error| {
                 // Further lines show the place, which the path and the first line name already.
                 let text = error.to_string();
                 format!("it is no TOML: {}", text.lines().next().unwrap_or_default())
@@ -72,7 +72,7 @@ impl Form {
 }
 
 /// Reads settings files, the weakest first.
-pub(super) fn layers(asked: &TrustQuestion<'_>, form: Form, files: &[SettingsFile]) -> SettingsLayers {
+pub(super) fn layers(asked: &TrustQuestion<'_>, form: SettingsLanguage, files: &[SettingsFile]) -> SettingsLayers {
     let mut layers = SettingsLayers { layers: Vec::new(), doubts: Vec::new() };
     for file in files {
         if file.is_directory {
