@@ -15,7 +15,7 @@ use crate::doors::replies::classified;
 use crate::engine::reach::judged;
 use crate::error::{IoContext, Result};
 use crate::model::effect::{Certainty, Class, Effect, Scope, Verdict};
-use crate::model::policy::{OnFailure, Policy};
+use crate::model::policy::Policy;
 use crate::model::text::printable;
 use crate::protocol::{ClassifyDocument, spelling};
 use crate::settings::Effective;
@@ -35,7 +35,7 @@ pub(super) struct ClassifyArgs {
 pub(super) struct CommandJudge {
     classifier: Classifier,
     surroundings: classify::Context,
-    policy: Policy,
+    pub policy: Policy,
 }
 
 impl CommandJudge {
@@ -73,11 +73,6 @@ impl CommandJudge {
             },
             policy: effective.policy,
         }
-    }
-
-    /// Returns what the settings want where piton fails.
-    pub(super) fn on_failure(&self) -> OnFailure {
-        self.policy.on_failure
     }
 
     /// Judges a command line.

@@ -17,7 +17,7 @@ use super::talk::Talk;
 use crate::checkpoint::records::mishaps;
 use crate::error::{Code, Error, Result};
 use crate::model::effect::{Confidence, Needs, Verdict};
-use crate::model::policy::OnFailure;
+use crate::model::policy::{OnFailure, Policy};
 use crate::model::text::{cut, printable};
 
 use crate::protocol::{
@@ -29,7 +29,7 @@ use crate::sys::child;
 /// The longest line that is read, in bytes.
 const MAX_LINE: u64 = 8 << 20;
 
-/// The longest wait of a line for its checkpoint; the configured deadline is shorter.
+/// The longest wait for an answer, beside the time that the settings give a checkpoint.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The longest part of a line in the name of its turn, in characters.
@@ -165,17 +165,17 @@ impl LineCall {
 }
 
 /// A conversation about one line; one that the daemon cut off is had again with a private engine.
-fn conversation<T>(call: &LineCall, have: impl Fn(&mut Talk) -> Result<T, ErrorBody>) -> Result<T> {
+fn conversation<T>(call: &LineCall, patience: Duration, have: impl Fn(&mut Talk) -> Result<T, ErrorBody>) -> Result<T> {
     let home = crate::checkpoint::Home::locate()?;
     let greeted = |mut talk: Talk| -> Result<T, ErrorBody> {
         let _: HelloReply = talk.ask(&call.hello())?;
         have(&mut talk)
     };
-    let talk = Talk::open(&home, Instant::now() + PATIENCE)?;
+    let talk = Talk::open(&home, Instant::now() + patience)?;
     let is_daemons = talk.is_daemons();
     match greeted(talk) {
         Err(error) if is_daemons && error.is(Code::ShuttingDown) => {
-            Ok(greeted(Talk::alone(&home, Instant::now() + PATIENCE)?)?)
+            Ok(greeted(Talk::alone(&home, Instant::now() + patience)?)?)
         }
         had => Ok(had?),
     }
@@ -189,13 +189,15 @@ fn before(call: &LineCall) -> Result<u8> {
     let line = text.strip_suffix('\n').unwrap_or(&text);
     let doubt = call.doubt || read.is_err() || bytes.len() as u64 == MAX_LINE || text.contains('\u{fffd}');
     let command = call.with_aliases(line);
-    let verdict = judged(&command);
-    if !doubt && verdict.as_ref().is_ok_and(|(verdict, _)| is_harmless(line, verdict)) {
+    // Where it cannot be judged here, the engine says why.
+    let judged = JudgedLine::of(&command).ok();
+    if !doubt && judged.as_ref().is_some_and(|judged| is_harmless(line, &judged.verdict)) {
         return Ok(0);
     }
+    let patience = PATIENCE + judged.as_ref().map(|judged| judged.deadline).unwrap_or_default();
     let shown = if doubt && line.is_empty() { UNSEEN } else { line.lines().next().unwrap_or_default() };
     let turn = format!("{}: {}", call.line, cut(&printable(shown), MAX_NAME));
-    let reply = conversation(call, |talk| {
+    let reply = conversation(call, patience, |talk| {
         let _: TurnReply = talk.ask(&Body::TurnStart(Turn { turn: turn.clone(), ..Turn::default() }))?;
         talk.ask::<BeforeReply>(&Body::ShellBefore(ShellBefore {
             action: Some(call.action()),
@@ -211,36 +213,52 @@ fn before(call: &LineCall) -> Result<u8> {
     {
         print::say(&text);
     }
-    let verdict = verdict.as_ref().ok();
     let hold = match &reply {
         Ok(reply) if reply.proceed => None,
         Ok(reply) => Some(reply.reason.clone().unwrap_or_else(|| "the policy says no".to_owned())),
         // The policy holds also where no engine answers.
-        Err(error) => verdict.and_then(|(verdict, on_failure)| {
-            let failed = || (*on_failure == OnFailure::Hold).then(|| error.text());
-            verdict.hold.clone().or_else(failed)
+        Err(error) => judged.as_ref().and_then(|judged| {
+            let failed = || (judged.on_failure == OnFailure::Hold).then(|| error.text());
+            judged.verdict.hold.clone().or_else(failed)
         }),
     };
-    let is_denied = verdict.is_some_and(|(verdict, _)| verdict.denied && verdict.hold.is_some());
+    let is_denied = judged.is_some_and(|judged| judged.verdict.denied && judged.verdict.hold.is_some());
     if let Some(reason) = &hold
         && !may_run(call, reason, is_denied)
     {
         return Ok(DENIED);
     }
     match reply {
+        Ok(_) => Ok(ASKED),
+        // The engine is still at work on it, and has to know of the line's end.
+        Err(error) if error.code() == Code::Busy => {
+            print::say(&format!("piton: {}", error.text()));
+            Ok(ASKED)
+        }
         Err(error) if hold == Some(error.text()) => {
             // It was said as the reason.
             note("before", &error);
             Ok(0)
         }
-        reply => reply.map(|_| ASKED),
+        Err(error) => Err(error),
     }
 }
 
-/// Judges a line in this process; also returns what the settings want where piton fails.
-fn judged(command: &str) -> Result<(Verdict, OnFailure)> {
-    let judge = CommandJudge::quiet(&Context::new(&GlobalArgs::default())?)?;
-    Ok((judge.verdict(command), judge.on_failure()))
+/// A line as this process judges it, and the settings that matter for it.
+struct JudgedLine {
+    verdict: Verdict,
+    /// The wish of the settings where piton fails.
+    on_failure: OnFailure,
+    /// The longest wait of a line for its checkpoint.
+    deadline: Duration,
+}
+
+impl JudgedLine {
+    fn of(command: &str) -> Result<JudgedLine> {
+        let judge = CommandJudge::quiet(&Context::new(&GlobalArgs::default())?)?;
+        let Policy { on_failure, deadline, .. } = judge.policy;
+        Ok(JudgedLine { verdict: judge.verdict(command), on_failure, deadline })
+    }
 }
 
 /// Returns true for a line that destroys nothing, and that can be seen into. Piton's own verbs take their own checkpoints.
@@ -289,7 +307,7 @@ fn agreed() -> bool {
 
 /// The line has ended, and with it its turn.
 fn after(call: &LineCall) -> Result<()> {
-    let notices = conversation(call, |talk| {
+    let notices = conversation(call, PATIENCE, |talk| {
         let ended = After { action: Some(call.action()), exit: call.exit, ..After::default() };
         talk.send(&Body::ShellAfter(ended))?;
         // An end without a name is the open turn's.
@@ -301,5 +319,5 @@ fn after(call: &LineCall) -> Result<()> {
 
 /// The shell has ended, and with it its run.
 fn end(call: &LineCall) -> Result<()> {
-    conversation(call, |talk| talk.ask::<RunEndReply>(&Body::RunEnd(RunEnd::default())).map(drop))
+    conversation(call, PATIENCE, |talk| talk.ask::<RunEndReply>(&Body::RunEnd(RunEnd::default())).map(drop))
 }

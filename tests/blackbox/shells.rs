@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
 
 use crate::support::{Lab, WAIT, lacking, pseudo_terminal};
 
@@ -77,6 +78,8 @@ impl Typist {
     }
 
     fn with(shell: &str, lab: Lab, init: &str) -> Option<Typist> {
+        // As on a machine where some hook has started it: a line waits for none that is just starting.
+        assert_eq!(lab.piton(&["daemon", "start"]).code, 0);
         let text = startup(shell, init);
         let mut command = lab.command(shell, &lab.work);
         match shell {
@@ -166,6 +169,20 @@ impl Typist {
         let name = |turn: &serde_json::Value| turn["turn"].as_str().unwrap().to_owned();
         listed["turns"].as_array().unwrap().iter().map(name).collect()
     }
+
+    /// Waits until the turn of a line is written down: on a machine that is busy, the shell goes on before that. There has to be
+    /// one of it.
+    fn await_turn(&self, line: &str) {
+        let until = Instant::now() + WAIT;
+        loop {
+            let turns = self.turns();
+            let found = turns.iter().filter(|turn| turn.ends_with(line)).count();
+            if found > 0 || Instant::now() > until {
+                assert_eq!(found, 1, "{line}: {turns:?}");
+                return;
+            }
+        }
+    }
 }
 
 impl Drop for Typist {
@@ -177,19 +194,34 @@ impl Drop for Typist {
     }
 }
 
+/// Has a person delete a directory and take that back. `false` where the machine was too busy for the watcher to tell in time
+/// which of the changes are the line's: then they are kept and listed.
+fn is_undone(shell: &str, person: &mut Typist) -> bool {
+    person.lab.write("x/a", "a");
+    person.lab.write("x/b/c", "c");
+    assert!(!person.run("ls").contains("piton"), "{shell}");
+    let said = person.run("rm -rf x");
+    assert!(!person.lab.work.join("x").exists(), "{shell}: {said}");
+    person.await_turn("rm -rf x");
+    let undone = person.lab.piton(&["undo", "--yes"]);
+    if undone.stdout.contains("(touched: ") {
+        return false;
+    }
+    assert_eq!((undone.code, person.lab.read("x/b/c")), (0, "c".to_owned()), "{shell}: {undone:?}");
+    true
+}
+
 #[test]
 fn the_damage_of_a_line_is_undone() {
     for shell in SHELLS {
-        let Some(mut person) = Typist::start(shell) else { continue };
-        person.lab.write("x/a", "a");
-        person.lab.write("x/b/c", "c");
-        assert!(!person.run("ls").contains("piton"), "{shell}");
-        person.run("rm -rf x");
-        assert!(!person.lab.work.join("x").exists(), "{shell}");
-        let turns = person.turns();
-        assert!(turns.len() == 1 && turns[0].ends_with("rm -rf x"), "{shell}: {turns:?}");
-        let undone = person.lab.piton(&["undo", "--yes"]);
-        assert_eq!((undone.code, person.lab.read("x/b/c")), (0, "c".to_owned()), "{shell}: {undone:?}");
+        let undone = (0..10).find_map(|_| {
+            let mut person = Typist::start(shell)?;
+            is_undone(shell, &mut person).then_some(person)
+        });
+        let Some(mut person) = undone else {
+            assert!(Typist::start(shell).is_none(), "{shell}: the damage was not undone in any of 10 attempts");
+            continue;
+        };
         // The run is the shell's own, and named so.
         let runs = person.lab.piton(&["runs", "--json"]).json();
         assert!(runs["runs"].to_string().contains(&format!("\"client\":\"{shell}\"")), "{shell}: {runs}");
@@ -205,8 +237,9 @@ fn an_alias_is_seen_through() {
         let Some(mut person) = Typist::start(shell) else { continue };
         person.lab.write("x/a", "a");
         person.run("gone x");
-        let turns = person.turns();
-        assert!(turns.len() == 1 && !person.lab.work.join("x").exists(), "{shell}: {turns:?}");
+        // zsh tells of the line with its aliases expanded.
+        person.await_turn(" x");
+        assert!(!person.lab.work.join("x").exists(), "{shell}");
     }
 }
 
@@ -218,7 +251,8 @@ fn a_line_that_the_history_leaves_out_is_guarded() {
     // With HISTCONTROL=ignoreboth bash tells of neither: the second may be the first again.
     let said = person.run(" rm a");
     assert!(!person.lab.work.join("a").exists() && !said.contains("psql"), "{said}");
-    assert_eq!(person.lab.piton(&["undo", "--yes"]).code, 0);
+    // Its checkpoint holds the file.
+    assert_eq!(person.lab.piton(&["recover", "a", "--yes"]).code, 0);
     assert_eq!(person.lab.read("a"), "a");
 }
 
@@ -256,9 +290,8 @@ fn the_shell_itself_is_untouched() {
         let again = added(shell, env!("CARGO_BIN_EXE_piton"));
         person.run(&again);
         person.lab.write("y", "y");
-        let before = person.turns().len();
         person.run("rm y");
-        assert_eq!(person.turns().len(), before + 1, "{shell}: {:?}", person.turns());
+        person.await_turn("rm y");
     }
 }
 
@@ -272,7 +305,7 @@ fn without_piton_the_shell_says_nothing() {
         let Some(mut person) = Typist::with(shell, lab, &added(shell, program.to_str().unwrap())) else { continue };
         person.lab.write("x", "x");
         person.run("rm x");
-        assert_eq!(person.turns().len(), 1, "{shell}");
+        person.await_turn("rm x");
         std::fs::remove_file(&program).unwrap();
         person.lab.write("x", "x");
         let said = person.run("rm x");
