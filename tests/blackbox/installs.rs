@@ -156,7 +156,8 @@ fn a_binary_that_went_away_stops_nobody() {
     }
     let old = lab.root().join("bin/piton");
     std::fs::create_dir(old.parent().unwrap()).unwrap();
-    std::fs::copy(env!("CARGO_BIN_EXE_piton"), &old).unwrap();
+    // Copied by another process: while this one writes a program, a child of another test may hold it open, and it cannot be run.
+    lab.sh(&format!("cp '{}' '{}'", env!("CARGO_BIN_EXE_piton"), old.display()));
     lab.set("policy: { file-delete: deny }\n");
     lab.write("a", "old");
     let all = lines(&lab, &old);
