@@ -19,6 +19,7 @@ use super::talk::Talk;
 use crate::agents::{Act, Client, Decision, Event, EventKind, MAX_PAYLOAD};
 use crate::checkpoint::{Home, records::mishaps};
 use crate::error::{Code, Error, Result};
+use crate::model::door::Door;
 use crate::model::json;
 use crate::protocol::{
     After, AfterReply, BeforeReply, Body, ErrorBody, Hello, OtherBlock, RunEnd, ShellBefore, ToolBefore, Turn,
@@ -195,6 +196,7 @@ impl Exchange<'_> {
             session: Some(format!("{client}.{session}")),
             cwd: cwd_text.map(PathBuf::from),
             reaches_model: Some(self.reaches_model),
+            door: Some(Door::Hook.into()),
             ..Hello::default()
         }))?;
         Ok(())

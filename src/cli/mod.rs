@@ -35,6 +35,7 @@ mod overview;
 mod pin;
 mod print;
 mod progress;
+mod protection;
 mod prune;
 mod push;
 mod recover;

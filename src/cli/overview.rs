@@ -1,24 +1,17 @@
 //! `piton` alone: the state of the protection in a few lines.
 
-use std::time::{Duration, UNIX_EPOCH};
-
 use super::context::Context;
-use super::doctor::clients::{self, HookedClients};
 use super::exit::Exit;
 use super::print;
+use super::protection::{protection_of, unwritable};
 use crate::checkpoint::capture::request::listed_skips;
-use crate::checkpoint::records::marks::{AtWork, at_work, guard_mark};
 use crate::checkpoint::records::workspace::{Scope, scope_of};
 use crate::checkpoint::{Checkpoint, Timeline, Workspace};
-use crate::doors::replies;
-use crate::engine::workspace::why_off;
+use crate::doors::{protection as words, replies};
 use crate::error::{Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::text::{count, printable};
-use crate::sys::clock::local_minute;
-
-/// The time for which the last sidecar or daemon is told of after it has begun.
-const LATELY: Duration = Duration::from_hours(24);
+use crate::protocol::{ProtectionBlock, ProtectionState};
 
 /// The step where nothing guards.
 const INSTALL: &str = "  piton install --all                   guard the agent clients of this machine\n";
@@ -69,92 +62,83 @@ pub(super) fn overview(context: &mut Context) -> Result<Exit> {
 }
 
 fn unknown(context: &Context) -> Result<Exit> {
-    let root = context.root()?;
-    context.settings()?.faults().iter().for_each(|fault| print::warning(fault));
-    let (shown, clients) = (print::path(&root), clients::hooked(context, &root));
+    let (root, settings) = (context.root()?, context.settings()?);
+    settings.faults().iter().for_each(|fault| print::warning(fault));
+    let (shown, unwritable) = (print::path(&root), unwritable(context, None));
+    let protection = protection_of(context, (&root, None), &settings, unwritable.as_ref());
     let is_broad = scope_of(&root) == Scope::TargetsOnly;
-    let mut text = match clients.guarding.as_slice() {
-        [] => format!(
-            "{shown} is not protected: {}, and no checkpoint was taken.\n",
-            why_no_hooks(&clients, "no agent client has hooks of piton's")
+    let mut text = match protection.state {
+        ProtectionState::Unseen => {
+            format!("{shown}: {}. No checkpoint was taken yet.\n", words::waiting(&protection))
+        }
+        ProtectionState::CannotTell => format!(
+            "{shown}: piton cannot tell whether it is protected, and no checkpoint was taken.\n{}",
+            reasons(&protection)
         ),
-        clients => format!(
-            "{shown} is guarded by the hooks of {} from their first action here on; no checkpoint was taken yet.\n",
-            clients.join(", ")
-        ),
+        _ => format!("{shown} is not guarded, and no checkpoint was taken.\n{}", reasons(&protection)),
     };
     if is_broad {
         text.push_str(BROAD);
     }
-    if clients.guarding.is_empty() {
-        add!(text, "\n{}", next_step(&clients));
+    text.push('\n');
+    if is_nobody(&protection) {
+        text.push_str(INSTALL);
     }
     if !is_broad {
         text.push_str("  piton checkpoint \"before the agent\"   take one now\n");
     }
     text.push_str("  piton demo                            see it at work\n");
     print::data(&text)?;
-    Ok(Exit::Nothing)
+    Ok(if unwritable.is_some() { Exit::Failed } else { Exit::Nothing })
 }
 
-/// Says why no agent client's hooks guard; `none` where no client has any.
-fn why_no_hooks(clients: &HookedClients, none: &str) -> String {
-    let idle: Vec<&str> = clients.idle.iter().map(|(client, _)| *client).collect();
-    match idle.as_slice() {
-        [] => none.to_owned(),
-        idle => format!("the hooks of {} do not run", idle.join(", ")),
-    }
+/// Returns true if the reason is that nobody guards at all.
+fn is_nobody(protection: &ProtectionBlock) -> bool {
+    protection.reasons.iter().any(|reason| reason.text == words::NOBODY)
 }
 
-/// Returns a line for each client whose hooks do not run.
-fn idle_lines(clients: &HookedClients) -> String {
+/// Returns a line for each reason for which something does not guard.
+fn reasons(protection: &ProtectionBlock) -> String {
     let mut text = String::new();
-    for (client, cause) in &clients.idle {
-        add_line!(text, "  {client}: {cause}");
+    for reason in &protection.reasons {
+        // The step where nobody guards stands at the end.
+        let reason = if is_nobody(protection) { reason.text.clone() } else { words::reason(reason) };
+        add_line!(text, "  {}", printable(&reason));
     }
     text
-}
-
-/// Returns the next step where no hooks guard.
-fn next_step(clients: &HookedClients) -> String {
-    if clients.idle.is_empty() { INSTALL.to_owned() } else { idle_lines(clients) }
 }
 
 /// Says whether the workspace is protected, and by whom.
 fn state(context: &Context, workspace: &Workspace, unwritable: Option<&Error>) -> Result<String> {
     let settings = context.settings()?;
-    let off = why_off(settings.policy.guard, &workspace.dir, &settings.origin("guard"));
-    let off = off.or_else(|| unwritable.map(|error| format!("the store cannot be written: {}", error.text())));
-    let clients = clients::hooked(context, &workspace.path);
+    let protection = protection_of(context, (&workspace.path, Some(workspace)), &settings, unwritable);
     let root = print::bold(&print::path(&workspace.path));
     let since = print::local_time(&workspace.since);
-    let mut text = match (off, clients.guarding.as_slice(), at_work(&guard_mark(&workspace.dir))) {
-        (Some(why), _, _) => format!(
-            "{root} is known since {since}, but NOT protected now.\n\
-             No checkpoint is taken before a loss: {}.\n",
-            printable(&why)
-        ),
-        (None, [], AtWork::Now) => format!(
-            "{root} is protected, known since {since}: a sidecar, proxy or daemon of piton's is at work here.\n"
-        ),
-        (None, [], AtWork::Since(time)) if time.elapsed().is_ok_and(|since| since < LATELY) => {
-            let ms = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
-            format!(
-                "{root} is known since {since}. The last sidecar or daemon of piton's began work here on {}, and has \
-                 ended: nothing guards it now.\n{}",
-                local_minute(ms as i64),
-                idle_lines(&clients)
-            )
+    let mut text = match protection.state {
+        ProtectionState::Protected => {
+            let mut text = format!("{root} is protected by {}; known since {since}.\n", words::guards(&protection));
+            words::further(&protection).iter().for_each(|line| add_line!(text, "  {}", printable(line)));
+            text
         }
-        (None, [], AtWork::Since(_) | AtWork::Never) => format!(
-            "{root} is known since {since}, but NOT protected now: {}, and no sidecar is at work.\n{}",
-            why_no_hooks(&clients, "no agent client has working hooks of piton's"),
-            next_step(&clients)
+        ProtectionState::Unseen => {
+            let mut text = format!("{root} is known since {since}: {}.\n", words::waiting(&protection));
+            words::further(&protection).iter().for_each(|line| add_line!(text, "  {}", printable(line)));
+            text
+        }
+        ProtectionState::CannotTell => format!(
+            "{root} is known since {since}, and piton cannot tell whether it is protected now.\n{}",
+            reasons(&protection)
         ),
-        (None, clients, _) => {
-            format!("{root} is protected, known since {since}: the hooks of {}.\n", clients.join(", "))
+        ProtectionState::NotGuarded | ProtectionState::Unknown => {
+            format!("{root} is known since {since}, but not guarded now.\n{}", reasons(&protection))
         }
     };
+    if let Some(last) = words::last_seen(&protection).filter(|_| protection.state != ProtectionState::Protected) {
+        add_line!(text, "{last}");
+    }
+    if is_nobody(&protection) {
+        text.push_str(INSTALL);
+    }
     if workspace.scope == Scope::TargetsOnly {
         text.push_str(BROAD);
     }

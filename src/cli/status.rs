@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
+use super::protection::protection_of;
 use crate::checkpoint::Workspace;
 use crate::checkpoint::records::marks::{AtWork, at_work, guard_mark};
 use crate::checkpoint::upkeep::forget::unfinished;
-use crate::doors::replies;
 use crate::doors::socket::Link;
+use crate::doors::{protection as words, replies};
 use crate::engine::workspace::why_off;
 use crate::error::Result;
 use crate::model::text::printable;
@@ -58,11 +59,12 @@ pub(super) fn status(context: &mut Context) -> Result<Exit> {
     let facts = replies::status(&mut timeline, look.found)?;
     let settings = context.settings()?;
     let unwritable = timeline.catalog().try_writing().err();
-    let guard_off = why_off(settings.policy.guard, &timeline.workspace().dir, &settings.origin("guard"));
+    let workspace = timeline.workspace().clone();
+    let guard_off = why_off(settings.policy.guard, &workspace.dir, &settings.origin("guard"));
     let left = unfinished(&context.home);
     let facts = StatusFacts {
-        guard_off: guard_off
-            .or_else(|| unwritable.as_ref().map(|error| format!("the store cannot be written: {error}"))),
+        protection: protection_of(context, (&workspace.path, Some(&workspace)), &settings, unwritable.as_ref()),
+        guard_off: guard_off.or_else(|| unwritable.as_ref().map(words::unwritable)),
         warnings: settings.faults().into_iter().chain(left.clone()).collect(),
         watcher: watcher(context, timeline.workspace()),
         ..facts
@@ -94,6 +96,10 @@ fn text(facts: &StatusFacts, settings: &Effective, looked: &str, left: Option<&s
         ("checkpoints", facts.checkpoints.to_string()),
     ] {
         add_line!(text, "{name:<12} {value}");
+    }
+    add_line!(text, "{:<12} {}", "protection", printable(&words::summary(&facts.protection)));
+    for line in words::further(&facts.protection) {
+        add_line!(text, "{:<12} {}", "", printable(&line));
     }
     if facts.broken.is_empty() {
         add_line!(text, "{:<12} {looked}", "looked at");

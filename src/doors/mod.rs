@@ -4,6 +4,7 @@ mod aloud;
 pub mod contents;
 pub mod mcp;
 mod output;
+pub mod protection;
 pub mod replies;
 pub mod socket;
 pub mod stdio;

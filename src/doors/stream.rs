@@ -20,6 +20,7 @@ use crate::engine::decision::Decision;
 use crate::engine::event::{Action, Doing, Event, Opening, Tool, TurnStart};
 use crate::engine::session::{Reply, Session};
 use crate::error::{Code, Error, Result};
+use crate::model::door::Door;
 use crate::protocol::{ErrorReply, Id, Line, LineReader, NoticeBody, SkippedSort, StreamEnded, reply_line, spelling};
 use crate::sys::clock::now_ms;
 
@@ -242,6 +243,7 @@ impl Feed {
             client: Some(event.client.name().to_owned()),
             session: event.session.clone(),
             waits: Some(false),
+            door: Some(Door::Stream),
             // The directories of a stream that was recorded elsewhere do not exist here: then the reader's own
             // directory counts.
             cwd: event.cwd.clone().filter(|cwd| self.choose && cwd.is_dir()),

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::model::door::Door;
+
 /// A step of a client's work that the guard follows.
 #[derive(Clone, Debug)]
 pub enum Event {
@@ -41,6 +43,8 @@ pub struct Opening {
     pub reaches_model: Option<bool>,
     /// True if the client waits for the answer before it acts.
     pub waits: Option<bool>,
+    /// The door that the client comes through; `None` for the line protocol.
+    pub door: Option<Door>,
 }
 
 /// The start of a turn.

@@ -15,3 +15,8 @@ pub type Answer = Box<dyn FnOnce() + Send>;
 pub fn bug() -> Error {
     Error::new(Code::Internal, "the work ended in a bug; piton goes on").hint("please report it")
 }
+
+/// Says that the worker has too many jobs waiting.
+pub(super) fn busy() -> Error {
+    Error::new(Code::Busy, "the workspace's worker has too many jobs waiting").hint("try again in a moment")
+}

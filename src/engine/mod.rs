@@ -5,11 +5,13 @@
 //! a worker longer than the event's deadline.
 
 mod actions;
+mod base_capture;
 pub mod before;
 mod checkouts;
 pub mod connection;
 pub mod deadlines;
 pub mod decision;
+mod doors;
 pub mod event;
 pub mod guard;
 mod idle;

@@ -10,22 +10,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::Engine;
 use super::deadlines::Deadlines;
 use super::decision::{BaseCapture, Decision, Notice, SessionFacts, WorkspaceFacts};
+use super::doors::SessionDoor;
 use super::event::{Event, Opening};
-use super::job::{Answer, bug};
+use super::job::{Answer, bug, busy};
 use super::names::{guard_in_force, recorded};
-use super::protect::{Protected, Wanted, begin_turn};
 use super::runs::OpenRun;
 use super::state::{SessionState, SharedState};
 use super::told::Note;
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::Timeline;
-use crate::checkpoint::capture::request::Take;
 use crate::checkpoint::history::interrupted::interrupted;
 use crate::checkpoint::history::journal::OperationStart;
-use crate::checkpoint::records::workspace::Scope;
 use crate::error::{Code, Error, Result};
-use crate::model::checkpoint::CheckpointKind;
-use crate::model::policy::Guard;
 use crate::model::run::run_id;
 use crate::sys::interrupt::Interrupt;
 
@@ -104,10 +100,12 @@ pub struct Session {
     pub(super) waits: bool,
     /// True if no other process tells of this session's actions.
     pub(super) is_alone: bool,
+    /// The door that the client comes through.
+    pub(super) door: SessionDoor,
     /// True while the base capture waits or is at work.
-    is_base_running: bool,
+    pub(super) is_base_running: bool,
     /// True once a base capture was taken.
-    has_base: bool,
+    pub(super) has_base: bool,
     /// Errors that belong to no reply.
     faults: Vec<String>,
 }
@@ -135,6 +133,7 @@ impl Session {
             tells_model: false,
             waits: true,
             is_alone: false,
+            door: SessionDoor::default(),
             is_base_running: false,
             has_base: false,
             faults: Vec::new(),
@@ -176,6 +175,9 @@ impl Session {
 
     /// Acts upon an event.
     pub fn on(&mut self, event: Event, reply: Reply<Decision>) {
+        if !matches!(event, Event::Opened(_)) {
+            self.note_event();
+        }
         match event {
             Event::Opened(opening) => {
                 let opened = self.open(opening);
@@ -195,6 +197,15 @@ impl Session {
         }
     }
 
+    /// Notes the door of an event in the session's workspace. The event goes on whether that succeeds or not.
+    fn note_event(&mut self) {
+        let Ok(workspace) = self.workspace() else { return };
+        let record = &workspace.workspace;
+        if let Err(error) = self.door.note(&record.id, &record.dir, self.client.as_deref()) {
+            tracing::debug!(%error, "an event goes on without the mark of its door");
+        }
+    }
+
     fn open(&mut self, opening: Opening) -> Result<SessionFacts> {
         match (opening.workspace, opening.cwd) {
             (Some(path), _) if !path.is_absolute() => {
@@ -211,6 +222,7 @@ impl Session {
         (self.reaches_model, self.tells_model) =
             (opening.reaches_model.unwrap_or(true), opening.reaches_model.is_some());
         self.waits = opening.waits.unwrap_or(self.waits);
+        self.door.is_through(opening.door);
         let known = opening.session.as_deref().is_some_and(|session| {
             let run = run_id(session);
             let known = self.go_on_with(&run);
@@ -219,6 +231,7 @@ impl Session {
             known
         });
         let workspace = self.workspace()?;
+        self.note_event();
         // For a client that does not wait, the turn's own checkpoint has to come first.
         if !known && self.waits {
             self.capture_base(&workspace);
@@ -407,49 +420,6 @@ impl Session {
         self.interrupted_in.as_deref().map(interrupted_in).unwrap_or_default()
     }
 
-    /// Starts capturing in the background, so that the first destructive action need not wait for it.
-    pub(super) fn capture_base(&mut self, workspace: &OpenWorkspace) {
-        let (run, turn) = self.run_and_turn();
-        let record = &workspace.workspace;
-        let is_off = || guard_in_force(&workspace.in_force().policy, &record.dir) == Guard::Off;
-        if self.is_base_running || record.scope != Scope::Tree || is_off() {
-            return;
-        }
-        let later = Arc::clone(&self.later);
-        let mut take = Take::of(CheckpointKind::Turn, &run, "base capture");
-        take.draft.turn = turn;
-        let begun = self.open_turn();
-        let done = move |timeline: &mut Timeline, done: Result<Protected>| -> Answer {
-            if let (Some(turn), Ok(base)) = (begun, &done) {
-                begin_turn(timeline, &turn, base);
-            }
-            Box::new(move || {
-                later(Box::new(move |session| {
-                    session.jobs -= 1;
-                    session.base_captured(done.map(drop));
-                }));
-            })
-        };
-        // A worker that ends takes none, and the first action gets its checkpoint all the same.
-        if workspace.worker.capture_base(Wanted::base(take, Box::new(done))) {
-            // In time, because the worker's answer waits for the session's lock, which is held here.
-            self.is_base_running = true;
-            self.jobs += 1;
-        }
-    }
-
-    fn base_captured(&mut self, done: Result<()>) {
-        self.is_base_running = false;
-        self.has_base |= done.is_ok();
-        match done {
-            Err(error) if error.code() != Code::ShuttingDown => {
-                self.fault(format!("the base capture failed: {}", error.text()));
-                self.tell(Notice::JobFailed { reason: error.text(), is_base: true });
-            }
-            _ => {}
-        }
-    }
-
     /// Returns true if anything is still waited for.
     pub fn is_pending(&self) -> bool {
         self.jobs > 0 || !self.deadlines.is_empty()
@@ -489,9 +459,4 @@ pub fn interrupted_in(dir: &Path) -> Vec<OperationStart> {
         None
     });
     begun.into_iter().collect()
-}
-
-/// Says that the worker has too many jobs waiting.
-pub(super) fn busy() -> Error {
-    Error::new(Code::Busy, "the workspace's worker has too many jobs waiting").hint("try again in a moment")
 }

@@ -6,6 +6,7 @@ pub mod change;
 pub mod checkpoint;
 pub mod cost;
 pub mod coverage;
+pub mod door;
 pub mod effect;
 pub mod id;
 pub mod json;

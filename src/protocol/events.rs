@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::shapes::{CheckpointBlock, NotHeld, WarningBlock};
 use super::words::{Word, readable};
+use crate::model::door::Door;
 use crate::model::effect::{Confidence, Effect, Needs};
 use crate::model::policy::Guard;
 
@@ -31,6 +32,9 @@ pub struct Hello {
     pub reaches_model: Option<bool>,
     /// True if the client waits for the answer before it acts. One that does not is protected at the start of a turn.
     pub waits: Option<bool>,
+    /// The door that the client comes through; absent for the line protocol.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub door: Option<Word<Door>>,
 }
 
 /// The state of the capture that a session begins with.

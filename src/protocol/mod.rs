@@ -55,8 +55,8 @@ pub use shapes::{
     CheckpointBlock, CheckpointStatus, List, NotHeld, PastEffect, PathItem, StatBlock, WarningBlock, not_held_sentence,
 };
 pub use status::{
-    OpenReply, ReloadReply, StatusFacts, StatusLast, StatusReply, UnwatchedBlock, UnwatchedItem, WatchingBlock,
-    WatchingQuery,
+    DoorItem, OpenReply, ProtectionBlock, ProtectionState, ReasonItem, ReloadReply, StatusFacts, StatusLast,
+    StatusReply, UnwatchedBlock, UnwatchedItem, WatchingBlock, WatchingQuery,
 };
 pub use stores::{
     AdoptDocument, ClearDocument, ClearItem, MoveDocument, StoreDocument, StoreListDocument, StoredWorkspace,

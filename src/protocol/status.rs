@@ -4,9 +4,10 @@ use crate::model::number::Number;
 use serde::{Deserialize, Serialize};
 
 use super::events::{BaselineStatus, Interrupted, WatcherWord, WorkspaceBlock};
-use super::words::Word;
+use super::words::{Word, readable};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::cost::Cost;
+use crate::model::door::Door;
 use crate::model::policy::Guard;
 
 /// The state of a workspace's protection, as the sidecar and the command line tell it.
@@ -20,6 +21,9 @@ pub struct StatusFacts {
     pub store: String,
     /// The guard in force.
     pub guard: Word<Guard>,
+    /// The state of the protection, with the doors that events came through.
+    #[serde(default)]
+    pub protection: ProtectionBlock,
     /// The reason why the guard is off, and until when.
     #[serde(rename = "guardOff")]
     pub guard_off: Option<String>,
@@ -42,6 +46,62 @@ pub struct StatusFacts {
     pub warnings: Vec<String>,
     /// The newest of what went wrong where nobody was there to tell.
     pub mishaps: Vec<String>,
+}
+
+/// The state of a workspace's protection in one word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProtectionState {
+    /// A door is at work, and an event has come through it.
+    Protected,
+    /// Hooks are installed, and no event of theirs has come yet.
+    Unseen,
+    /// A setting of a client cannot be read.
+    CannotTell,
+    /// Nothing guards.
+    #[default]
+    NotGuarded,
+    /// A state of a later version.
+    #[serde(other)]
+    Unknown,
+}
+
+/// The protection of a workspace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProtectionBlock {
+    /// The state.
+    pub state: ProtectionState,
+    /// The doors through which events have come, the last one first.
+    #[serde(deserialize_with = "readable")]
+    pub doors: Vec<DoorItem>,
+    /// The clients with working hooks of which no event has come yet.
+    pub waiting: Vec<String>,
+    /// The reasons for which all or some do not guard.
+    pub reasons: Vec<ReasonItem>,
+}
+
+/// A door through which events have come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DoorItem {
+    /// The kind of door.
+    pub door: Word<Door>,
+    /// The name by which the client calls itself.
+    pub client: Option<String>,
+    /// The time of the last event.
+    pub last: String,
+    /// True if the door guards the workspace now.
+    pub guards: bool,
+}
+
+/// A reason for which something does not guard.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReasonItem {
+    /// The client whose hooks do not guard; `null` where that concerns all.
+    pub client: Option<String>,
+    /// The reason.
+    pub text: String,
+    /// The step that mends it.
+    pub mend: Option<String>,
 }
 
 /// The newest checkpoint of a workspace.

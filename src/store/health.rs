@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use super::holes::Holes;
 use super::inventory::{self, Inventory};
+use super::packs;
 use super::repository::Store;
-use super::{loose, packs};
 use crate::error::{IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::sys::fs::lock::{FileLock, Mode};
@@ -129,14 +129,6 @@ impl Store {
             true
         })?;
         Ok(proven)
-    }
-
-    /// Writes a file beside the objects and removes it again.
-    ///
-    /// # Errors
-    /// `disk-full`, `permission`: then no checkpoint can be taken.
-    pub fn try_writing(&self) -> Result<()> {
-        loose::try_writing(&self.git_dir)
     }
 
     /// Looks at all packs and all refs. Packs are passed over while another process writes, since a new pack appears

@@ -106,12 +106,6 @@ impl Drop for Temporary {
     }
 }
 
-/// Writes a file of one block beside the objects and removes it again.
-pub(super) fn try_writing(git_dir: &Path) -> Result<()> {
-    let (temporary, mut file) = Temporary::create(git_dir)?;
-    file.write_all(&[0; 4096]).and_then(|()| file.sync_all()).at("writing", &temporary.path)
-}
-
 /// Returns true if a file does not hold the object of an id. One that cannot be read is not judged. Takes constant
 /// memory.
 pub(super) fn is_damaged(path: &Path, id: &ObjectId) -> bool {

@@ -52,6 +52,7 @@ mod refs;
 mod repository;
 mod stock;
 mod upkeep;
+mod writable;
 
 pub use batch::{Batch, BatchStats, Landing, NewCommit};
 pub use census::{Census, RefCounts};

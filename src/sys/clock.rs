@@ -35,9 +35,29 @@ pub fn local_minute(ms: i64) -> String {
     }
 }
 
+/// Says how long ago a time was (milliseconds since the epoch), for people.
+pub fn ago(ms: i64) -> String {
+    match now_ms().saturating_sub(ms) / 60_000 {
+        i64::MIN..=0 => "less than a minute ago".to_owned(),
+        minutes @ 1..120 => format!("{minutes} min ago"),
+        minutes @ 120..2880 => format!("{} h ago", minutes / 60),
+        minutes => format!("{} days ago", minutes / 1440),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_age_of_a_time_is_rounded_down() {
+        let age = |seconds: i64| ago(now_ms() - seconds * 1000);
+        assert_eq!(
+            [age(-500), age(59), age(61), age(7199)].join(", "),
+            "less than a minute ago, less than a minute ago, 1 min ago, 119 min ago"
+        );
+        assert_eq!([age(7201), age(172_700), age(172_801)].join(", "), "2 h ago, 47 h ago, 2 days ago");
+    }
 
     #[test]
     fn times_are_utc_with_milliseconds() {

@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use rustix::fs::{Access, access};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::{Error, Result};
@@ -24,6 +25,19 @@ pub fn build() -> String {
 pub fn built_at() -> i64 {
     let facts = std::env::current_exe().and_then(std::fs::metadata);
     facts.map_or(0, |facts| facts.mtime().saturating_mul(1_000_000_000).saturating_add(facts.mtime_nsec()))
+}
+
+/// Returns whether this process may run a file.
+pub fn may_run(path: &Path) -> bool {
+    access(path, Access::EXEC_OK).is_ok()
+}
+
+/// Requires that this process may write to a file or directory, as far as the kernel tells without a try.
+///
+/// # Errors
+/// Returns the error of the system.
+pub fn require_writable(path: &Path) -> std::io::Result<()> {
+    Ok(access(path, Access::WRITE_OK)?)
 }
 
 /// Returns how many descriptors this process may have.

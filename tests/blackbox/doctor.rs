@@ -478,7 +478,7 @@ fn hooks_of_clients() {
                 at.shell(&format!("{} install qwen-code", other.display()));
             },
             "qwen-code",
-            "call another one",
+            "another build than this one",
             1,
         ),
         by_command(

@@ -38,6 +38,7 @@ mod outside;
 mod pages;
 mod peers;
 mod private;
+mod protected;
 mod reach;
 mod readers;
 mod recall;

@@ -11,6 +11,7 @@ use std::path::Path;
 use piton::error::Code;
 use piton::model::checkpoint::CheckpointKind;
 use piton::model::cost::Cost;
+use piton::model::door::Door;
 use piton::model::effect::{Certainty, Class, Confidence, Effect, Needs, Scope, Severity};
 use piton::model::number::Number;
 use piton::model::policy::Guard;
@@ -20,21 +21,21 @@ use piton::protocol::{
     ChangedLists, CheckedDocument, CheckpointBlock, CheckpointFacts, CheckpointStatus, CheckpointType, Chosen,
     ChosenItem, ChosenReply, Classify, ClassifyDocument, ClassifyReply, ClearDocument, ClearItem, ClientItem,
     ClientsDocument, CodonEnd, CodonReply, CodonStart, CodonStartReply, Create, CreateReply, DaemonDocument, Diff,
-    DiffReply, DoctorDocument, DoctorRow, EmptyReply, ErrorBody, ExportDocument, FailedNotice, FetchDocument,
+    DiffReply, DoctorDocument, DoctorRow, DoorItem, EmptyReply, ErrorBody, ExportDocument, FailedNotice, FetchDocument,
     FindDocument, ForgetDocument, ForgetItem, FoundDocument, FoundItem, Greeting, GreetingType, Hello, HelloReply,
     InstallDocument, InstallItem, InstallOutcome, Interrupted, InterruptedNotice, LimitsBlock, List, ListItem,
     ListQuery, ListReply, LowDiskNotice, MendBlock, MoveDocument, NoStep, NotHeld, OffDocument, OnDocument, OpenReply,
     OperationKind, OriginBlock, OtherBlock, OtherDone, OtherPreview, PastEffect, PathItem, PlanLists, PresenceWord,
-    PreviewReply, ProofBlock, PruneDocument, PruneItem, PushDocument, RefFinding, RefsDocument, RefusedRef,
-    ReloadReply, RemoteItem, RemoteListDocument, RestoreReply, Rollback, RollbackCompleted, RollbackProgress,
-    RollbackStarted, RolledBackNotice, RowState, RunEnd, RunEndReply, RunFork, RunItem, RunLast, RunListReply,
-    RunReply, RunStart, RunState, RunStatus, ScopeWord, SettingItem, SettingsDocument, SettledNotice, ShareCounts,
-    ShellBefore, Show, ShowDirectoryDocument, ShowDocument, ShowFileDocument, ShowReply, ShownCheckpoint, SkippedSort,
-    StatBlock, StatusDocument, StatusFacts, StatusLast, StatusReply, Step, StepBlock, StepFault, StopDocument,
-    StoreCapNotice, StoreDocument, StoreListDocument, StoredWorkspace, StreamEnded, TargetBlock, To, ToolBefore,
-    TrackedBlock, TrustDocument, Turn, TurnBlock, TurnDiff, TurnDiffReply, TurnEndReply, TurnItem, TurnListReply,
-    TurnQuery, TurnReply, UnwatchedBlock, UnwatchedItem, VerbError, VersionItem, WarningBlock, WatcherWord,
-    WatchingBlock, WatchingQuery, WithheldItem, Word, WorkspaceBlock,
+    PreviewReply, ProofBlock, ProtectionBlock, ProtectionState, PruneDocument, PruneItem, PushDocument, ReasonItem,
+    RefFinding, RefsDocument, RefusedRef, ReloadReply, RemoteItem, RemoteListDocument, RestoreReply, Rollback,
+    RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice, RowState, RunEnd, RunEndReply, RunFork,
+    RunItem, RunLast, RunListReply, RunReply, RunStart, RunState, RunStatus, ScopeWord, SettingItem, SettingsDocument,
+    SettledNotice, ShareCounts, ShellBefore, Show, ShowDirectoryDocument, ShowDocument, ShowFileDocument, ShowReply,
+    ShownCheckpoint, SkippedSort, StatBlock, StatusDocument, StatusFacts, StatusLast, StatusReply, Step, StepBlock,
+    StepFault, StopDocument, StoreCapNotice, StoreDocument, StoreListDocument, StoredWorkspace, StreamEnded,
+    TargetBlock, To, ToolBefore, TrackedBlock, TrustDocument, Turn, TurnBlock, TurnDiff, TurnDiffReply, TurnEndReply,
+    TurnItem, TurnListReply, TurnQuery, TurnReply, UnwatchedBlock, UnwatchedItem, VerbError, VersionItem, WarningBlock,
+    WatcherWord, WatchingBlock, WatchingQuery, WithheldItem, Word, WorkspaceBlock,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -390,6 +391,12 @@ fn status_facts() -> StatusFacts {
         workspace: workspace(),
         store: s(),
         guard: Guard::Turn.into(),
+        protection: ProtectionBlock {
+            state: ProtectionState::Protected,
+            doors: vec![DoorItem { door: Door::Hook.into(), client: o(), last: s(), guards: true }],
+            waiting: words(),
+            reasons: vec![ReasonItem { client: o(), text: s(), mend: o() }],
+        },
         guard_off: o(),
         watcher: WatcherWord::Warm,
         checkpoints: 1,
@@ -494,6 +501,7 @@ fn requests() -> Vec<Example> {
         session: o(),
         reaches_model: Some(true),
         waits: Some(true),
+        door: Some(Door::Hook.into()),
     };
     let tool = ToolBefore {
         action: o(),

@@ -86,6 +86,11 @@ impl Lab {
         self.scratch.path().canonicalize().unwrap()
     }
 
+    /// The directory in which piton looks for the settings of administrators.
+    pub(crate) fn etc(&self) -> PathBuf {
+        self.scratch.path().join("etc")
+    }
+
     /// The user's settings.
     pub(crate) fn user_file(&self) -> PathBuf {
         self.home.join("config/piton/config.yaml")
@@ -121,6 +126,8 @@ impl Lab {
             .env("XDG_DATA_HOME", self.home.join("data"))
             .env("XDG_CACHE_HOME", self.home.join("cache"))
             .env("TZ", "UTC")
+            // The administrator of this machine is none of the lab's.
+            .env("PITON_TEST_ETC", self.etc())
             .current_dir(cwd)
             .stdin(Stdio::null());
         command

@@ -41,8 +41,10 @@ fn status_asks_the_daemon_for_its_watcher() {
     let word = lab.piton(&["status", "--json"]).json()["watcher"].as_str().unwrap().to_owned();
     assert!(["warm", "cold", "scan"].contains(&word.as_str()), "{word}");
     assert!(row(lab, "watcher").ends_with("(the daemon's)"), "{}", row(lab, "watcher"));
+    // An event of hooks that nobody has installed protects nothing, though the daemon is at work.
     let alone = lab.piton(&[]);
-    assert!(alone.stdout.contains("is protected") && alone.stdout.contains("is at work here"), "{alone:?}");
+    let told = ["not guarded now", "The last event came from Claude Code less than a minute ago."];
+    assert!(told.iter().all(|text| alone.stdout.contains(text)) && !alone.stdout.contains("is protected"), "{alone:?}");
     lab.piton(&["daemon", "stop"]);
     assert_eq!(row(lab, "watcher"), "none at work");
 }
@@ -56,33 +58,37 @@ fn a_sidecar_that_cannot_be_asked_is_not_nobody() {
     sidecar.ask(json!({ "type": "shell.before", "command": "rm a.txt" }));
     assert_eq!(lab.piton(&["status", "--json"]).json()["watcher"], "elsewhere");
     assert!(row(&lab, "watcher").contains("sidecar"));
+    let by = "protected by my harness (sidecar), last event less than a minute ago";
+    assert_eq!(row(&lab, "protection"), by);
+    assert!(lab.piton(&[]).stdout.contains(&format!("is {by}; known since ")));
     let runs = lab.piton(&["runs", "--json"]).json();
     let run = &runs["runs"][0];
     assert_eq!((&run["client"], &run["named"]), (&json!("my harness"), &json!("A Session")), "{runs}");
     assert_eq!(sidecar.finish(), 0);
     assert_eq!(lab.piton(&["status", "--json"]).json()["watcher"], "none");
     let alone = lab.piton(&[]);
-    let told = ["began work here", "has ended: nothing guards it now"].map(|text| alone.stdout.contains(text));
-    assert!(told == [true, true] && !alone.stdout.contains("is protected"), "{alone:?}");
+    let told = ["not guarded now", "The last event came from my harness (sidecar) less than a minute ago."];
+    assert!(told.iter().all(|text| alone.stdout.contains(text)) && !alone.stdout.contains("is protected"), "{alone:?}");
 }
 
 #[test]
 fn only_what_is_guarded_is_called_protected() {
     let lab = Lab::new();
     let unknown = lab.piton(&[]);
-    assert!(unknown.code == 3 && unknown.stdout.contains("is not protected"), "{unknown:?}");
+    assert!(unknown.code == 3 && unknown.stdout.contains("is not guarded"), "{unknown:?}");
     assert!(unknown.stdout.contains("piton install --all"), "{unknown:?}");
     lab.write("a.txt", "a");
     lab.take("by hand");
     let by_hand = lab.piton(&[]);
     assert!(
-        by_hand.stdout.contains("NOT protected now") && by_hand.stdout.contains("piton install --all"),
+        by_hand.stdout.contains("not guarded now") && by_hand.stdout.contains("piton install --all"),
         "{by_hand:?}"
     );
     std::fs::create_dir_all(lab.home.join(".claude")).unwrap();
     assert_eq!(lab.piton(&["install", "claude-code"]).code, 0);
     let hooked = lab.piton(&[]);
-    assert!(hooked.stdout.contains("is protected") && hooked.stdout.contains("Claude Code"), "{hooked:?}");
+    let waits = "hooks of Claude Code are installed, and no event has come from here yet";
+    assert!(hooked.stdout.contains(waits) && !hooked.stdout.contains("is protected"), "{hooked:?}");
     // Hooks that the client does not run guard nothing, and another installation would not mend that.
     let file = lab.home.join(".claude/settings.json");
     let text = std::fs::read_to_string(&file).unwrap();
@@ -90,15 +96,15 @@ fn only_what_is_guarded_is_called_protected() {
     let elsewhere = lab.home.join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     for idle in [lab.piton(&[]), lab.piton_in(&elsewhere, &[])] {
-        let told = idle.stdout.to_lowercase().contains("not protected") && !idle.stdout.contains("piton install");
+        let told = idle.stdout.contains("not guarded") && !idle.stdout.contains("piton install");
         assert!(told && idle.stdout.contains("Claude Code: `disableAllHooks` is set in "), "{idle:?}");
         assert!(idle.stdout.contains(file.to_str().unwrap()), "{idle:?}");
     }
     std::fs::write(&file, text).unwrap();
-    assert!(lab.piton(&[]).stdout.contains("is protected"));
+    assert!(lab.piton(&[]).stdout.contains(waits));
     let off = lab.piton(&["off"]);
     assert_eq!(off.code, 0);
-    assert!(lab.piton(&[]).stdout.contains("NOT protected now"));
+    assert!(lab.piton(&[]).stdout.contains("not guarded now"));
     let home = lab.piton_in(&lab.home, &[]);
     assert!(home.stdout.contains("too broad for whole checkpoints"), "{home:?}");
 }

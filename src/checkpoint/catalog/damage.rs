@@ -1,14 +1,18 @@
 //! The damage of a workspace's checkpoints and records, as far as it is known without reading all contents.
 
+use std::io::ErrorKind;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::checkpoint::Checkpoint;
 use super::open::{AllCheckpoints, Catalog};
 use crate::checkpoint::records::lock::while_nobody_writes;
 use crate::checkpoint::records::validate::{Damage, gone_from, of_listed};
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Error, IoContext, Result};
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::id::ObjectId;
 use crate::store::RefEntry;
+use crate::sys::fs::durable::replace_cache;
 
 /// The newest checkpoints that a look for damage always includes.
 const ALWAYS: usize = 20;
@@ -38,6 +42,21 @@ impl DamageLook {
     }
 }
 
+/// Tries whether the records of a workspace could be written: a file that is replaced, and those that grow.
+fn try_records(dir: &Path) -> Result<()> {
+    let path = dir.join("try");
+    replace_cache(&path, b"")?;
+    std::fs::remove_file(&path).at("removing", &path)?;
+    for name in ["log", "journal"] {
+        let path = dir.join(name);
+        match std::fs::OpenOptions::new().append(true).open(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::io(error, "writing", &path)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 impl Catalog {
     /// Names the first missing or damaged path of a checkpoint; `None` if no damage is known. Contents are not read.
     ///
@@ -65,12 +84,18 @@ impl Catalog {
         }
     }
 
-    /// Tries whether a checkpoint could be written: an object, and the locks of workspace and store.
+    /// Tries whether a checkpoint could be written: objects and refs of both stores, the workspace's records, and the locks of
+    /// workspace and store. Nothing is left behind.
     ///
     /// # Errors
     /// `disk-full`, `permission`: then no checkpoint can be taken.
     pub fn try_writing(&self) -> Result<()> {
-        self.store.try_writing()?;
+        let below = |kind: &str| format!("refs/piton/{}/{kind}", self.workspace.id);
+        self.store.try_writing(&below(CheckpointKind::Auto.as_str()))?;
+        if let Some(local) = self.local_if_any()? {
+            local.try_writing(&below("local"))?;
+        }
+        try_records(&self.workspace.dir)?;
         let locks = [
             while_nobody_writes(&self.workspace.dir, || Ok(())).map(drop),
             self.store.lock_shared("looking", Duration::ZERO).map(drop),

@@ -1,5 +1,6 @@
 //! The records of workspaces: the directory of each history, its files, and checks of them.
 
+pub mod doors;
 pub mod ground;
 pub mod health;
 pub mod home;

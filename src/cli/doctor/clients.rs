@@ -2,7 +2,7 @@
 //! which answer.
 
 use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::report::{CheckState, DoctorReport, Mend, Surroundings, quoted_path};
@@ -15,9 +15,11 @@ use crate::cli::context::Context;
 use crate::cli::install::client_file::ClientFile;
 use crate::cli::install::{InstallScope, home, is_there, program, variable};
 use crate::cli::print;
+use crate::doors::protection::{ClientHooks, HookFault};
 use crate::error::Result;
 use crate::model::text::count;
 use crate::sys::etc::etc;
+use crate::sys::process::may_run;
 
 /// Looks at the agent clients.
 pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
@@ -51,34 +53,22 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     }
 }
 
-/// The clients with hooks of piton's, as far as files tell: none is tried.
-#[derive(Default)]
-pub(crate) struct HookedClients {
-    /// Clients whose hooks run.
-    pub guarding: Vec<&'static str>,
-    /// Clients whose hooks do not run, each with a sentence on the cause and the step.
-    pub idle: Vec<(&'static str, String)>,
-}
-
-/// Returns the clients with hooks for what happens below `root`.
-pub(crate) fn hooked(context: &Context, root: &Path) -> HookedClients {
-    let mut clients = HookedClients::default();
+/// Returns the clients with hooks for what happens below `root`, as far as files tell: none is tried. Hooks for the user and for
+/// the project count as one.
+pub(crate) fn hooked(context: &Context, root: &Path) -> Vec<ClientHooks> {
     // Without a home or a program there are no hooks that this piton could tell of.
-    let (Ok(program), Ok(home)) = (program(), home()) else { return clients };
+    let (Ok(program), Ok(home)) = (program(), home()) else { return Vec::new() };
     let at = Surroundings { context, root: Some(root.to_owned()) };
     let user = InstallScope { root: home.clone(), project: false };
     let project = InstallScope { root: root.to_owned(), project: true };
     let scopes = if root == home { vec![&user] } else { vec![&user, &project] };
-    for client in Client::ALL {
+    let of_client = |client: Client| {
         let all = scopes.iter().map(|scope| InstalledHooks::read(client, scope, &program));
-        let causes: Vec<Option<String>> = all.filter(InstalledHooks::any).map(|hooks| hooks.cause(&at)).collect();
-        match causes.iter().flatten().next() {
-            None if causes.is_empty() => {}
-            Some(cause) if causes.iter().all(Option::is_some) => clients.idle.push((client.title(), cause.clone())),
-            _ => clients.guarding.push(client.title()),
-        }
-    }
-    clients
+        let faults: Vec<Option<HookFault>> = all.filter(InstalledHooks::any).map(|hooks| hooks.cause(&at)).collect();
+        let fault = faults.iter().cloned().collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().next());
+        (!faults.is_empty()).then_some(ClientHooks { client, fault })
+    };
+    Client::ALL.into_iter().filter_map(of_client).collect()
 }
 
 /// The hooks in one client's files of one scope.
@@ -124,9 +114,12 @@ impl InstalledHooks<'_> {
             let text = format!("{}: {}", print::path(path), error.text());
             return Some((text, Mend::Step(format!("mend that file, then: {}", self.install()))));
         }
-        let mut calls = self.calls().into_iter();
-        if let Some(call) = calls.find(|call| !is_program(Path::new(&call.program))) {
+        if let Some(call) = self.calls().into_iter().find(|call| !is_program(Path::new(&call.program))) {
             let text = format!("its hooks call {}, which is not there or cannot be run", call.program);
+            return Some((text, Mend::Command(self.install())));
+        }
+        if let Some(call) = self.calls().into_iter().find(|call| !is_this(Path::new(&call.program))) {
+            let text = format!("its hooks call {}, which is another build than this one", call.program);
             return Some((text, Mend::Command(self.install())));
         }
         let stale = |presence: &Result<Presence>| matches!(presence, Ok(Presence::None | Presence::Stale(_)));
@@ -144,12 +137,14 @@ impl InstalledHooks<'_> {
     }
 
     /// Returns why they do not run, and how to mend that; `None` where nothing is known against them.
-    fn cause(&self, at: &Surroundings<'_>) -> Option<String> {
-        if let Some((text, Mend::Command(step) | Mend::Step(step))) = self.fault() {
-            return Some(format!("{text}; {step}"));
+    fn cause(&self, at: &Surroundings<'_>) -> Option<HookFault> {
+        if let Some((what, Mend::Command(step) | Mend::Step(step))) = self.fault() {
+            return Some(HookFault { what, step, is_certain: true });
         }
-        let doubt = self.doubts(at).into_iter().next()?;
-        Some(format!("{}; {}", doubt.what, doubt.step))
+        let doubts = self.doubts(at);
+        let certain = doubts.iter().find(|doubt| doubt.is_certain);
+        let Doubt { what, step, is_certain } = certain.or(doubts.first())?.clone();
+        Some(HookFault { what, step, is_certain })
     }
 
     fn calls(&self) -> Vec<&HookCall> {
@@ -158,12 +153,13 @@ impl InstalledHooks<'_> {
 
     fn judge(&self, at: &Surroundings<'_>, scratch: &mut Option<Scratch>, report: &mut DoctorReport) {
         if let Some((text, mend)) = self.fault() {
-            return report.row(self.name(), CheckState::Wrong(mend), text);
+            return report.row(self.name(), CheckState::Wrong(mend), format!("not guarded: {text}"));
         }
         let doubts = self.doubts(at);
         let trusted = doubts.is_empty();
         for doubt in doubts {
-            report.open(self.name(), doubt.what, doubt.step);
+            let text = if doubt.is_certain { format!("not guarded: {}", doubt.what) } else { doubt.what };
+            report.open(self.name(), text, doubt.step);
         }
         if let Some(called) = self.called() {
             self.attempt(&called, self.calls().len(), trusted, scratch, report);
@@ -232,7 +228,8 @@ impl InstalledHooks<'_> {
         let tried = made.and_then(|made| scratch.insert(made).try_hook(self.client, called));
         match tried {
             Err(error) => {
-                report.open(self.name(), format!("tried, its hook failed: {}", error.text()), "see the message");
+                let text = format!("not guarded: tried, its hook failed: {}", error.text());
+                report.open(self.name(), text, "see the message");
             }
             Ok(took) if trusted => {
                 let text = format!(
@@ -278,5 +275,12 @@ fn drop_ins(dir: &Path) -> Vec<(String, FileText)> {
 }
 
 fn is_program(path: &Path) -> bool {
-    path.metadata().is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
+    path.is_file() && may_run(path)
+}
+
+/// Returns whether a program is the running one.
+fn is_this(path: &Path) -> bool {
+    let here = std::env::current_exe().and_then(|here| here.canonicalize());
+    let place = |path: &Path| path.metadata().map(|facts| (facts.dev(), facts.ino())).ok();
+    here.is_ok_and(|here| place(&here) == place(path))
 }

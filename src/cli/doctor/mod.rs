@@ -3,6 +3,7 @@
 pub(super) mod clients;
 mod daemon;
 mod ground;
+mod protection;
 mod refs;
 mod report;
 mod settings;
@@ -36,6 +37,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("settings", settings::check),
     ("daemon", daemon::check),
     ("clients", clients::check),
+    ("protection", protection::check),
 ];
 
 type Check = fn(&Surroundings<'_>, &mut DoctorReport);

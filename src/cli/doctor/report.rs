@@ -39,6 +39,13 @@ pub(super) struct CheckRow {
     pub text: String,
 }
 
+impl CheckRow {
+    /// Returns whether this is a fault of the thing.
+    pub(super) fn is_wrong_of(&self, about: &str) -> bool {
+        self.about == about && matches!(self.state, CheckState::Wrong(_))
+    }
+}
+
 /// All that was found.
 #[derive(Default)]
 pub(super) struct DoctorReport {

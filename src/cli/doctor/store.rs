@@ -12,6 +12,8 @@ use crate::checkpoint::{Home, records::health, records::mishaps};
 use crate::cli::context::Context;
 use crate::cli::print::{mishap, path};
 use crate::cli::progress::Progress;
+use crate::cli::protection::{CANNOT_WRITE, unwritable};
+use crate::doors::protection as words;
 use crate::error::{Code, Result};
 use crate::model::text::{bytes, count};
 use crate::settings;
@@ -25,9 +27,6 @@ const SHOWN: usize = 20;
 const BRING_BACK: &str =
     "bring the store back from a backup, or take a checkpoint: what the workspace still has is stored again";
 
-/// The step where nothing can be stored.
-const CANNOT_WRITE: &str = "make room, or have the directory writable again; until then no checkpoint is taken";
-
 /// The most mishaps that are listed.
 const NEWEST: usize = 3;
 
@@ -35,10 +34,16 @@ const NEWEST: usize = 3;
 pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     let home = &at.context.home;
     let dir = home.path().join("store.git");
+    // Errors of finding the workspace are told elsewhere.
+    let workspace = at.root.as_ref().and_then(|_| at.context.known_workspace().ok().flatten());
+    let unwritable = unwritable(at.context, workspace.as_ref());
+    if let Some(error) = &unwritable {
+        report.open("store", format!("not guarded: {}", words::unwritable(error)), CANNOT_WRITE);
+    }
     if dir.symlink_metadata().is_err() {
         report.note("store", "there is none yet; the first checkpoint makes it");
     } else if private(&dir, 0o700, "store", report) {
-        examine(at.context, report);
+        examine(at.context, report, unwritable.is_some());
     }
     records(home, report);
     caps(at.context, report);
@@ -79,7 +84,7 @@ pub(super) fn reading(store: &Store, as_json: bool) -> Result<ProvenObjects> {
     store.read_everything(&mut |objects| progress.tell(|| format!("{} read", count(objects, "object"))))
 }
 
-fn examine(context: &Context, report: &mut DoctorReport) {
+fn examine(context: &Context, report: &mut DoctorReport, cannot_write: bool) {
     let home = &context.home;
     let store = match Store::open(home.path()) {
         Ok(store) => store,
@@ -135,13 +140,9 @@ fn examine(context: &Context, report: &mut DoctorReport) {
     if ailments.len() > SHOWN {
         report.note("store", format!("and {} more", ailments.len() - SHOWN));
     }
-    match store.try_writing() {
-        Err(error) => report.open("store", format!("it cannot be written: {}", error.text()), CANNOT_WRITE),
-        Ok(()) if is_whole => {
-            let read = count(proven.objects, "object");
-            report.well("store", format!("{}: {read} read and whole; it can be written", path(store.git_dir())));
-        }
-        Ok(()) => {}
+    if is_whole && !cannot_write {
+        let read = count(proven.objects, "object");
+        report.well("store", format!("{}: {read} read and whole; it can be written", path(store.git_dir())));
     }
 }
 

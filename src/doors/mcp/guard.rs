@@ -20,6 +20,7 @@ use crate::engine::event::{Action, Doing, Event, Opening, Tool};
 use crate::engine::session::Root;
 use crate::error::Result;
 use crate::mcp::Call;
+use crate::model::door::Door;
 use crate::sys::clock::now_ms;
 
 /// The time that an answer may take beyond its deadline before the guard counts as gone.
@@ -75,6 +76,7 @@ impl Guard {
             session: Some(format!("mcp-{}-{}", now_ms(), std::process::id())),
             cwd: std::env::current_dir().ok().filter(|_| options.workspace.is_none()),
             workspace: options.workspace.clone(),
+            door: Some(Door::McpProxy),
             ..Opening::default()
         };
         if let Some(Ok(Decision::Opened(facts))) = self.ask(Event::Opened(opening)) {

@@ -17,8 +17,8 @@ use crate::model::checkpoint::CheckpointKind;
 use crate::model::path::RelPath;
 use crate::model::policy::Watching;
 use crate::protocol::{
-    BranchItem, BranchOrigin, BranchType, OriginBlock, RunItem, RunLast, RunListReply, RunState, StatusFacts,
-    StatusLast, UnwatchedBlock, UnwatchedItem, WatcherWord, WatchingBlock, WorkspaceBlock,
+    BranchItem, BranchOrigin, BranchType, OriginBlock, ProtectionBlock, RunItem, RunLast, RunListReply, RunState,
+    StatusFacts, StatusLast, UnwatchedBlock, UnwatchedItem, WatcherWord, WatchingBlock, WorkspaceBlock,
 };
 
 /// Returns how changes are noticed, in a word of the protocol.
@@ -48,7 +48,7 @@ pub fn watching(watcher: &WatcherStatus) -> WatchingBlock {
     }
 }
 
-/// Returns what `status` tells of a workspace. Of watchers, settings and the switch, the caller knows. `damages` are those of
+/// Returns what `status` tells of a workspace. Of watchers, settings, the switch and the protection, the caller knows. `damages` are those of
 /// its store beside refs that cannot be read.
 ///
 /// # Errors
@@ -68,6 +68,7 @@ pub fn status(timeline: &mut Timeline, damages: Vec<String>) -> Result<StatusFac
         piton: env!("CARGO_PKG_VERSION").to_owned(),
         store: timeline.store().git_dir().to_string_lossy().into_owned(),
         guard: guard_in_force(timeline.policy(), &workspace.dir).into(),
+        protection: ProtectionBlock::default(),
         guard_off: None,
         watcher: WatcherWord::None,
         checkpoints: kept,

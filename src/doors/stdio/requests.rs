@@ -10,10 +10,11 @@ use super::calls::{self, Called};
 use super::steps;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::history::undo::Direction;
+use crate::checkpoint::records::doors::seen;
 use crate::checkpoint::runs::codon::{CodonMark, NewCodon};
 use crate::checkpoint::runs::run::RunEnding;
 use crate::doors::output::Output;
-use crate::doors::replies;
+use crate::doors::{protection, replies};
 use crate::engine::event::{Action, Doing, Event, NewRun, Opening, Tool, TurnStart};
 use crate::engine::runs::{CodonBegun, CodonMarked, RunBegun, RunEnded};
 use crate::engine::session::{Reply, Session};
@@ -22,8 +23,8 @@ use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::protocol::{
     BaselineStatus, Body, Classify, ClassifyReply, CodonEnd, CodonReply, CodonStart, CodonStartReply, EmptyReply,
-    ErrorReply, Hello, Id, Line, NoticeBody, OpenReply, ReloadReply, Rollback, RunEndReply, RunReply, RunStatus,
-    ShellBefore, StatusFacts, StatusReply, Step, ToolBefore, WatcherWord, parse, reply_line,
+    ErrorReply, Hello, Id, Line, NoticeBody, OpenReply, ReasonItem, ReloadReply, Rollback, RunEndReply, RunReply,
+    RunStatus, ShellBefore, StatusFacts, StatusReply, Step, ToolBefore, WatcherWord, parse, reply_line,
 };
 use crate::sys::interrupt::Interrupt;
 
@@ -112,6 +113,7 @@ fn opening(hello: Hello) -> Opening {
         session: hello.session,
         reaches_model: hello.reaches_model,
         waits: hello.waits,
+        door: hello.door.and_then(|door| door.known()),
     }
 }
 
@@ -293,8 +295,14 @@ fn status(session: &mut Session, to: Answerer) {
     faults.extend(watcher.fault.clone().into_iter().chain(rules.warnings.clone()));
     let work = move |timeline: &mut Timeline, _: Interrupt<'_>| {
         let damages = timeline.catalog().damages()?;
+        let dir = timeline.workspace().dir.clone();
+        let guard_off = why_off(rules.policy.guard, &dir, &rules.origin("guard"))
+            .or_else(|| timeline.catalog().try_writing().err().map(|error| protection::unwritable(&error)));
+        let off = guard_off.clone().map(|text| ReasonItem { text, ..ReasonItem::default() });
         let facts = StatusFacts {
-            guard_off: why_off(rules.policy.guard, &timeline.workspace().dir, &rules.origin("guard")),
+            // The files of clients are not read here: who asks comes through a door that is at work.
+            protection: protection::judge(off, &[], &seen(&dir)),
+            guard_off,
             watcher: replies::watcher_word(rules.policy.watching, &watcher),
             warnings: rules.warnings.clone(),
             ..replies::status(timeline, damages)?

@@ -1,0 +1,32 @@
+//! The protection of the workspace as a whole: which door guards it, and when that was seen last.
+
+use super::report::{DoctorReport, Surroundings};
+use crate::cli::protection::protection_of;
+use crate::doors::protection::{NOBODY, further, summary};
+use crate::protocol::ProtectionState;
+
+/// Says whether the workspace is protected. Faults of clients and of the store have their own rows, with the mend.
+pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
+    let Some(root) = &at.root else { return };
+    // Errors of these are told by other checks.
+    let (Ok(workspace), Ok(settings)) = (at.context.known_workspace(), at.context.settings()) else { return };
+    let protection = protection_of(at.context, (root, workspace.as_ref()), &settings, None);
+    let text = summary(&protection);
+    match protection.state {
+        // Without a store that can be written, no door helps.
+        _ if report.rows.iter().any(|row| row.is_wrong_of("store")) => {}
+        ProtectionState::Protected => report.well("protection", text),
+        ProtectionState::Unseen => report.note("protection", text),
+        ProtectionState::NotGuarded if protection.reasons.iter().any(|reason| reason.text == NOBODY) => {
+            report.note("protection", text);
+        }
+        // The reason is no client's: a switch or a setting.
+        _ if protection.reasons.iter().any(|reason| reason.client.is_none()) => {
+            report.open("protection", text, "switch the guard on, as the reason says");
+        }
+        _ => report.note("protection", text),
+    }
+    for line in further(&protection).into_iter().filter(|line| line.starts_with("not seen")) {
+        report.note("protection", line);
+    }
+}

@@ -1,0 +1,79 @@
+//! The protection of a workspace, with the facts that only the command line looks up: files of clients, a try to write.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use super::context::Context;
+use super::doctor::clients::hooked;
+use crate::checkpoint::records::doors::seen;
+use crate::checkpoint::records::health;
+use crate::checkpoint::{Home, Timeline, Workspace};
+use crate::doors::protection::{self, judge};
+use crate::engine::workspace::why_off;
+use crate::error::{Error, IoContext, Result};
+use crate::model::policy::Guard;
+use crate::protocol::{ProtectionBlock, ReasonItem};
+use crate::settings::Effective;
+use crate::store::Store;
+use crate::sys::fs::durable::replace_cache;
+use crate::sys::process::require_writable;
+
+/// The step where nothing can be stored.
+pub(super) const CANNOT_WRITE: &str = "make room, or have it writable again; until then no checkpoint is taken";
+
+/// Judges the protection of a workspace, or of a directory that is none yet. `unwritable` is the error of a try to write.
+pub(super) fn protection_of(
+    context: &Context,
+    (root, workspace): (&Path, Option<&Workspace>),
+    settings: &Effective,
+    unwritable: Option<&Error>,
+) -> ProtectionBlock {
+    let origin = settings.origin("guard");
+    let switched = match workspace {
+        Some(workspace) => why_off(settings.policy.guard, &workspace.dir, &origin),
+        None if settings.policy.guard == Guard::Off => why_off(Guard::Off, root, &origin),
+        None => None,
+    };
+    let switched = switched.map(|text| ReasonItem { text, ..ReasonItem::default() });
+    let off = switched.or_else(|| {
+        let text = protection::unwritable(unwritable?);
+        Some(ReasonItem { client: None, text, mend: Some(CANNOT_WRITE.to_owned()) })
+    });
+    let doors = workspace.map(|workspace| seen(&workspace.dir)).unwrap_or_default();
+    judge(off, &hooked(context, root), &doors)
+}
+
+/// Tries whether a checkpoint could be written, where no timeline is open: in a workspace, or in piton's home alone.
+pub(super) fn unwritable(context: &Context, workspace: Option<&Workspace>) -> Option<Error> {
+    let home = &context.home;
+    if !home.path().join("store.git").exists() {
+        return try_file(home.path()).err();
+    }
+    // Logs of before a power cut are applied by the first process that opens a timeline, which mends something.
+    let waits = || health::records(home).is_ok_and(|records| !records.unapplied.is_empty());
+    if let (Some(workspace), Ok(settings)) = (workspace, context.settings())
+        && !waits()
+        && let Ok(timeline) = Timeline::open(home, workspace.clone(), settings.policy)
+    {
+        return timeline.catalog().try_writing().err();
+    }
+    try_home(home).err()
+}
+
+/// Tries to write into the store, and where the records of a new workspace would be made.
+fn try_home(home: &Home) -> Result<()> {
+    Store::open(home.path())?.try_writing("refs/piton")?;
+    try_file(home.path())?;
+    // A file there would look like a record to others.
+    let workspaces = home.workspaces();
+    match require_writable(&workspaces) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error).at("writing to", &workspaces),
+        _ => Ok(()),
+    }
+}
+
+fn try_file(dir: &Path) -> Result<()> {
+    let path = dir.join("try");
+    replace_cache(&path, b"")?;
+    std::fs::remove_file(&path).at("removing", &path)
+}

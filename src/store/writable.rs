@@ -1,0 +1,80 @@
+//! The try whether a checkpoint could be written: the calls of a real one, of which nothing is left.
+//!
+//! A file as large as an object is written beside the objects, synced, and renamed into one of their directories. A second
+//! one takes the way of a ref. Both keep names that no reader takes for an object or a ref.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::loose;
+use super::repository::Store;
+use crate::error::{IoContext, Result};
+use crate::model::id::ObjectKind;
+use crate::sys::fs::durable::unique_suffix;
+use crate::sys::fs::space::DiskSpace;
+
+/// The bytes of the content that is written; its file takes a block.
+const CONTENT: usize = 3900;
+
+impl Store {
+    /// Tries whether an object could be written, and a ref in the directory `refs`, and leaves nothing behind.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`: then no checkpoint can be taken.
+    pub fn try_writing(&self, refs: &str) -> Result<()> {
+        let git_dir = self.git_dir();
+        DiskSpace::at(git_dir)?.require_floor(git_dir)?;
+        try_object(git_dir)?;
+        try_ref(git_dir, refs)
+    }
+}
+
+fn try_object(git_dir: &Path) -> Result<()> {
+    let objects = git_dir.join("objects");
+    let name = format!("tmp_obj_try-{}", unique_suffix());
+    let first = Attempt::create(objects.join(&name), &loose::compress(ObjectKind::Blob, &[b'p'; CONTENT])?, true)?;
+    // A new directory would be made where the first one was written.
+    let is_fan = |path: &PathBuf| path.is_dir() && path.file_name().is_some_and(|name| name.len() == 2);
+    let listed = std::fs::read_dir(&objects).at("listing", &objects)?.flatten().map(|entry| entry.path());
+    match listed.into_iter().find(is_fan) {
+        Some(fan) => first.rename(fan.join(&name))?.remove(),
+        None => first.remove(),
+    }
+}
+
+fn try_ref(git_dir: &Path, refs: &str) -> Result<()> {
+    let dir = git_dir.join(refs);
+    let dir = dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(git_dir);
+    let file = |n: u32| dir.join(format!("try-{}-{n}.lock", unique_suffix()));
+    Attempt::create(file(1), format!("{}\n", "0".repeat(40)).as_bytes(), false)?.rename(file(2))?.remove()
+}
+
+/// A file of the try; it goes with the value, whatever happens.
+struct Attempt(PathBuf);
+
+impl Attempt {
+    fn create(path: PathBuf, content: &[u8], is_synced: bool) -> Result<Attempt> {
+        let file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path).at("creating", &path);
+        let (attempt, mut file) = (Attempt(path), file?);
+        let written = file.write_all(content).and_then(|()| if is_synced { file.sync_all() } else { Ok(()) });
+        written.at("writing", &attempt.0)?;
+        Ok(attempt)
+    }
+
+    fn rename(mut self, to: PathBuf) -> Result<Attempt> {
+        std::fs::rename(&self.0, &to).at("renaming to", &to)?;
+        self.0 = to;
+        Ok(self)
+    }
+
+    fn remove(self) -> Result<()> {
+        std::fs::remove_file(&self.0).at("removing", &self.0)
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        // Removed already, or the first error is the one to report.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
