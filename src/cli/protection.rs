@@ -62,7 +62,7 @@ pub(super) fn unwritable(context: &Context, workspace: Option<&Workspace>) -> Op
 
 /// Tries to write into the store, and where the records of a new workspace would be made.
 fn try_home(home: &Home) -> Result<()> {
-    Store::open(home.path())?.try_writing("refs/piton")?;
+    Store::open(home.path())?.try_writing("refs/piton", true)?;
     try_file(home.path())?;
     // A file there would look like a record to others.
     let workspaces = home.workspaces();

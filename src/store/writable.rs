@@ -17,22 +17,23 @@ use crate::sys::fs::space::DiskSpace;
 const CONTENT: usize = 3900;
 
 impl Store {
-    /// Tries whether an object could be written, and a ref in the directory `refs`, and leaves nothing behind.
+    /// Tries whether an object could be written, and a ref in the directory `refs`, and leaves nothing behind. With `synced` the
+    /// disk itself has to take the object.
     ///
     /// # Errors
     /// `disk-full`, `permission`: then no checkpoint can be taken.
-    pub fn try_writing(&self, refs: &str) -> Result<()> {
+    pub fn try_writing(&self, refs: &str, synced: bool) -> Result<()> {
         let git_dir = self.git_dir();
         DiskSpace::at(git_dir)?.require_floor(git_dir)?;
-        try_object(git_dir)?;
+        try_object(git_dir, synced)?;
         try_ref(git_dir, refs)
     }
 }
 
-fn try_object(git_dir: &Path) -> Result<()> {
+fn try_object(git_dir: &Path, synced: bool) -> Result<()> {
     let objects = git_dir.join("objects");
     let name = format!("tmp_obj_try-{}", unique_suffix());
-    let first = Attempt::create(objects.join(&name), &loose::compress(ObjectKind::Blob, &[b'p'; CONTENT])?, true)?;
+    let first = Attempt::create(objects.join(&name), &loose::compress(ObjectKind::Blob, &[b'p'; CONTENT])?, synced)?;
     // A new directory would be made where the first one was written.
     let is_fan = |path: &PathBuf| path.is_dir() && path.file_name().is_some_and(|name| name.len() == 2);
     let listed = std::fs::read_dir(&objects).at("listing", &objects)?.flatten().map(|entry| entry.path());

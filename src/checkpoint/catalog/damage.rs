@@ -91,9 +91,10 @@ impl Catalog {
     /// `disk-full`, `permission`: then no checkpoint can be taken.
     pub fn try_writing(&self) -> Result<()> {
         let below = |kind: &str| format!("refs/piton/{}/{kind}", self.workspace.id);
-        self.store.try_writing(&below(CheckpointKind::Auto.as_str()))?;
+        self.store.try_writing(&below(CheckpointKind::Auto.as_str()), true)?;
         if let Some(local) = self.local_if_any()? {
-            local.try_writing(&below("local"))?;
+            // The first one has waited for the disk, which is the same one.
+            local.try_writing(&below("local"), false)?;
         }
         try_records(&self.workspace.dir)?;
         let locks = [
