@@ -275,9 +275,10 @@ pub struct Warning {
 }
 
 impl Verdict {
-    /// As it is for an action of which not everything is known: a checkpoint is due.
+    /// As it is for an action of which not everything is known: it may reach everything, and a checkpoint is due.
     #[must_use]
     pub fn doubted(mut self) -> Verdict {
+        self.reaches_all = true;
         self.needs = Needs::of(true, self.needs.warn());
         self.confidence = Confidence::Opaque;
         self.in_place = true;

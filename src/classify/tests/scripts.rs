@@ -30,7 +30,8 @@ fn a_line_asks_for_what_it_runs() {
         ("make -C lib clean", &["lib/GNUmakefile", "lib/makefile", "lib/Makefile"]),
         ("make -f other.mk clean", &["other.mk"]),
         ("just clean", &["justfile", "Justfile", ".justfile"]),
-        ("sh /tmp/x.sh; python3 ../x.py; node -e 1; ls; ssh host ./x.sh; sh $X; cat x.sh", &[]),
+        ("./ls; sh test", &["ls", "test"]),
+        ("sh /tmp/x.sh; python3 ../x.py; node -e 1; ls; /bin/ls; ssh host ./x.sh; sh $X; cat x.sh", &[]),
     ] {
         let asked = with(line, &[]).scripts;
         let wanted: Vec<String> = wanted.iter().map(|name| format!("/home/dev/proj/{name}")).collect();
@@ -55,6 +56,12 @@ fn what_a_script_surely_does_counts_and_it_stays_opaque() {
         ("npm run dev", &[("package.json", PACKAGE)], &[]),
         ("make clean", &[("Makefile", make)], &[(delete, Some("out"))]),
         ("just clean", &[("justfile", "clean:\n    rm x\n")], &[(delete, Some("x"))]),
+        // Their names are those of programs that only read.
+        ("./ls", &[("ls", "rm x\n")], &[(delete, Some("x"))]),
+        ("./test --all", &[("test", "#!/bin/sh\nrm x\n")], &[(delete, Some("x"))]),
+        ("bash ./grep", &[("grep", "rm x\n")], &[(delete, Some("x"))]),
+        ("./gradlew build", &[("gradlew", "rm x\n")], &[]),
+        ("./cat a", &[("cat", "ls\n")], &[]),
         ("sh harmless.sh", &[("harmless.sh", "ls\n")], &[]),
         ("sh broken.sh", &[("broken.sh", "if ((( \"\n")], &[]),
         ("./app", &[("app", "#!/usr/bin/unknown-language\nrm x\n")], &[]),

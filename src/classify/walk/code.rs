@@ -143,6 +143,7 @@ impl Walk<'_> {
                     self.run_code(interpreter, call.program, &code, shell);
                 } else if self.rules.knows(&name) {
                     self.dispatch(rest, call.span, call.input.clone(), shell);
+                    self.in_case(|walk| walk.script_of(interpreter, call.program, rest, shell));
                 } else {
                     let is_asked = rest.iter().any(|arg| super::dispatch::ASKS.contains(&arg.text.as_str()));
                     let name = Some(names::script(&script.text)).filter(|_| !is_asked);

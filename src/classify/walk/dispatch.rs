@@ -22,6 +22,9 @@ pub(crate) struct Invocation<'c> {
     pub input: Stream,
 }
 
+/// Scripts that a project carries to call a build tool of that name: the tables know what they do.
+const WRAPPERS: [&str; 2] = ["gradlew", "mvnw"];
+
 impl Walk<'_> {
     /// Judges a command; what it prints.
     pub(crate) fn dispatch(&mut self, args: &[Arg], span: Span, input: Stream, shell: &mut Shell) -> Stream {
@@ -67,6 +70,28 @@ impl Walk<'_> {
     }
 
     fn call(&mut self, call: Invocation<'_>, first: &Arg, shell: &mut Shell) -> Stream {
+        let (program, args) = (call.program, call.args);
+        let output = self.by_name(call, first, shell);
+        // `./test` may be a script of the workspace, whatever a program of that name does elsewhere.
+        if first.text.contains('/') && !WRAPPERS.contains(&program) {
+            self.in_case(|walk| walk.own_script(first, args, shell));
+        }
+        output
+    }
+
+    /// Reads a script in case that a program with a name which the tables know is one. If it does something, no more can be
+    /// said than of any script.
+    pub(super) fn in_case(&mut self, read: impl FnOnce(&mut Self)) {
+        if self.opaque {
+            return;
+        }
+        let before = self.found.len();
+        read(self);
+        self.opaque |= self.found.len() > before;
+    }
+
+    /// Judges a command by the name of its program.
+    fn by_name(&mut self, call: Invocation<'_>, first: &Arg, shell: &mut Shell) -> Stream {
         if let Some(output) =
             Some(&call).filter(|_| !first.text.contains('/')).and_then(|call| self.invoke(call, shell))
         {
