@@ -10,6 +10,7 @@ use super::open::Catalog;
 use crate::error::{Code, Result};
 use crate::filter::{CaptureJudge, CoverageView, Denial, Verdict};
 use crate::model::build::stored_path;
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::id::ObjectId;
 use crate::model::manifest::{EntryKind, ManifestEntry};
 use crate::model::name::{RESERVED_ROOT, from_stored};
@@ -163,8 +164,9 @@ impl Catalog {
         let is_near = |one: &RelPath| one.starts_with(path) || path.starts_with(one);
         let mut seen: HashSet<(Mode, ObjectId)> = HashSet::new();
         for checkpoint in known.checkpoints.iter().rev() {
-            let held = self.whole(checkpoint).and_then(|whole| self.entry_at(&whole, path));
-            let Ok(Some((mode, id))) = held else { continue };
+            let held_by =
+                |one: &Checkpoint| self.whole(one).and_then(|whole| self.entry_at(&whole, path)).ok().flatten();
+            let Some((mode, id)) = held_by(checkpoint) else { continue };
             if !seen.insert((mode, id)) {
                 continue;
             }
@@ -175,7 +177,11 @@ impl Catalog {
                 present.manifest.get(one).is_none_or(|now| (now.kind, now.id) != (entry.kind, entry.id))
             };
             if entries.any(|(one, entry)| differs(one, entry)) {
-                return Ok(Some(checkpoint.clone()));
+                // A base capture may be dropped at any moment, and another checkpoint often holds the same.
+                let lasts = |one: &&Checkpoint| one.record.kind != CheckpointKind::Turn;
+                let mut lasting = known.checkpoints.iter().rev().filter(lasts);
+                let lasting = lasting.find(|one| held_by(one) == Some((mode, id)));
+                return Ok(Some(lasting.unwrap_or(checkpoint).clone()));
             }
         }
         Ok(None)
