@@ -16,6 +16,7 @@ pub use quote::{config_value, fish, sh};
 pub use verbs::{Asked, RefusedLine, judge, needs_index};
 
 use crate::error::{Code, Error, IoContext, Result};
+use crate::sys::fs::durable::with_callers_umask;
 
 /// Settings that hold whatever any configuration says.
 const ISOLATED: &[(&str, &str)] = &[
@@ -104,7 +105,7 @@ fn is_scrubbed(name: &OsStr, reach: GitReach) -> bool {
 
 /// Becomes that git: standard streams, terminal and exit code are its own. Comes back only with an error.
 pub fn become_it(mut command: Command) -> Error {
-    missing(command.exec())
+    missing(with_callers_umask(|| command.exec()))
 }
 
 /// Runs it, its talk going where the command says, else to stderr; gives what it printed, and whether it succeeded.

@@ -24,6 +24,7 @@ use crate::error::{Code, Error, Result};
 use crate::mcp::notice::{announces_logging, log_message};
 use crate::mcp::{Call, Tools, refusal};
 use crate::sys::child;
+use crate::sys::fs::durable::with_callers_umask;
 
 /// The longest message that is read; a longer one passes in pieces, and counts as a call that writes.
 const MAX_MESSAGE: usize = 8 << 20;
@@ -118,7 +119,9 @@ impl Server {
     fn start(command: &[OsString]) -> Result<(Arc<Server>, ChildStdin, ChildStdout)> {
         let missing = || Error::new(Code::BadRequest, "no server is named").hint("piton mcp-proxy -- SERVER ARGS…");
         let (program, arguments) = command.split_first().ok_or_else(missing)?;
-        let spawned = Command::new(program).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let spawned = with_callers_umask(|| command.spawn());
         let mut child = spawned.map_err(|error| Error::io(error, "starting the MCP server", program.as_ref()))?;
         match (child.stdin.take(), child.stdout.take()) {
             (Some(input), Some(output)) => {

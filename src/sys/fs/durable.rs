@@ -4,14 +4,29 @@ use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::aside::Aside;
 use crate::error::{IoContext, Result};
 
+/// The umask of this process before [`make_private`], plus one; 0 where it was not called.
+static CALLERS_UMASK: AtomicU32 = AtomicU32::new(0);
+
 /// Makes every new file of this process private, whatever the user's umask. Restored files get their modes explicitly.
 pub fn make_private() {
-    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    // The first call knows the user's.
+    let _ = CALLERS_UMASK.compare_exchange(0, before.bits() + 1, Ordering::SeqCst, Ordering::SeqCst);
+}
+
+/// Does something under the user's umask: starting a program of the user's, whose files are no business of this process. No
+/// other thread may make files meanwhile.
+pub fn with_callers_umask<T>(act: impl FnOnce() -> T) -> T {
+    let Some(callers) = CALLERS_UMASK.load(Ordering::SeqCst).checked_sub(1) else { return act() };
+    let private = rustix::process::umask(rustix::fs::Mode::from_raw_mode(callers));
+    let done = act();
+    rustix::process::umask(private);
+    done
 }
 
 static SERIAL: AtomicU64 = AtomicU64::new(0);
