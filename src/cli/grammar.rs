@@ -27,6 +27,7 @@ use super::push::PushArgs;
 use super::recover::RecoverArgs;
 use super::restore::RestoreArgs;
 use super::rollback::RollbackArgs;
+use super::run::RunArgs;
 use super::runs::RunsArgs;
 use super::show::ShowArgs;
 use super::sidecar::SidecarArgs;
@@ -34,6 +35,7 @@ use super::store::StoreArgs;
 use super::switch::OffArgs;
 use super::turns::TurnsArgs;
 use super::undo::{RedoArgs, UndoArgs};
+use super::watch::WatchArgs;
 
 /// The checkpoint sidecar for coding agents
 ///
@@ -55,6 +57,10 @@ pub(super) enum Verb {
     Sidecar(SidecarArgs),
     /// Stand between an MCP client and its server: hold calls that write until their checkpoint is there
     McpProxy(McpProxyArgs),
+    /// Run an agent that has no hooks, guarded as a run of its own
+    Run(RunArgs),
+    /// Save what changes in a directory, whoever changes it
+    Watch(WatchArgs),
     /// Take a checkpoint now
     Checkpoint(CheckpointArgs),
     /// List checkpoints, newest first

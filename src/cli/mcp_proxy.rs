@@ -2,6 +2,7 @@
 //! stderr, unless a policy forbids that.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -32,9 +33,7 @@ pub(super) fn proxy(global: &GlobalArgs, args: &McpProxyArgs) -> Result<ExitCode
         Ok(home) => Guarding::By(home),
         Err(error) => {
             let root = workspace.clone().or_else(|| Some(root_for(cwd.as_deref()?, &[])));
-            // Without a home nothing is trusted, and so a workspace's file cannot have weakened it.
-            let known = settings::load(root.as_deref(), "/nonexistent".as_ref(), &flags);
-            match known.ok().and_then(|known| holds(&known.policy)) {
+            match holds_without_home(root.as_deref(), &flags) {
                 Some(why) => return Err(refusal(error, why)),
                 None => Guarding::Nobody(error.text()),
             }
@@ -44,8 +43,15 @@ pub(super) fn proxy(global: &GlobalArgs, args: &McpProxyArgs) -> Result<ExitCode
     Ok(ExitCode::from(code))
 }
 
+/// Returns the setting by which nothing may pass unguarded, where piton's own directory cannot be used.
+pub(super) fn holds_without_home(root: Option<&Path>, flags: &[(String, String)]) -> Option<&'static str> {
+    // Without a home nothing is trusted, and so a workspace's file cannot have weakened it.
+    let known = settings::load(root, "/nonexistent".as_ref(), flags);
+    known.ok().and_then(|known| holds(&known.policy))
+}
+
 /// Returns the setting by which nothing may pass unguarded.
-fn holds(policy: &Policy) -> Option<&'static str> {
+pub(super) fn holds(policy: &Policy) -> Option<&'static str> {
     let refuses = policy.classes.iter().any(|rule| rule.answer.is_some_and(|answer| answer >= Stance::Ask));
     match policy.on_failure {
         OnFailure::Hold => Some("on_failure"),

@@ -43,7 +43,9 @@ mod remote;
 mod report;
 mod restore;
 mod rollback;
+mod run;
 mod runs;
+mod saved;
 mod scratch;
 mod shell;
 mod show;
@@ -55,6 +57,7 @@ mod talk;
 mod turns;
 mod undo;
 mod view;
+mod watch;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -85,6 +88,11 @@ pub fn main() -> ExitCode {
         // Called for nearly every line that a person types: the whole grammar would cost more than the work.
         let rest: Vec<String> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
         return shell::shell(&rest);
+    }
+    if verb.as_deref().is_some_and(|verb| verb == "run")
+        && let Some(code) = run::becomes_agent(&std::env::args_os().skip(2).collect::<Vec<_>>())
+    {
+        return code;
     }
     if verb.is_some_and(|verb| verb == "hook") {
         // Clients take a failing hook for a veto, so from here on no error may end the process, not even one of the
@@ -137,16 +145,21 @@ fn run(cli: &Cli) -> Result<ExitCode> {
     if let Some(Verb::McpProxy(args)) = &cli.verb {
         return mcp_proxy::proxy(&cli.global, args);
     }
+    if let Some(Verb::Run(args)) = &cli.verb {
+        return run::run(&cli.global, args);
+    }
     let mut context = Context::new(&cli.global)?;
     let exit = match &cli.verb {
         None => overview::overview(&mut context),
         // It starts without a home too, see above.
         Some(Verb::McpProxy(args)) => return mcp_proxy::proxy(&cli.global, args),
+        Some(Verb::Run(args)) => return run::run(&cli.global, args),
         Some(Verb::Git(args)) => return git::git(&context, args),
         Some(Verb::Env(args)) => env::env(&context, args),
         Some(Verb::Push(args)) => push::push(&context, args),
         Some(Verb::Fetch(args)) => fetch::fetch(&context, args),
         Some(Verb::Sidecar(args)) => sidecar::sidecar(&context, args),
+        Some(Verb::Watch(args)) => watch::watch(&context, args),
         Some(Verb::Daemon(args)) => daemon::daemon(&context, &args.verb),
         // Its own arguments are read before those of all others, see `main`.
         Some(Verb::Hook(args)) => Ok(hook::hook(&args.words())),

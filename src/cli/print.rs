@@ -44,6 +44,14 @@ pub(super) fn json_as_declared(value: &impl Serialize) -> Result<()> {
     data(&format!("{text}\n"))
 }
 
+/// Prints a value as one line of JSON.
+///
+/// # Errors
+/// As [`data`].
+pub(super) fn line(value: &impl Serialize) -> Result<()> {
+    data(&format!("{}\n", serde_json::to_string(value).map_err(unwritable)?))
+}
+
 fn unwritable(error: serde_json::Error) -> Error {
     Error::new(Code::Internal, "the data could not be written as JSON").caused_by(error)
 }

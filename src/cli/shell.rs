@@ -16,8 +16,9 @@ use super::print;
 use super::talk::Talk;
 use crate::checkpoint::records::mishaps;
 use crate::error::{Code, Error, Result};
+use crate::model::door::Door;
 use crate::model::effect::{Confidence, Needs, Verdict};
-use crate::model::policy::{OnFailure, Policy};
+use crate::model::policy::{OnFailure, Opaque, Policy};
 use crate::model::text::{cut, printable};
 
 use crate::protocol::{
@@ -61,6 +62,8 @@ struct LineCall {
     cannot_cancel: bool,
     /// True if the answer is a digit on stdout, and an interrupt of the shell for a line that is not to run.
     digit: bool,
+    /// True for what a shell of an agent's run is told to do: it is a step of the run's own turn, and nobody is asked.
+    is_step: bool,
     /// Definitions of aliases that occur in the line.
     aliases: Vec<String>,
 }
@@ -108,6 +111,7 @@ fn parsed(arguments: &[String]) -> Option<(&str, LineCall)> {
             "--doubt" => call.doubt = true,
             "--cannot-cancel" => call.cannot_cancel = true,
             "--digit" => call.digit = true,
+            "--step" => call.is_step = true,
             valued => {
                 let value = rest.next()?;
                 match valued {
@@ -135,7 +139,12 @@ fn note(event: &str, error: &Error) {
 }
 
 impl LineCall {
-    fn client(&self) -> String {
+    /// Returns the client's name: the shell's, or none for a step of a run, which knows its own.
+    fn client(&self) -> Option<String> {
+        (!self.is_step).then(|| self.shell())
+    }
+
+    fn shell(&self) -> String {
         self.session.split('.').next().unwrap_or_default().to_owned()
     }
 
@@ -146,7 +155,8 @@ impl LineCall {
 
     fn hello(&self) -> Body {
         Body::Hello(Hello {
-            client: Some(self.client()),
+            client: self.client(),
+            door: self.is_step.then(|| Door::Run.into()),
             session: Some(self.session.clone()),
             pid: self.pid,
             cwd: std::env::current_dir().ok(),
@@ -194,15 +204,21 @@ fn before(call: &LineCall) -> Result<u8> {
     if !doubt && judged.as_ref().is_some_and(|judged| is_harmless(line, &judged.verdict)) {
         return Ok(0);
     }
+    // The turn of a run is long: what an earlier checkpoint of it holds may be much older than what is lost.
+    let is_opaque =
+        |judged: &JudgedLine| judged.opaque == Opaque::Checkpoint && judged.verdict.confidence == Confidence::Opaque;
+    let doubt = doubt || (call.is_step && judged.as_ref().is_some_and(is_opaque));
     let patience = PATIENCE + judged.as_ref().map(|judged| judged.deadline).unwrap_or_default();
     let shown = if doubt && line.is_empty() { UNSEEN } else { line.lines().next().unwrap_or_default() };
     let turn = format!("{}: {}", call.line, cut(&printable(shown), MAX_NAME));
     let reply = conversation(call, patience, |talk| {
-        let _: TurnReply = talk.ask(&Body::TurnStart(Turn { turn: turn.clone(), ..Turn::default() }))?;
+        if !call.is_step {
+            let _: TurnReply = talk.ask(&Body::TurnStart(Turn { turn: turn.clone(), ..Turn::default() }))?;
+        }
         talk.ask::<BeforeReply>(&Body::ShellBefore(ShellBefore {
             action: Some(call.action()),
             command: command.clone(),
-            shell: Some(call.client()),
+            shell: call.client(),
             cwd: std::env::current_dir().ok(),
             deadline_ms: None,
             doubt,
@@ -249,6 +265,8 @@ struct JudgedLine {
     verdict: Verdict,
     /// The wish of the settings where piton fails.
     on_failure: OnFailure,
+    /// The wish of the settings for what cannot be seen into.
+    opaque: Opaque,
     /// The longest wait of a line for its checkpoint.
     deadline: Duration,
 }
@@ -256,8 +274,8 @@ struct JudgedLine {
 impl JudgedLine {
     fn of(command: &str) -> Result<JudgedLine> {
         let judge = CommandJudge::quiet(&Context::new(&GlobalArgs::default())?)?;
-        let Policy { on_failure, deadline, .. } = judge.policy;
-        Ok(JudgedLine { verdict: judge.verdict(command), on_failure, deadline })
+        let Policy { on_failure, opaque, deadline, .. } = judge.policy;
+        Ok(JudgedLine { verdict: judge.verdict(command), on_failure, opaque, deadline })
     }
 }
 
@@ -286,12 +304,12 @@ fn told(reply: &BeforeReply) -> Option<String> {
 fn may_run(call: &LineCall, reason: &str, is_denied: bool) -> bool {
     let reason = printable(reason);
     if call.cannot_cancel {
-        print::say(&format!("piton: {reason}; {} cannot cancel a line, so it runs now", call.client()));
+        print::say(&format!("piton: {reason}; {} cannot cancel a line, so it runs now", call.shell()));
         return true;
     }
-    let says = if is_denied { "the line was not run: " } else { "" };
+    let says = if is_denied || call.is_step { "the line was not run: " } else { "" };
     print::say(&format!("piton: {says}{reason}"));
-    !is_denied && agreed()
+    !is_denied && !call.is_step && agreed()
 }
 
 /// Asks on the terminal itself: stdin has the line. Without a terminal the answer is no.

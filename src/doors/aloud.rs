@@ -62,7 +62,9 @@ pub(super) fn of_notice(notice: &Notice) -> Vec<String> {
             // Its paths are absolute, so that they tell the workspace.
             _ => of_gaps(settled.root.as_deref(), &settled.not_held).into_iter().collect(),
         },
-        Notice::ConfigReloaded { .. } | Notice::LowDisk { .. } | Notice::StoreCap(_) => Vec::new(),
+        Notice::ConfigReloaded { .. } | Notice::Autosaved(_) | Notice::LowDisk { .. } | Notice::StoreCap(_) => {
+            Vec::new()
+        }
     }
 }
 
@@ -132,7 +134,7 @@ mod tests {
             settled(Protection::NotNeeded(None), vec![gap("a", None)]),
             "not held: a; if this action deletes that, no checkpoint can bring it back"
         );
-        let failed = Notice::JobFailed { reason: "full".into(), is_base: false };
+        let failed = Notice::JobFailed { reason: "full".into(), kind: None };
         assert_eq!(of_notice(&failed), ["a checkpoint failed: full"]);
         assert_eq!(of_notice(&Notice::Fault(Error::new(Code::Internal, "no"))), ["no"]);
         assert!(of_notice(&Notice::LowDisk { reason: "full".into() }).is_empty());

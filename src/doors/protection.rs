@@ -47,7 +47,7 @@ pub fn judge(off: Option<ReasonItem>, hooks: &[ClientHooks], seen: &[SeenDoor]) 
         |door: &SeenDoor, client: Client| door.door == Door::Hook && door.client.as_deref() == Some(client.name());
     let works = |door: &SeenDoor| match door.door {
         Door::Hook => hooks.iter().any(|hooks| hooks.fault.is_none() && is_of(door, hooks.client)),
-        Door::Sidecar | Door::Stream | Door::McpProxy => door.is_at_work,
+        Door::Sidecar | Door::Stream | Door::McpProxy | Door::Run | Door::Watch => door.is_at_work,
     };
     let item = |door: &SeenDoor| DoorItem {
         door: door.door.into(),
@@ -89,6 +89,8 @@ fn door_title(door: &DoorItem) -> String {
     match door.door.known() {
         Some(Door::Hook) => client,
         Some(Door::McpProxy) => "the MCP proxy".to_owned(),
+        Some(Door::Run) => format!("{client} (piton run)"),
+        Some(Door::Watch) => "autosaves (piton watch)".to_owned(),
         Some(Door::Sidecar | Door::Stream) | None => format!("{client} ({})", door.door.text()),
     }
 }

@@ -53,7 +53,7 @@ impl Session {
         match done {
             Err(error) if error.code() != Code::ShuttingDown => {
                 self.fault(format!("the base capture failed: {}", error.text()));
-                self.tell(Notice::JobFailed { reason: error.text(), is_base: true });
+                self.tell(Notice::JobFailed { reason: error.text(), kind: Some(CheckpointKind::Turn) });
             }
             _ => {}
         }

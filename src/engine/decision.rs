@@ -1,6 +1,7 @@
 //! The answers of the engine to events, and its notices.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::guard::TurnCheckpoint;
@@ -11,6 +12,7 @@ use crate::checkpoint::history::journal;
 use crate::checkpoint::records::workspace::Scope;
 use crate::checkpoint::upkeep::usage::UnmetCap;
 use crate::error::Error;
+use crate::model::checkpoint::CheckpointKind;
 use crate::model::effect::{Confidence, Effect, Needs, Verdict, Warning};
 use crate::model::path::RelPath;
 use crate::model::policy::{Guard, Watching};
@@ -192,6 +194,8 @@ pub struct SessionFacts {
     pub guard: Guard,
     /// The state of the first capture.
     pub base: BaseCapture,
+    /// True if changes are saved for this session.
+    pub autosave: bool,
     /// The configuration's wish.
     pub watching: Watching,
     /// The watcher as it really is.
@@ -242,9 +246,11 @@ pub enum Notice {
     JobFailed {
         /// The reason, for people.
         reason: String,
-        /// True if it was the session's base capture.
-        is_base: bool,
+        /// The kind of checkpoint that is missing now: `turn` for the session's base capture.
+        kind: Option<CheckpointKind>,
     },
+    /// A changed tree was saved.
+    Autosaved(Arc<Taken>),
     /// A checkpoint that was late is there, or has failed.
     Settled(Box<Settled>),
     /// The disk is full; checkpoints fail until something is freed.

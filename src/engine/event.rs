@@ -45,6 +45,8 @@ pub struct Opening {
     pub waits: Option<bool>,
     /// The door that the client comes through; `None` for the line protocol.
     pub door: Option<Door>,
+    /// True if changes are to be saved as long as the session lasts.
+    pub autosave: bool,
 }
 
 /// The start of a turn.

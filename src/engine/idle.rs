@@ -14,6 +14,7 @@ use crate::store::{BRIEF, IDLE};
 use crate::sys::interrupt::Flow;
 use crate::sys::interrupt::Interrupt;
 use crate::sys::memory;
+use crate::watch::ChangeSignal;
 
 /// The number of times in a row that the start of a watcher gives way to a job.
 const GIVE_WAY: u32 = 3;
@@ -68,6 +69,8 @@ impl IdleTask {
 pub(super) struct Idle {
     /// The rounds of maintenance, which the workers of a process share.
     rounds: Arc<Rounds>,
+    /// Given by the watcher for each change.
+    signal: ChangeSignal,
     /// True if a watcher was refused: it is tried once.
     is_refused: bool,
     /// The number of times in a row that the start of the watcher has given way to a job.
@@ -76,8 +79,8 @@ pub(super) struct Idle {
 
 impl Idle {
     /// Remembers nothing yet.
-    pub(super) fn new(rounds: Arc<Rounds>) -> Idle {
-        Idle { rounds, is_refused: false, gave_way: 0 }
+    pub(super) fn new(rounds: Arc<Rounds>, signal: ChangeSignal) -> Idle {
+        Idle { rounds, signal, is_refused: false, gave_way: 0 }
     }
 
     /// Returns true if no watcher can be started.
@@ -143,7 +146,7 @@ impl Idle {
             return;
         }
         if wanted && !self.is_refused && !timeline.has_change_source() {
-            match watcher::start(timeline, status) {
+            match watcher::start(timeline, status, self.signal.clone()) {
                 Ok(source) => timeline.set_change_source(Some(Box::new(source))),
                 Err(refusal) => {
                     self.is_refused = true;

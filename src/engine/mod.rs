@@ -5,6 +5,7 @@
 //! a worker longer than the event's deadline.
 
 mod actions;
+pub mod autosave;
 mod base_capture;
 pub mod before;
 mod checkouts;

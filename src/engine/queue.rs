@@ -1,10 +1,11 @@
 //! The jobs that wait for the worker of a workspace, in bounded memory.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::autosave::{Saver, Saves};
 use super::job::Job;
 use super::protect::{Pressing, Wanted};
 use crate::model::policy::Policy;
@@ -35,6 +36,8 @@ pub(super) enum Next {
     Item(Item),
     /// The captures that sessions begin with.
     Bases(Vec<Wanted>),
+    /// The changes since the last save are to be saved.
+    Save,
     /// Nothing came by the time of the next idle task.
     Idle,
     /// The worker was dropped: nothing comes any more.
@@ -49,6 +52,8 @@ pub(super) struct Queue {
     changed: Condvar,
     /// The number of waiting captures, which can be read without the lock.
     captures: AtomicUsize,
+    /// True if some session wants its changes saved; spares the watcher the lock.
+    is_saving: AtomicBool,
 }
 
 #[derive(Default)]
@@ -65,6 +70,8 @@ struct State {
     is_closed: bool,
     /// The time until which the worker may drop checkpoints at its end; `None`: for a moment.
     rest_until: Option<Instant>,
+    /// The saves that sessions want.
+    saves: Saves,
 }
 
 impl State {
@@ -135,10 +142,15 @@ impl Queue {
             if state.is_closed {
                 return Next::Closed;
             }
+            let save_at = state.saves.due();
+            if base_at.is_none() && save_at.is_some_and(|at| at <= now) {
+                state.is_at_work = true;
+                return Next::Save;
+            }
             if base_at.is_none() && idle_at.is_some_and(|at| at <= now) {
                 return Next::Idle;
             }
-            let until = base_at.or(idle_at);
+            let until = [base_at, save_at, idle_at.filter(|_| base_at.is_none())].into_iter().flatten().min();
             state = match until {
                 None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(until) => {
@@ -147,6 +159,32 @@ impl Queue {
                 }
             };
         }
+    }
+
+    /// Adds a session that wants changes saved.
+    pub(super) fn add_saver(&self, saver: Saver) {
+        self.lock().saves.add(saver, Instant::now());
+        self.is_saving.store(true, Ordering::SeqCst);
+        self.changed.notify_one();
+    }
+
+    /// Removes such a session.
+    pub(super) fn remove_saver(&self, number: u64) {
+        let mut state = self.lock();
+        let is_last = state.saves.remove(number);
+        self.is_saving.store(!is_last, Ordering::SeqCst);
+    }
+
+    /// Notes that something in the workspace may have changed.
+    pub(super) fn note_change(&self) {
+        if self.is_saving.load(Ordering::SeqCst) && self.lock().saves.changed(Instant::now()) {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Acts upon the saves.
+    pub(super) fn with_saves<T>(&self, act: impl FnOnce(&mut Saves) -> T) -> T {
+        act(&mut self.lock().saves)
     }
 
     /// Takes the captures at the front that one capture serves together with `first`.

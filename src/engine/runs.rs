@@ -195,6 +195,7 @@ impl Session {
         } else if self.is_alone {
             self.end_actions();
         }
+        self.end_autosave();
         let runs = std::mem::take(&mut self.open_runs);
         if runs.is_empty() {
             return;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Engine;
+use super::autosave::SaveWish;
 use super::deadlines::Deadlines;
 use super::decision::{BaseCapture, Decision, Notice, SessionFacts, WorkspaceFacts};
 use super::doors::SessionDoor;
@@ -106,6 +107,8 @@ pub struct Session {
     pub(super) is_base_running: bool,
     /// True once a base capture was taken.
     pub(super) has_base: bool,
+    /// The wish that changes be saved, if the client has it.
+    pub(super) saves: Option<SaveWish>,
     /// Errors that belong to no reply.
     faults: Vec<String>,
 }
@@ -136,6 +139,7 @@ impl Session {
             door: SessionDoor::default(),
             is_base_running: false,
             has_base: false,
+            saves: None,
             faults: Vec::new(),
         }
     }
@@ -198,7 +202,7 @@ impl Session {
     }
 
     /// Notes the door of an event in the session's workspace. The event goes on whether that succeeds or not.
-    fn note_event(&mut self) {
+    pub(super) fn note_event(&mut self) {
         let Ok(workspace) = self.workspace() else { return };
         let record = &workspace.workspace;
         if let Err(error) = self.door.note(&record.id, &record.dir, self.client.as_deref()) {
@@ -227,6 +231,10 @@ impl Session {
             let run = run_id(session);
             let known = self.go_on_with(&run);
             let named = (run != session).then(|| recorded(session, 64));
+            if self.client.is_none() {
+                let known = self.state().client.clone();
+                self.client = known;
+            }
             self.state().tell_client(self.client.clone(), named);
             known
         });
@@ -235,6 +243,9 @@ impl Session {
         // For a client that does not wait, the turn's own checkpoint has to come first.
         if !known && self.waits {
             self.capture_base(&workspace);
+        }
+        if opening.autosave {
+            self.autosave(&workspace);
         }
         Ok(self.facts(&workspace))
     }
@@ -247,6 +258,7 @@ impl Session {
             run: self.run_and_turn().0,
             guard: guard_in_force(&rules.policy, &record.dir),
             base: self.base(),
+            autosave: self.is_saved(),
             watching: rules.policy.watching,
             watcher: workspace.worker.watcher(),
             line_bytes: rules.policy.limits.line_bytes,
@@ -303,7 +315,7 @@ impl Session {
         self.queue(workspace, work, |session, done| {
             if let Err(error) = done {
                 session.fault(error.text());
-                session.tell(Notice::JobFailed { reason: error.text(), is_base: false });
+                session.tell(Notice::JobFailed { reason: error.text(), kind: None });
             }
         });
     }

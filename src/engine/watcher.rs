@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::checkpoint::Timeline;
 use crate::model::change::{Admits, ChangeSource, Changes, Clock};
 use crate::model::path::RelPath;
-use crate::watch::{Options, Refusal, Watcher};
+use crate::watch::{ChangeSignal, Options, Refusal, Watcher};
 
 /// The longest wait of a sync; after it, everything is scanned.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -41,6 +41,8 @@ pub struct WatcherStatus {
     pub audits: u64,
     /// Paths of which an audit found a change that no event had told of.
     pub divergences: u64,
+    /// The number of paths whose changes may give no event: they are looked at each time.
+    pub unreported: usize,
     /// The task that could not be done in idle time, and is tried again.
     pub fault: Option<String>,
 }
@@ -58,13 +60,14 @@ pub fn note(shared: &SharedStatus, change: impl FnOnce(&mut WatcherStatus)) {
     change(&mut shared.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
-/// Starts watching a workspace whose tree is warm.
+/// Starts watching a workspace whose tree is warm. `signal` is given for each change from then on.
 ///
 /// # Errors
 /// Returns why it is not watched; every checkpoint scans then.
-pub fn start(timeline: &Timeline, shared: &SharedStatus) -> Result<WatcherSource, Refusal> {
+pub fn start(timeline: &Timeline, shared: &SharedStatus, signal: ChangeSignal) -> Result<WatcherSource, Refusal> {
     let workspace = timeline.workspace();
-    let options = Options { start_within: SLICE, ..Options::new(workspace.dir.join("cookies")) };
+    let cookies = workspace.dir.join("cookies");
+    let options = Options { start_within: SLICE, signal: Some(signal), ..Options::new(cookies) };
     let rules = |dir: &RelPath| timeline.admits(dir);
     let watcher = Watcher::start(Path::new(&workspace.path), &rules, options)?;
     let source = WatcherSource { watcher, clock: Clock::default(), shared: Arc::clone(shared) };
@@ -79,6 +82,13 @@ pub struct WatcherSource {
     clock: Clock,
     /// The status that sessions and `piton status` read.
     shared: SharedStatus,
+}
+
+impl WatcherStatus {
+    /// Returns true if every change in the workspace gives an event.
+    pub fn covers_all(&self) -> bool {
+        self.warm && self.unwatched_count == 0 && self.unreported == 0
+    }
 }
 
 impl WatcherSource {
@@ -113,6 +123,7 @@ impl ChangeSource for WatcherSource {
 
     fn always_report(&mut self, paths: &BTreeSet<RelPath>) {
         self.watcher.set_always_dirty(paths.iter().cloned());
+        note(&self.shared, |status| status.unreported = paths.len());
     }
 }
 

@@ -12,8 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::autosave::{self, SaveWish, Saver, Saves};
 use super::idle::{self, Idle, IdleTask};
 use super::job::{Answer, Job, bug};
+use super::names::guard_in_force;
 use super::protect::{self, LastTurn, Protected, Wanted};
 use super::queue::{Item, Next, Queue};
 use super::watcher::{self, SharedStatus, WatcherStatus, note};
@@ -24,8 +26,9 @@ use crate::checkpoint::records::workspace::Scope;
 use crate::checkpoint::upkeep::rounds::Rounds;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
-use crate::model::policy::{Policy, Watching};
+use crate::model::policy::{Guard, Policy, Watching};
 use crate::sys::interrupt::Flow;
+use crate::watch::ChangeSignal;
 
 /// A scan that gave way once may run this many times longer before it gives way again.
 const BACK_OFF: u32 = 8;
@@ -55,12 +58,14 @@ impl Worker {
         if timeline.workspace().scope == Scope::Tree {
             timeline.keep_warm();
         }
+        let told = Arc::clone(&queue);
+        let signal = ChangeSignal::new(move || told.note_change());
         let mut worker = WorkerLoop {
             timeline,
             queue: Arc::clone(&queue),
             stop: Arc::clone(&stop),
             watcher: Arc::clone(&watcher),
-            idle: Idle::new(rounds),
+            idle: Idle::new(rounds, signal),
             last: None,
         };
         let thread = std::thread::Builder::new().spawn(move || {
@@ -118,6 +123,11 @@ impl Worker {
             // If there is no room, the action asks by itself.
             let _ = self.queue.push(Item::SyncAhead);
         }
+    }
+
+    /// Saves changes from now on, for as long as the answer lives.
+    pub(super) fn autosave(&self, saver: Saver) -> SaveWish {
+        SaveWish::new(&self.queue, saver)
     }
 
     /// Returns how changes are noticed.
@@ -191,6 +201,12 @@ impl WorkerLoop {
                 }
                 Next::Item(Item::Capture(wanted)) => self.capture(*wanted),
                 Next::Bases(bases) => self.bases(bases),
+                Next::Save => {
+                    if !self.save() {
+                        // A look that found nothing new leaves the idle times as they were.
+                        continue;
+                    }
+                }
                 Next::Closed => break,
             }
             (since, task) = (Instant::now(), Some(IdleTask::Watch));
@@ -303,6 +319,27 @@ impl WorkerLoop {
             answers.extend(self.finish(base, result));
         }
         self.done(answers);
+    }
+
+    /// Saves the tree if it changed, for the sessions that want that; true if it did.
+    fn save(&mut self) -> bool {
+        let Some(run) = self.queue.with_saves(Saves::begin) else { return false };
+        let began = Instant::now();
+        let is_covered = watcher::snapshot(&self.watcher).covers_all();
+        if guard_in_force(self.timeline.policy(), &self.timeline.workspace().dir) == Guard::Off {
+            self.queue.done();
+            let told = self.queue.with_saves(|saves| saves.put_off(Instant::now()));
+            told.into_iter().for_each(|told| _ = self.guarded(|_| told(None)));
+            return false;
+        }
+        let taken = self.guarded(|worker| worker.take(&autosave::take_for(&run), &[])).unwrap_or_else(|| Err(bug()));
+        let saved = taken.map(Arc::new);
+        let is_new = saved.as_ref().is_ok_and(|taken| !taken.unchanged);
+        self.queue.done();
+        let now = Instant::now();
+        let told = self.queue.with_saves(|saves| saves.end(&saved, is_covered, (now, now - began)));
+        told.into_iter().for_each(|told| _ = self.guarded(|_| told(Some(&saved))));
+        is_new
     }
 
     fn protect(&mut self, group: &[Wanted]) -> Vec<Result<Protected>> {

@@ -14,11 +14,15 @@ pub enum Door {
     Stream,
     /// The proxy before an MCP server.
     McpProxy,
+    /// An agent that runs under `piton run`.
+    Run,
+    /// `piton watch`, which saves changes whoever makes them.
+    Watch,
 }
 
 impl Door {
     /// All of them.
-    pub const ALL: [Door; 4] = [Door::Hook, Door::Sidecar, Door::Stream, Door::McpProxy];
+    pub const ALL: [Door; 6] = [Door::Hook, Door::Sidecar, Door::Stream, Door::McpProxy, Door::Run, Door::Watch];
 
     /// Returns the word of the protocol.
     pub fn as_str(self) -> &'static str {
@@ -27,6 +31,8 @@ impl Door {
             Door::Sidecar => "sidecar",
             Door::Stream => "stream",
             Door::McpProxy => "mcp-proxy",
+            Door::Run => "run",
+            Door::Watch => "watch",
         }
     }
 }

@@ -108,6 +108,18 @@ impl<S: Read + Write> ProtocolClient<S> {
         }
     }
 
+    /// Waits for one line that answers no request, and keeps it; `false` when none has come in time.
+    ///
+    /// # Errors
+    /// As [`ProtocolClient::reply`].
+    pub fn wait(&mut self) -> Result<bool, Error> {
+        let Some(line) = self.line()? else { return Ok(false) };
+        let value: Value = serde_json::from_slice(&line).map_err(unreadable)?;
+        let head = LineHead::deserialize(&value).map_err(unreadable)?;
+        self.keep(&head, value);
+        Ok(true)
+    }
+
     /// Returns the notices that came since the last call.
     pub fn notices(&mut self) -> Vec<NoticeLine> {
         std::mem::take(&mut self.notices)

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::shapes::{CheckpointBlock, NotHeld, WarningBlock};
-use super::words::{Word, readable};
+use super::words::{Word, is_false, readable};
 use crate::model::door::Door;
 use crate::model::effect::{Confidence, Effect, Needs};
 use crate::model::policy::Guard;
@@ -35,6 +35,9 @@ pub struct Hello {
     /// The door that the client comes through; absent for the line protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub door: Option<Word<Door>>,
+    /// True if changes are to be saved as long as the connection lasts, whoever makes them.
+    #[serde(skip_serializing_if = "is_false")]
+    pub autosave: bool,
 }
 
 /// The state of the capture that a session begins with.
@@ -99,6 +102,9 @@ pub struct HelloReply {
     pub baseline: BaselineStatus,
     /// The way in which changes are noticed.
     pub watcher: WatcherWord,
+    /// True if changes are saved, as the client asked for.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub autosave: bool,
     /// Bounds of this connection.
     pub limits: LimitsBlock,
     /// Restores that were cut short.

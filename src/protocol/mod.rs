@@ -39,8 +39,9 @@ pub use finds::{FindDocument, FoundDocument, FoundItem, PresenceWord, VersionIte
 pub use forget::{ForgetDocument, ForgetItem, ProofBlock};
 pub use line::{notice_line, reply_line, request_line};
 pub use notices::{
-    FailedNotice, InterruptedNotice, LowDiskNotice, NoticeBody, NoticeLine, RollbackCompleted, RollbackProgress,
-    RollbackStarted, RolledBackNotice, SettledNotice, SkippedSort, StoreCapNotice, StreamEnded,
+    AutosavedNotice, FailedNotice, InterruptedNotice, LowDiskNotice, NoticeBody, NoticeLine, RollbackCompleted,
+    RollbackProgress, RollbackStarted, RolledBackNotice, SettledNotice, SkippedSort, StoreCapNotice, StreamEnded,
+    WatchLine,
 };
 pub use request::{Body, Failure, Id, Request, VERSION, parse};
 pub use restores::{

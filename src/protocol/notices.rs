@@ -20,6 +20,9 @@ pub enum NoticeBody {
     /// A checkpoint in the background, or a late one, could not be taken.
     #[serde(rename = "checkpoint.failed")]
     Failed(Box<FailedNotice>),
+    /// A changed tree was saved, for a session that asked for that.
+    #[serde(rename = "checkpoint.autosaved")]
+    Autosaved(Box<AutosavedNotice>),
     /// Files changed under the agent.
     #[serde(rename = "rolled-back")]
     RolledBack(RolledBackNotice),
@@ -62,6 +65,16 @@ pub struct NoticeLine {
     pub body: NoticeBody,
 }
 
+/// A notice about one of several workspaces: a line of `piton watch --json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WatchLine {
+    /// The root of the workspace.
+    pub workspace: String,
+    /// The notice.
+    #[serde(flatten)]
+    pub body: NoticeBody,
+}
+
 /// The end of a checkpoint that was late.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SettledNotice {
@@ -91,6 +104,13 @@ pub struct FailedNotice {
     /// The end of a late one.
     #[serde(flatten)]
     pub late: Option<SettledNotice>,
+}
+
+/// A changed tree that was saved.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AutosavedNotice {
+    /// The checkpoint.
+    pub checkpoint: CheckpointBlock,
 }
 
 /// Files that changed under the agent.

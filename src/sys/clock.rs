@@ -35,6 +35,14 @@ pub fn local_minute(ms: i64) -> String {
     }
 }
 
+/// Returns a time (milliseconds since the epoch) as a part of a name: in the local zone, to the second.
+pub fn local_stamp(ms: i64) -> String {
+    match jiff::Timestamp::from_millisecond(ms) {
+        Ok(time) => time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y%m%d-%H%M%S").to_string(),
+        Err(_) => ms.to_string(),
+    }
+}
+
 /// Says how long ago a time was (milliseconds since the epoch), for people.
 pub fn ago(ms: i64) -> String {
     match now_ms().saturating_sub(ms) / 60_000 {

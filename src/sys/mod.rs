@@ -12,5 +12,6 @@ pub mod memory;
 pub mod parallel;
 pub mod pipe;
 pub mod process;
+pub mod stand_in;
 
 pub use linux::{beneath, descriptor, holders, inotify, lease, listing, mount, nameless, share, writeback};

@@ -3,13 +3,15 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
+use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 
@@ -96,20 +98,27 @@ pub fn read_until(
 }
 
 /// Waits until a read gives bytes, the end or an error; `false` if none comes in time.
-#[expect(unsafe_code, reason = "the safe interface would be one more feature of a library")]
-fn is_ready(input: &impl AsFd, wait: Duration) -> io::Result<bool> {
-    let mut polled = libc::pollfd { fd: input.as_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // Rounded up: a wait of zero would make this a busy loop.
-    let wait = i32::try_from(wait.as_millis() + 1).unwrap_or(i32::MAX);
-    // SAFETY: it is given one structure of this function, which it fills before it returns.
-    let found = unsafe { libc::poll(&raw mut polled, 1, wait) };
-    match found {
-        0 => Ok(false),
-        1.. => Ok(true),
-        _ => match io::Error::last_os_error() {
-            error if error.kind() == ErrorKind::Interrupted => Ok(false),
-            error => Err(error),
-        },
+///
+/// # Errors
+/// Returns the errors of the system.
+pub fn is_ready(input: &impl AsFd, wait: Duration) -> io::Result<bool> {
+    let wait = Timespec::try_from(wait).map_err(|_| ErrorKind::InvalidInput)?;
+    match poll(&mut [PollFd::new(input, PollFlags::IN)], Some(&wait)) {
+        Err(Errno::INTR) => Ok(false),
+        found => Ok(found? > 0),
+    }
+}
+
+/// Waits until a read of one of two gives bytes, the end or an error; returns which.
+///
+/// # Errors
+/// Returns the errors of the system.
+pub fn either_ready(one: &impl AsFd, other: &impl AsFd) -> io::Result<(bool, bool)> {
+    let mut polled = [PollFd::new(one, PollFlags::IN), PollFd::new(other, PollFlags::IN)];
+    match poll(&mut polled, None) {
+        Err(Errno::INTR) => Ok((false, false)),
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok((!polled[0].revents().is_empty(), !polled[1].revents().is_empty())),
     }
 }
 

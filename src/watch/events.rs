@@ -13,7 +13,7 @@ use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RemoveKind, 
 use notify::{Event, EventHandler, EventKind};
 
 use super::dirty_set::DirtySet;
-use super::git_files;
+use super::{ChangeSignal, git_files};
 use crate::model::change::{Reach, Why};
 use crate::model::path::RelPath;
 
@@ -138,6 +138,8 @@ pub(super) struct Listener {
     pub(super) cookies: Arc<Path>,
     /// The beginning of the names of this watcher's cookies.
     pub(super) cookie_prefix: String,
+    /// Called after each event that is no cookie's.
+    pub(super) signal: Option<ChangeSignal>,
 }
 
 impl EventHandler for Listener {
@@ -147,12 +149,13 @@ impl EventHandler for Listener {
             return;
         }
         pending.events += 1;
+        let mut is_change = true;
         match event {
             Ok(event) if event.need_rescan() => {
                 pending.overflows += 1;
                 pending.lose(Why::Overflow);
             }
-            Ok(event) => self.note(&mut pending, &event),
+            Ok(event) => is_change = self.note(&mut pending, &event),
             Err(error) => {
                 tracing::warn!(%error, "watching failed");
                 pending.lose(Why::Failed);
@@ -160,6 +163,10 @@ impl EventHandler for Listener {
         }
         if pending.afresh {
             self.shared.wake.notify_all();
+        }
+        drop(pending);
+        if let Some(signal) = self.signal.as_ref().filter(|_| is_change) {
+            signal.give();
         }
     }
 }
@@ -195,18 +202,21 @@ fn meaning(event: &Event) -> Meaning {
 }
 
 impl Listener {
-    fn note(&self, pending: &mut PendingChanges, event: &Event) {
+    /// Notes an event; true if it tells of a change in the tree.
+    fn note(&self, pending: &mut PendingChanges, event: &Event) -> bool {
         let meaning = meaning(event);
         pending.deleted += usize::from(event.kind == EventKind::Remove(RemoveKind::Folder));
         if pending.deleted / 2 > pending.patience {
-            return pending.lose(Why::ManyGone);
+            pending.lose(Why::ManyGone);
+            return true;
         }
+        let mut is_change = false;
         for path in &event.paths {
             if let Ok(name) = path.strip_prefix(&self.cookies) {
                 self.cookie(pending, name, event, meaning);
             } else if let Ok(path) = path.strip_prefix(&self.root) {
                 match RelPath::from_path(path) {
-                    Ok(path) => note_path(pending, path, meaning),
+                    Ok(path) => is_change |= note_path(pending, path, meaning),
                     // The kernel reports no such names, so the event cannot be trusted.
                     Err(_) => pending.lose(Why::Failed),
                 }
@@ -214,6 +224,7 @@ impl Listener {
                 pending.lose(Why::Failed); // nothing else is watched
             }
         }
+        is_change || pending.afresh
     }
 
     fn cookie(&self, pending: &mut PendingChanges, name: &Path, event: &Event, meaning: Meaning) {
@@ -238,12 +249,14 @@ impl Listener {
     }
 }
 
-fn note_path(pending: &mut PendingChanges, path: RelPath, meaning: Meaning) {
+/// Notes the meaning of an event for a path; true if it is a change of the tree.
+fn note_path(pending: &mut PendingChanges, path: RelPath, meaning: Meaning) -> bool {
     if meaning == Meaning::Unmounted {
-        return pending.lose(Why::Unmounted);
+        pending.lose(Why::Unmounted);
+        return true;
     }
     if meaning == Meaning::Nothing || !git_files::concerns(&path) {
-        return;
+        return false;
     }
     if let Some(dir) = git_files::ruled_by(&path) {
         pending.marks.mark(dir, Reach::Subtree);
@@ -264,4 +277,5 @@ fn note_path(pending: &mut PendingChanges, path: RelPath, meaning: Meaning) {
         }
         Meaning::Nothing | Meaning::Unmounted => {}
     }
+    true
 }

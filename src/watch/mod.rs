@@ -55,6 +55,30 @@ use crate::sys::mount;
 /// changes, unless [`Watcher::rewatch`] follows.
 pub type WatchRules<'r> = &'r dyn Fn(&RelPath) -> bool;
 
+/// A function that is called, on a thread of the watcher's, when something may have changed since the last sync.
+///
+/// It has to be quick, and must not call the watcher.
+#[derive(Clone)]
+pub struct ChangeSignal(Arc<dyn Fn() + Send + Sync>);
+
+impl ChangeSignal {
+    /// Makes a signal of a function.
+    pub fn new(call: impl Fn() + Send + Sync + 'static) -> ChangeSignal {
+        ChangeSignal(Arc::new(call))
+    }
+
+    /// Calls the function.
+    pub fn give(&self) {
+        (self.0)();
+    }
+}
+
+impl std::fmt::Debug for ChangeSignal {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("ChangeSignal")
+    }
+}
+
 /// The options of a watcher.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -68,6 +92,8 @@ pub struct Options {
     /// The time that the start may take to place watches. The rest counts as changed until a later sync has placed its
     /// watches.
     pub start_within: Duration,
+    /// Called for each event of a change; `None` where nobody waits for changes.
+    pub signal: Option<ChangeSignal>,
 }
 
 impl Options {
@@ -78,6 +104,7 @@ impl Options {
             max_watches: 500_000,
             max_paths: 100_000,
             start_within: Duration::from_secs(10),
+            signal: None,
         }
     }
 }
@@ -242,6 +269,7 @@ impl Watcher {
             root: Arc::clone(&self.root),
             cookies: Arc::clone(self.cookies.dir()),
             cookie_prefix: self.cookies.prefix().to_owned(),
+            signal: self.options.signal.clone(),
         };
         let kinds = EventKindMask::CORE | EventKindMask::ACCESS_CLOSE;
         let config = notify::Config::default().with_follow_symlinks(false).with_event_kinds(kinds);

@@ -17,9 +17,9 @@ use piton::model::number::Number;
 use piton::model::policy::Guard;
 use piton::model::turn::Attribution;
 use piton::protocol::{
-    AdoptDocument, After, AfterReply, BaselineStatus, Before, BeforeReply, BranchItem, BranchOrigin, BranchType,
-    ChangedLists, CheckedDocument, CheckpointBlock, CheckpointFacts, CheckpointStatus, CheckpointType, Chosen,
-    ChosenItem, ChosenReply, Classify, ClassifyDocument, ClassifyReply, ClearDocument, ClearItem, ClientItem,
+    AdoptDocument, After, AfterReply, AutosavedNotice, BaselineStatus, Before, BeforeReply, BranchItem, BranchOrigin,
+    BranchType, ChangedLists, CheckedDocument, CheckpointBlock, CheckpointFacts, CheckpointStatus, CheckpointType,
+    Chosen, ChosenItem, ChosenReply, Classify, ClassifyDocument, ClassifyReply, ClearDocument, ClearItem, ClientItem,
     ClientsDocument, CodonEnd, CodonReply, CodonStart, CodonStartReply, Create, CreateReply, DaemonDocument, Diff,
     DiffReply, DoctorDocument, DoctorRow, DoorItem, EmptyReply, ErrorBody, ExportDocument, FailedNotice, FetchDocument,
     FindDocument, ForgetDocument, ForgetItem, FoundDocument, FoundItem, Greeting, GreetingType, Hello, HelloReply,
@@ -502,6 +502,7 @@ fn requests() -> Vec<Example> {
         reaches_model: Some(true),
         waits: Some(true),
         door: Some(Door::Hook.into()),
+        autosave: true,
     };
     let tool = ToolBefore {
         action: o(),
@@ -575,6 +576,7 @@ fn replies() -> Vec<Example> {
         guard: Guard::Turn.into(),
         baseline: BaselineStatus::Ready,
         watcher: WatcherWord::Warm,
+        autosave: true,
         limits: LimitsBlock { line: 1, deadline_ms: 1 },
         interrupted: vec![interrupted()],
         faults: words(),
@@ -673,6 +675,7 @@ fn notices() -> Vec<Example> {
     vec![
         example("checkpoint.settled", settled()),
         example("checkpoint.failed", failed),
+        example("checkpoint.autosaved", AutosavedNotice { checkpoint: block() }),
         example(
             "rolled-back",
             RolledBackNotice { to: s(), files: list(), rewind_turn: o(), rewind_how: o(), text: s() },

@@ -387,6 +387,10 @@ fn the_scripts_are_clean() {
         assert!(!found.is_empty(), "{ending}");
         found
     };
+    let of_runs = || {
+        let all = std::fs::read_dir(dir.join("run-zsh")).unwrap().map(|entry| entry.unwrap().path());
+        all.collect::<Vec<_>>()
+    };
     let checks: [(&[&str], &str); 4] = [
         (&["shellcheck"], "bash"),
         (&["shfmt", "-i", "4", "-ci", "-d"], "bash"),
@@ -394,7 +398,8 @@ fn the_scripts_are_clean() {
         (&["fish", "--no-execute"], "fish"),
     ];
     for (check, ending) in checks {
-        for script in named(ending) {
+        let scripts = if ending == "zsh" { [named(ending), of_runs()].concat() } else { named(ending) };
+        for script in scripts {
             let mut command = std::process::Command::new(check[0]);
             let Ok(output) = command.args(&check[1..]).arg(&script).output() else {
                 lacking(check[0]);

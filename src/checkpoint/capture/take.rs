@@ -349,6 +349,10 @@ fn same(
     // further one of a turn.
     let measures = match (draft.kind, draft.held) {
         (CheckpointKind::Turn, _) => [None, None, newest],
+        // One that only keeps objects alive may go before a save would.
+        (CheckpointKind::Autosave, _) => {
+            [None, None, newest.filter(|newest| newest.record.kind != CheckpointKind::Turn)]
+        }
         (kind, _) if kind.is_typed() => [None, tip.as_ref(), None],
         (_, Some(_)) => [own, previous, newest],
         (_, None) => [None, previous, None],

@@ -22,9 +22,9 @@ use crate::model::id::ObjectId;
 use crate::model::manifest::{EntryKind, Manifest};
 use crate::model::path::RelPath;
 use crate::protocol::{
-    AfterReply, BaselineStatus, BeforeReply, CheckpointBlock, CheckpointFacts, CheckpointStatus, ChosenItem,
-    ChosenReply, ClassifyReply, EventReply, FailedNotice, HelloReply, Interrupted, InterruptedNotice, LimitsBlock,
-    List, LowDiskNotice, NotHeld, NoticeBody, OtherBlock, PathItem, ReloadReply, ScopeWord, SettledNotice,
+    AfterReply, AutosavedNotice, BaselineStatus, BeforeReply, CheckpointBlock, CheckpointFacts, CheckpointStatus,
+    ChosenItem, ChosenReply, ClassifyReply, EventReply, FailedNotice, HelloReply, Interrupted, InterruptedNotice,
+    LimitsBlock, List, LowDiskNotice, NotHeld, NoticeBody, OtherBlock, PathItem, ReloadReply, ScopeWord, SettledNotice,
     StoreCapNotice, TurnEndReply, TurnReply, WarningBlock, WorkspaceBlock,
 };
 
@@ -233,6 +233,7 @@ fn opened(facts: &SessionFacts) -> HelloReply {
         run: facts.run.clone(),
         guard: facts.guard.into(),
         baseline: baseline(facts.base),
+        autosave: facts.autosave,
         watcher: watcher_word(facts.watching, &facts.watcher),
         limits: LimitsBlock { line: facts.line_bytes, deadline_ms: facts.deadline.as_millis() as u64 },
         interrupted: interrupted(&facts.interrupted),
@@ -257,9 +258,8 @@ pub fn notice(notice: &Notice) -> Option<NoticeBody> {
     Some(match notice {
         Notice::Fault(_) => return None,
         Notice::ConfigReloaded { warnings } => NoticeBody::ConfigReloaded(ReloadReply { warnings: warnings.clone() }),
-        Notice::JobFailed { reason, is_base } => {
-            NoticeBody::Failed(Box::new(failed(is_base.then_some(CheckpointKind::Turn), reason)))
-        }
+        Notice::JobFailed { reason, kind } => NoticeBody::Failed(Box::new(failed(*kind, reason))),
+        Notice::Autosaved(taken) => NoticeBody::Autosaved(Box::new(AutosavedNotice { checkpoint: block(taken) })),
         Notice::Settled(settled) => {
             let root = settled.root.as_deref();
             let late = SettledNotice {

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use super::{HANDSHAKE, connect, dir};
 use crate::checkpoint::Home;
 use crate::error::{Code, Error, IoContext, Result};
-use crate::protocol::{Body, ErrorBody, Greeting, ProtocolClient};
+use crate::protocol::{Body, ErrorBody, Greeting, NoticeLine, ProtocolClient};
 use crate::sys::fs::durable::create_private_dir;
 use crate::sys::process;
 
@@ -230,6 +230,24 @@ impl Link {
     pub fn send(&mut self, body: &Body, deadline: Instant) -> Result<u64> {
         self.client.stream().deadline = deadline;
         self.client.send(body)
+    }
+
+    /// Waits for notices; empty when none has come by `deadline`.
+    ///
+    /// # Errors
+    /// When the other side is gone.
+    pub fn notices(&mut self, deadline: Instant) -> Result<Vec<NoticeLine>> {
+        self.client.stream().deadline = deadline;
+        let mut notices = self.client.notices();
+        while notices.is_empty() && self.client.wait()? {
+            notices = self.client.notices();
+        }
+        Ok(notices)
+    }
+
+    /// Returns the stream, to wait for it beside others. What has come already is in [`Link::notices`].
+    pub fn stream(&mut self) -> &UnixStream {
+        &self.client.stream().stream
     }
 
     /// Returns the reply to a request; `None` when it has not come by `deadline`.

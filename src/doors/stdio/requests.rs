@@ -114,6 +114,7 @@ fn opening(hello: Hello) -> Opening {
         reaches_model: hello.reaches_model,
         waits: hello.waits,
         door: hello.door.and_then(|door| door.known()),
+        autosave: hello.autosave,
     }
 }
 

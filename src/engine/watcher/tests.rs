@@ -91,7 +91,7 @@ impl Lab {
 
     fn idle(&mut self) {
         if self.timeline.is_warm() && !self.timeline.has_change_source() {
-            let source = start(&self.timeline, &self.shared).unwrap();
+            let source = start(&self.timeline, &self.shared, ChangeSignal::new(|| {})).unwrap();
             self.timeline.set_change_source(Some(Box::new(source)));
         }
         self.timeline.warm_up(&|| Flow::Continue).unwrap();

@@ -123,7 +123,7 @@ fn a_capture_gives_way_if_it_has_to_scan_although_its_tree_was_live() {
             queue: Arc::default(),
             stop: Arc::default(),
             watcher: SharedStatus::default(),
-            idle: Idle::new(lab.rounds()),
+            idle: Idle::new(lab.rounds(), ChangeSignal::new(|| {})),
             last: None,
         };
         std::fs::write(lab.temp.path().join("work/f"), "changed").unwrap();
