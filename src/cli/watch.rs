@@ -13,7 +13,7 @@ use super::exit::Exit;
 use super::print;
 use super::saved::{Again, SavedLink};
 use crate::checkpoint::Home;
-use crate::engine::autosave::{LATEST, QUIET};
+use crate::engine::saves::{LATEST, QUIET};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::door::Door;
@@ -134,7 +134,8 @@ impl Watch {
             }
             NoticeBody::Failed(failed) => {
                 let reason = failed.reason.as_deref().unwrap_or("no reason is known");
-                let is_save = failed.kind.as_ref().and_then(|kind| kind.known()) == Some(CheckpointKind::Autosave);
+                let is_save =
+                    failed.kind.as_ref().and_then(crate::protocol::Word::known) == Some(CheckpointKind::Autosave);
                 let what =
                     if is_save { "changes could not be saved, and it is tried again" } else { "a checkpoint failed" };
                 print::say(&format!("piton: {}: {what}: {reason}", self.root));

@@ -5,7 +5,7 @@
 //! a worker longer than the event's deadline.
 
 mod actions;
-pub mod autosave;
+mod autosave;
 mod base_capture;
 pub mod before;
 mod checkouts;
@@ -25,6 +25,7 @@ mod queue;
 pub mod reach;
 pub mod rules;
 pub mod runs;
+pub mod saves;
 pub mod session;
 pub mod state;
 pub mod told;

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::autosave::{Saver, Saves};
 use super::job::Job;
 use super::protect::{Pressing, Wanted};
+use super::saves::{Saver, Saves};
 use crate::model::policy::Policy;
 
 /// The most jobs that may wait.
@@ -250,6 +250,27 @@ impl Queue {
     /// Returns the time until which the worker may drop checkpoints at its end; `None` if nobody waits for that.
     pub(super) fn rest_until(&self) -> Option<Instant> {
         self.lock().rest_until
+    }
+}
+
+/// The wish of a session that changes be saved; it ends when it is dropped.
+pub(super) struct SaveWish {
+    queue: Arc<Queue>,
+    number: u64,
+}
+
+impl SaveWish {
+    /// Makes a wish to a worker's queue.
+    pub(super) fn new(queue: &Arc<Queue>, saver: Saver) -> SaveWish {
+        let number = saver.number;
+        queue.add_saver(saver);
+        SaveWish { queue: Arc::clone(queue), number }
+    }
+}
+
+impl Drop for SaveWish {
+    fn drop(&mut self) {
+        self.queue.remove_saver(self.number);
     }
 }
 

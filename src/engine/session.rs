@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Engine;
-use super::autosave::SaveWish;
 use super::deadlines::Deadlines;
 use super::decision::{BaseCapture, Decision, Notice, SessionFacts, WorkspaceFacts};
 use super::doors::SessionDoor;
 use super::event::{Event, Opening};
 use super::job::{Answer, bug, busy};
 use super::names::{guard_in_force, recorded};
+use super::queue::SaveWish;
 use super::runs::OpenRun;
 use super::state::{SessionState, SharedState};
 use super::told::Note;

@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::autosave::{self, SaveWish, Saver, Saves};
 use super::idle::{self, Idle, IdleTask};
 use super::job::{Answer, Job, bug};
 use super::names::guard_in_force;
 use super::protect::{self, LastTurn, Protected, Wanted};
-use super::queue::{Item, Next, Queue};
+use super::queue::{Item, Next, Queue, SaveWish};
+use super::saves::{self, Saver, Saves};
 use super::watcher::{self, SharedStatus, WatcherStatus, note};
 use crate::checkpoint::Timeline;
 use crate::checkpoint::capture::request::{Take, Taken};
@@ -332,7 +332,7 @@ impl WorkerLoop {
             told.into_iter().for_each(|told| _ = self.guarded(|_| told(None)));
             return false;
         }
-        let taken = self.guarded(|worker| worker.take(&autosave::take_for(&run), &[])).unwrap_or_else(|| Err(bug()));
+        let taken = self.guarded(|worker| worker.take(&saves::take_for(&run), &[])).unwrap_or_else(|| Err(bug()));
         let saved = taken.map(Arc::new);
         let is_new = saved.as_ref().is_ok_and(|taken| !taken.unchanged);
         self.queue.done();

@@ -18,6 +18,7 @@ use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 use signal_hook::low_level::siginfo::{Cause, Origin};
 
 use super::child;
+use super::process::ignored_signals;
 
 /// The signals that are handed on.
 const HANDED: [i32; 8] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT];
@@ -150,12 +151,4 @@ pub fn become_agent(parent: u32, words: &[OsString]) -> (io::Error, u8) {
     let error = Command::new(program).args(arguments).exec();
     let code = if error.kind() == io::ErrorKind::NotFound { MISSING } else { REFUSED };
     (error, code)
-}
-
-/// Returns the signals that were ignored when this process was started: whoever started it wants them ignored in the child.
-fn ignored_signals() -> Vec<i32> {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    (1..=64).filter(|signal| mask & (1 << (signal - 1)) != 0).collect()
 }

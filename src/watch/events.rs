@@ -13,7 +13,8 @@ use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RemoveKind, 
 use notify::{Event, EventHandler, EventKind};
 
 use super::dirty_set::DirtySet;
-use super::{ChangeSignal, git_files};
+use super::git_files;
+use super::signal::ChangeSignal;
 use crate::model::change::{Reach, Why};
 use crate::model::path::RelPath;
 

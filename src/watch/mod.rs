@@ -27,6 +27,7 @@ mod git_files;
 pub mod limits;
 mod places;
 mod refusal;
+mod signal;
 #[cfg(test)]
 mod tests;
 
@@ -44,6 +45,7 @@ use self::events::{Listener, PendingChanges, SharedChanges};
 use self::places::Places;
 pub use self::places::Uncovered;
 pub use self::refusal::Refusal;
+pub use self::signal::ChangeSignal;
 use crate::model::change::{Changes, Clock, Dirty, Reach, Why};
 use crate::model::path::RelPath;
 use crate::sys::mount;
@@ -54,30 +56,6 @@ use crate::sys::mount;
 /// directory may have ignore files that are not read yet. Admitting too much costs watches. Admitting too little loses
 /// changes, unless [`Watcher::rewatch`] follows.
 pub type WatchRules<'r> = &'r dyn Fn(&RelPath) -> bool;
-
-/// A function that is called, on a thread of the watcher's, when something may have changed since the last sync.
-///
-/// It has to be quick, and must not call the watcher.
-#[derive(Clone)]
-pub struct ChangeSignal(Arc<dyn Fn() + Send + Sync>);
-
-impl ChangeSignal {
-    /// Makes a signal of a function.
-    pub fn new(call: impl Fn() + Send + Sync + 'static) -> ChangeSignal {
-        ChangeSignal(Arc::new(call))
-    }
-
-    /// Calls the function.
-    pub fn give(&self) {
-        (self.0)();
-    }
-}
-
-impl std::fmt::Debug for ChangeSignal {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("ChangeSignal")
-    }
-}
 
 /// The options of a watcher.
 #[derive(Clone, Debug)]

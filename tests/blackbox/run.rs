@@ -14,6 +14,30 @@ use super::support::{Lab, WAIT, lacking};
 /// A lab whose daemon ends with it.
 struct Runs(Lab);
 
+/// An agent at work, which ends with the test.
+struct Started(Child);
+
+impl std::ops::Deref for Started {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Started {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 impl Drop for Runs {
     fn drop(&mut self) {
         self.0.piton(&["daemon", "stop"]);
@@ -42,13 +66,13 @@ impl Runs {
     }
 
     /// Starts an agent that says "up" on its output when it is ready.
-    fn start(&self, script: &str) -> Child {
+    fn start(&self, script: &str) -> Started {
         let path = self.script(script);
         let mut child = self.command(&["-q", &path]).stdout(Stdio::piped()).stdin(Stdio::piped()).spawn().unwrap();
         let mut first = [0; 3];
         std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut first).unwrap();
         assert_eq!(&first, b"up\n");
-        child
+        Started(child)
     }
 
     fn run_of(&self, name: &str) -> Value {
@@ -160,7 +184,7 @@ fn signals_reach_the_agent_and_its_stops_are_seen() {
     use rustix::process::Signal;
     let runs = Runs::new();
     let mut agent =
-        runs.start("trap 'echo usr1' USR1; trap 'echo term; exit 3' TERM; echo up; while :; do read x; done\n");
+        runs.start("trap 'echo usr1' USR1; trap 'echo term; exit 3' TERM; echo up; while :; do sleep 0.1; done\n");
     // An engine may be a child of the same process.
     let child = |pid: u32| {
         let of = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();

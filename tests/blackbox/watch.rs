@@ -179,7 +179,8 @@ fn several_directories_are_watched_and_one_that_is_too_broad_is_refused() {
     }
     let text = |path: &Path| path.to_str().unwrap().to_owned();
     let watching = Watching::start(&lab, &[&text(&one), &text(&two)]);
-    (watching.save(), watching.save());
+    watching.save();
+    watching.save();
     std::fs::write(two.join("a"), "two").unwrap();
     watching.save();
     let listed = lab.piton_in(&two, &["list", "--json"]).json();

@@ -1,7 +1,7 @@
 //! `piton run`: an agent that has no hooks, guarded as a run of its own.
 //!
-//! The agent's changes are saved as long as it lives. What it has bash and zsh do is judged before, through files that these
-//! shells read when they start ([`shims`]). The agent keeps its terminal, its signals and its exit code.
+//! The agent's changes are saved as long as it lives. The commands of its bash and zsh are judged before they run, through files that
+//! these shells read when they start ([`shims`]). The agent keeps its terminal, its signals and its exit code.
 
 mod shims;
 
@@ -20,7 +20,7 @@ use super::mcp_proxy::{holds, holds_without_home};
 use super::print;
 use super::saved::{Again, SavedLink};
 use crate::checkpoint::records::workspace::root_for;
-use crate::engine::autosave::LATEST;
+use crate::engine::saves::LATEST;
 use crate::error::{Code, Error, Result};
 use crate::git;
 use crate::model::door::Door;
@@ -99,7 +99,7 @@ pub(super) fn run(global: &GlobalArgs, args: &RunArgs) -> Result<ExitCode> {
             guarded.apply(&mut command);
             Some(guarded)
         }
-        Err(error) if args.is_held_without_guard(global) => {
+        Err(error) if is_held_without_guard(global) => {
             return Err(error.context("the agent was not started, because the settings let nothing pass unguarded"));
         }
         Err(error) => {
@@ -156,16 +156,16 @@ impl RunArgs {
         let made = || format!("{}-{}-{}", self.agent(), local_stamp(now_ms()), unique_suffix());
         run_id(&self.name.clone().unwrap_or_else(made))
     }
+}
 
-    /// Returns true if the settings let nothing pass where piton fails.
-    fn is_held_without_guard(&self, global: &GlobalArgs) -> bool {
-        let settings = Context::new(global).and_then(|context| context.settings());
-        match settings {
-            Ok(settings) => holds(&settings.policy).is_some(),
-            Err(_) => {
-                let root = std::env::current_dir().ok().map(|cwd| root_for(&cwd, &[]));
-                holds_without_home(root.as_deref(), &flags(global).unwrap_or_default()).is_some()
-            }
+/// Returns true if the settings let nothing pass where piton fails.
+fn is_held_without_guard(global: &GlobalArgs) -> bool {
+    let settings = Context::new(global).and_then(|context| context.settings());
+    match settings {
+        Ok(settings) => holds(&settings.policy).is_some(),
+        Err(_) => {
+            let root = std::env::current_dir().ok().map(|cwd| root_for(&cwd, &[]));
+            holds_without_home(root.as_deref(), &flags(global).unwrap_or_default()).is_some()
         }
     }
 }
@@ -265,7 +265,7 @@ impl GuardedRun {
     /// Keeps the connection until the agent has ended.
     fn follow(&mut self, agent: &StandIn) {
         loop {
-            // What has come already is read before the wait.
+            // Notices that have come already are read before the wait.
             match self.saved.link.notices(Instant::now() + LOOK) {
                 Ok(notices) if !notices.is_empty() => notices.into_iter().for_each(|notice| self.note(notice.body)),
                 Ok(_) => match pipe::either_ready(self.saved.link.stream(), agent.ended()) {
@@ -335,7 +335,7 @@ impl GuardedRun {
         match ended {
             Ok((turn, _)) => turn.notices.iter().for_each(|notice| print::say(&printable(notice))),
             Err(error) => {
-                print::say(&format!("piton: the end of run {} could not be recorded: {}", self.name, error.text()))
+                print::say(&format!("piton: the end of run {} could not be recorded: {}", self.name, error.text()));
             }
         }
         self.faults.iter().for_each(|fault| print::say(&format!("piton: {}", printable(fault))));

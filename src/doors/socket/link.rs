@@ -245,7 +245,7 @@ impl Link {
         Ok(notices)
     }
 
-    /// Returns the stream, to wait for it beside others. What has come already is in [`Link::notices`].
+    /// Returns the stream, to wait for it beside others. [`Link::notices`] has those that have come already.
     pub fn stream(&mut self) -> &UnixStream {
         &self.client.stream().stream
     }

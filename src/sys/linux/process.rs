@@ -36,3 +36,11 @@ pub fn close_inherited() {
         }
     }
 }
+
+/// Returns the signals that were ignored when this process was started: whoever started it wants them ignored in the child.
+pub fn ignored_signals() -> Vec<i32> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    (1..=64).filter(|signal| mask & (1 << (signal - 1)) != 0).collect()
+}
