@@ -3,7 +3,7 @@
 //! A file as large as an object is written beside the objects, synced, and renamed into one of their directories. A second
 //! one takes the way of a ref. Both keep names that no reader takes for an object or a ref.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use super::loose;
@@ -38,7 +38,7 @@ fn try_object(git_dir: &Path, synced: bool) -> Result<()> {
     let is_fan = |path: &PathBuf| path.is_dir() && path.file_name().is_some_and(|name| name.len() == 2);
     let listed = std::fs::read_dir(&objects).at("listing", &objects)?.flatten().map(|entry| entry.path());
     match listed.into_iter().find(is_fan) {
-        Some(fan) => first.rename(fan.join(&name))?.remove(),
+        Some(fan) => first.rename(fan.join(&name))?.map_or(Ok(()), Attempt::remove),
         None => first.remove(),
     }
 }
@@ -47,7 +47,9 @@ fn try_ref(git_dir: &Path, refs: &str) -> Result<()> {
     let dir = git_dir.join(refs);
     let dir = dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(git_dir);
     let file = |n: u32| dir.join(format!("try-{}-{n}.lock", unique_suffix()));
-    Attempt::create(file(1), format!("{}\n", "0".repeat(40)).as_bytes(), false)?.rename(file(2))?.remove()
+    Attempt::create(file(1), format!("{}\n", "0".repeat(40)).as_bytes(), false)?
+        .rename(file(2))?
+        .map_or(Ok(()), Attempt::remove)
 }
 
 /// A file of the try; it goes with the value, whatever happens.
@@ -62,14 +64,21 @@ impl Attempt {
         Ok(attempt)
     }
 
-    fn rename(mut self, to: PathBuf) -> Result<Attempt> {
-        std::fs::rename(&self.0, &to).at("renaming to", &to)?;
+    /// Renames it; `None` where another process has removed it, or the directory, as one does whose objects went into a pack.
+    fn rename(mut self, to: PathBuf) -> Result<Option<Attempt>> {
+        match std::fs::rename(&self.0, &to) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            renamed => renamed.at("renaming to", &to)?,
+        }
         self.0 = to;
-        Ok(self)
+        Ok(Some(self))
     }
 
     fn remove(self) -> Result<()> {
-        std::fs::remove_file(&self.0).at("removing", &self.0)
+        match std::fs::remove_file(&self.0) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            removed => removed.at("removing", &self.0),
+        }
     }
 }
 
@@ -77,5 +86,24 @@ impl Drop for Attempt {
     fn drop(&mut self) {
         // Removed already, or the first error is the one to report.
         let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_another_process_removes_is_no_fault() {
+        let dir = tempfile::tempdir().unwrap();
+        let attempt = |name: &str| Attempt::create(dir.path().join(name), b"x", false).unwrap();
+        assert!(attempt("a").rename(dir.path().join("gone/a")).unwrap().is_none());
+        let taken = attempt("b");
+        std::fs::remove_file(dir.path().join("b")).unwrap();
+        assert!(taken.remove().is_ok());
+        std::fs::write(dir.path().join("file"), "").unwrap();
+        assert!(attempt("c").rename(dir.path().join("file/c")).is_err());
+        attempt("d").rename(dir.path().join("e")).unwrap().unwrap().remove().unwrap();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 }
