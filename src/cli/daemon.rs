@@ -109,25 +109,37 @@ fn start(context: &Context) -> Result<Exit> {
 }
 
 fn stop(context: &Context) -> Result<Exit> {
-    let Some(running) = greeting(context, false)? else {
+    let Some(stopped) = end_running(context)? else {
         match context.json {
             true => print::json(&StopDocument { stopped: None })?,
             false => print::say("piton: no daemon runs"),
         }
         return Ok(Exit::Nothing);
     };
-    process::ask_to_end(running.pid)?;
-    let until = Instant::now() + PATIENCE;
-    // The lock is free once all that was begun is done.
-    let lock = daemon::dir(&context.home).join("lock");
-    let left = until.saturating_duration_since(Instant::now());
-    crate::sys::fs::lock::FileLock::acquire(&lock, crate::sys::fs::lock::Mode::Exclusive, "stopping", left)?;
     if context.json {
-        print::json(&StopDocument { stopped: Some(running.pid) })?;
+        print::json(&StopDocument { stopped: Some(stopped) })?;
     } else {
-        print::data(&format!("The daemon (pid {}) has ended.\n", running.pid))?;
+        print::data(&ended(stopped))?;
     }
     Ok(Exit::Done)
+}
+
+/// Has the daemon end, if one runs, and returns its process id.
+///
+/// # Errors
+/// Returns the error of what could not be done.
+pub(super) fn end_running(context: &Context) -> Result<Option<i32>> {
+    let Some(running) = greeting(context, false)? else { return Ok(None) };
+    process::ask_to_end(running.pid)?;
+    // The lock is free once all that was begun is done.
+    let lock = daemon::dir(&context.home).join("lock");
+    crate::sys::fs::lock::FileLock::acquire(&lock, crate::sys::fs::lock::Mode::Exclusive, "stopping", PATIENCE)?;
+    Ok(Some(running.pid))
+}
+
+/// Says that the daemon has ended.
+pub(super) fn ended(pid: i32) -> String {
+    format!("The daemon (pid {pid}) has ended.\n")
 }
 
 fn status(context: &Context) -> Result<Exit> {

@@ -120,11 +120,11 @@ pub(super) enum Verb {
     Off(OffArgs),
     /// Switch the guard on again
     On,
-    /// Print the script by which your shell asks piton before each line (docs/SHELLS.md)
+    /// Set piton up here: clients, shells, a first checkpoint; or print the script of a shell (docs/SHELLS.md)
     Init(InitArgs),
-    /// Put piton's hooks into agent clients (docs/AGENTS.md)
+    /// Put piton's hooks into agent clients (docs/AGENTS.md), and its line into startup files of shells
     Install(InstallArgs),
-    /// Take piton's hooks out of agent clients
+    /// Take hooks and lines out again; with --all, everything of piton but its store
     Uninstall(InstallArgs),
     /// The daemon that keeps hooks fast; the first hook starts it
     Daemon(DaemonArgs),

@@ -69,7 +69,9 @@ fn unknown(context: &Context) -> Result<Exit> {
     let is_broad = scope_of(&root) == Scope::TargetsOnly;
     let mut text = match protection.state {
         ProtectionState::Unseen => {
-            format!("{shown}: {}. No checkpoint was taken yet.\n", words::waiting(&protection))
+            let mut text = format!("{shown}: {}. No checkpoint was taken yet.\n", words::waiting(&protection));
+            words::further(&protection).iter().for_each(|line| add_line!(text, "  {}", printable(line)));
+            text
         }
         ProtectionState::CannotTell => format!(
             "{shown}: piton cannot tell whether it is protected, and no checkpoint was taken.\n{}",
@@ -116,7 +118,7 @@ fn state(context: &Context, workspace: &Workspace, unwritable: Option<&Error>) -
     let since = print::local_time(&workspace.since);
     let mut text = match protection.state {
         ProtectionState::Protected => {
-            let mut text = format!("{root} is protected by {}; known since {since}.\n", words::guards(&protection));
+            let mut text = format!("{root} is protected {}; known since {since}.\n", words::guards(&protection));
             words::further(&protection).iter().for_each(|line| add_line!(text, "  {}", printable(line)));
             text
         }

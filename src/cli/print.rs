@@ -135,9 +135,23 @@ pub(super) enum Consent {
     Nobody,
 }
 
+/// Returns true if there is a person to ask.
+pub(super) fn has_person() -> bool {
+    stdin().is_terminal() && stderr().is_terminal()
+}
+
+/// Asks on the terminal, and returns the answer; `None` where the person ends the input.
+pub(super) fn answer(question: &str) -> Option<String> {
+    // If stderr is closed, no person can be asked.
+    write!(stderr(), "{question}").ok()?;
+    let mut line = String::new();
+    let read = stdin().read_line(&mut line);
+    read.is_ok_and(|length| length > 0).then(|| line.trim().to_owned())
+}
+
 /// Asks on the terminal; no is the default.
 pub(super) fn ask(question: &str) -> Consent {
-    if !stdin().is_terminal() || !stderr().is_terminal() {
+    if !has_person() {
         return Consent::Nobody;
     }
     // If stderr is closed, no person can be asked, and the answer is no.

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use super::context::Context;
 use super::doctor::clients::hooked;
+use super::doctor::shells::set_shells;
 use crate::checkpoint::records::doors::seen;
 use crate::checkpoint::records::health;
 use crate::checkpoint::{Home, Timeline, Workspace};
-use crate::doors::protection::{self, judge};
+use crate::doors::protection::{self, Installed, judge};
 use crate::engine::workspace::why_off;
 use crate::error::{Error, IoContext, Result};
 use crate::model::policy::Guard;
@@ -40,7 +41,7 @@ pub(super) fn protection_of(
         Some(ReasonItem { client: None, text, mend: Some(CANNOT_WRITE.to_owned()) })
     });
     let doors = workspace.map(|workspace| seen(&workspace.dir)).unwrap_or_default();
-    judge(off, &hooked(context, root), &doors)
+    judge(off, &Installed { hooks: hooked(context, root), shells: set_shells() }, &doors)
 }
 
 /// Tries whether a checkpoint could be written, where no timeline is open: in a workspace, or in piton's home alone.

@@ -156,9 +156,9 @@ impl LineCall {
     fn hello(&self) -> Body {
         Body::Hello(Hello {
             client: self.client(),
-            door: self.is_step.then(|| Door::Run.into()),
             session: Some(self.session.clone()),
             pid: self.pid,
+            door: Some(if self.is_step { Door::Run } else { Door::Shell }.into()),
             cwd: std::env::current_dir().ok(),
             ..Hello::default()
         })

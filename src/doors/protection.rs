@@ -8,10 +8,14 @@ use crate::checkpoint::records::doors::SeenDoor;
 use crate::error::Error;
 use crate::model::door::Door;
 use crate::protocol::{DoorItem, ProtectionBlock, ProtectionState, ReasonItem};
+use crate::shell::HookedShell;
 use crate::sys::clock::{ago, ms_of, rfc3339};
 
 /// The reason where nobody guards.
 pub const NOBODY: &str = "no agent client has hooks of piton's, and no sidecar is at work";
+
+/// The reason for which agents are not guarded, where a shell's lines are.
+pub const AGENTS: &str = "agents are not guarded: no agent client has hooks of piton's";
 
 /// The step where nobody guards.
 pub const INSTALL: &str = "piton install --all";
@@ -23,6 +27,24 @@ pub struct ClientHooks {
     pub client: Client,
     /// The reason for which they do not run, or may not; `None` where nothing is known against them.
     pub fault: Option<HookFault>,
+}
+
+/// A shell whose startup file has a line of piton's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetShell {
+    /// The shell.
+    pub shell: HookedShell,
+    /// The reason for which the line does nothing; `None` where nothing is known against it.
+    pub fault: Option<HookFault>,
+}
+
+/// All that is installed here and guards by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Installed {
+    /// The clients with hooks.
+    pub hooks: Vec<ClientHooks>,
+    /// The shells with a line.
+    pub shells: Vec<SetShell>,
 }
 
 /// A reason for which hooks do not run.
@@ -42,11 +64,14 @@ pub fn unwritable(error: &Error) -> String {
 }
 
 /// Judges the protection of a workspace. `off` is a reason for which no checkpoint is taken there, whoever guards.
-pub fn judge(off: Option<ReasonItem>, hooks: &[ClientHooks], seen: &[SeenDoor]) -> ProtectionBlock {
-    let is_of =
-        |door: &SeenDoor, client: Client| door.door == Door::Hook && door.client.as_deref() == Some(client.name());
+pub fn judge(off: Option<ReasonItem>, installed: &Installed, seen: &[SeenDoor]) -> ProtectionBlock {
+    let Installed { hooks, shells } = installed;
+    let is_of = |door: &SeenDoor, kind: Door, name: &str| door.door == kind && door.client.as_deref() == Some(name);
+    let working = || hooks.iter().filter(|hooks| hooks.fault.is_none()).map(|hooks| (Door::Hook, hooks.client.name()));
+    let lines = shells.iter().filter(|set| set.fault.is_none()).map(|set| (Door::Shell, set.shell.name()));
+    let expected: Vec<(Door, &str)> = working().chain(lines).collect();
     let works = |door: &SeenDoor| match door.door {
-        Door::Hook => hooks.iter().any(|hooks| hooks.fault.is_none() && is_of(door, hooks.client)),
+        Door::Hook | Door::Shell => expected.iter().any(|(kind, name)| is_of(door, *kind, name)),
         Door::Sidecar | Door::Stream | Door::McpProxy | Door::Run | Door::Watch => door.is_at_work,
     };
     let item = |door: &SeenDoor| DoorItem {
@@ -56,8 +81,9 @@ pub fn judge(off: Option<ReasonItem>, hooks: &[ClientHooks], seen: &[SeenDoor]) 
         guards: off.is_none() && works(door),
     };
     let doors: Vec<DoorItem> = seen.iter().map(item).collect();
-    let working = || hooks.iter().filter(|hooks| hooks.fault.is_none()).map(|hooks| hooks.client);
-    let waiting: Vec<Client> = working().filter(|client| !seen.iter().any(|door| is_of(door, *client))).collect();
+    let is_seen = |(kind, name): &(Door, &str)| seen.iter().any(|door| is_of(door, *kind, name));
+    let waiting: Vec<String> =
+        expected.iter().filter(|one| !is_seen(one)).map(|(_, name)| (*name).to_owned()).collect();
     let is_uncertain = |hooks: &ClientHooks| hooks.fault.as_ref().is_some_and(|fault| !fault.is_certain);
     let state = match (&off, doors.iter().any(|door| door.guards), waiting.is_empty()) {
         (Some(_), _, _) => ProtectionState::NotGuarded,
@@ -70,11 +96,20 @@ pub fn judge(off: Option<ReasonItem>, hooks: &[ClientHooks], seen: &[SeenDoor]) 
         let HookFault { what, step, is_certain: _ } = hooks.fault.clone()?;
         Some(ReasonItem { client: Some(hooks.client.name().to_owned()), text: what, mend: Some(step) })
     };
-    let mut reasons: Vec<ReasonItem> = off.into_iter().chain(hooks.iter().filter_map(fault)).collect();
+    let line_fault = |set: &SetShell| {
+        let HookFault { what, step, is_certain: _ } = set.fault.clone()?;
+        Some(ReasonItem { client: Some(set.shell.name().to_owned()), text: what, mend: Some(step) })
+    };
+    let faults = hooks.iter().filter_map(fault).chain(shells.iter().filter_map(line_fault));
+    let mut reasons: Vec<ReasonItem> = off.into_iter().chain(faults).collect();
     if reasons.is_empty() && state == ProtectionState::NotGuarded {
         reasons.push(ReasonItem { client: None, text: NOBODY.to_owned(), mend: Some(INSTALL.to_owned()) });
     }
-    let waiting = waiting.into_iter().map(|client| client.name().to_owned()).collect();
+    let guards_agents = doors.iter().any(|door| door.guards && door.door.known() != Some(Door::Shell));
+    let is_shells_alone = matches!(state, ProtectionState::Protected | ProtectionState::Unseen) && !guards_agents;
+    if is_shells_alone && hooks.is_empty() {
+        reasons.push(ReasonItem { client: None, text: AGENTS.to_owned(), mend: Some(INSTALL.to_owned()) });
+    }
     ProtectionBlock { state, doors, waiting, reasons }
 }
 
@@ -88,6 +123,7 @@ fn door_title(door: &DoorItem) -> String {
     let client = door.client.as_deref().map_or_else(|| "a client without a name".to_owned(), title);
     match door.door.known() {
         Some(Door::Hook) => client,
+        Some(Door::Shell) => format!("lines typed in {client}"),
         Some(Door::McpProxy) => "the MCP proxy".to_owned(),
         Some(Door::Run) => format!("{client} (piton run)"),
         Some(Door::Watch) => "autosaves (piton watch)".to_owned(),
@@ -99,12 +135,13 @@ fn last_event(door: &DoorItem) -> String {
     ms_of(&door.last).map_or_else(|| door.last.clone(), ago)
 }
 
-/// Says which doors guard, and when each was seen last.
+/// Says by which doors the workspace is protected, and when each was seen last. Shells alone protect only lines that are typed there.
 pub fn guards(protection: &ProtectionBlock) -> String {
-    let guarding = protection.doors.iter().filter(|door| door.guards);
+    let guarding: Vec<&DoorItem> = protection.doors.iter().filter(|door| door.guards).collect();
+    let is_all = guarding.iter().any(|door| door.door.known() != Some(Door::Shell));
     let told: Vec<String> =
-        guarding.map(|door| format!("{}, last event {}", door_title(door), last_event(door))).collect();
-    told.join("; ")
+        guarding.iter().map(|door| format!("{}, last event {}", door_title(door), last_event(door))).collect();
+    format!("{} {}", if is_all { "by" } else { "for" }, told.join("; "))
 }
 
 /// Says through which door the last event came, if one has come.
@@ -113,10 +150,27 @@ pub fn last_seen(protection: &ProtectionBlock) -> Option<String> {
     Some(format!("The last event came from {} {}.", door_title(door), last_event(door)))
 }
 
-/// Says which hooks are installed without an event so far.
+/// Says which hooks, and lines of shells, are installed without an event so far. Of a shell, events are only lines that may destroy
+/// something.
 pub fn waiting(protection: &ProtectionBlock) -> String {
-    let clients: Vec<String> = protection.waiting.iter().map(|name| title(name)).collect();
-    format!("hooks of {} are installed, and no event has come from here yet", clients.join(", "))
+    let (shells, clients): (Vec<&String>, Vec<&String>) =
+        protection.waiting.iter().partition(|name| HookedShell::named(name).is_ok());
+    let clients: Vec<String> = clients.into_iter().map(|name| title(name)).collect();
+    let shells: Vec<&str> = shells.into_iter().map(String::as_str).collect();
+    let hooks = (!clients.is_empty())
+        .then(|| format!("hooks of {} are installed, and no event has come from here yet", clients.join(", ")));
+    let is_told = !shells.is_empty() && (hooks.is_none() || protection.state == ProtectionState::Unseen);
+    let lines = is_told.then(|| {
+        let ask = if shells.len() == 1 { "asks" } else { "ask" };
+        let shells = shells.join(" and ");
+        format!("{shells} {ask} piton, and no line that may destroy something was typed here yet")
+    });
+    hooks.into_iter().chain(lines).collect::<Vec<_>>().join("; ")
+}
+
+/// Returns true if hooks of a client are among those without an event.
+fn has_waiting_client(protection: &ProtectionBlock) -> bool {
+    protection.waiting.iter().any(|name| HookedShell::named(name).is_err())
 }
 
 /// Returns a reason with the step that mends it, for people.
@@ -130,7 +184,7 @@ pub fn reason(reason: &ReasonItem) -> String {
 pub fn summary(protection: &ProtectionBlock) -> String {
     let first = || protection.reasons.first().map(reason).unwrap_or_default();
     match protection.state {
-        ProtectionState::Protected => format!("protected by {}", guards(protection)),
+        ProtectionState::Protected => format!("protected {}", guards(protection)),
         ProtectionState::Unseen => format!("not seen to work yet: {}", waiting(protection)),
         ProtectionState::CannotTell => format!("cannot tell: {}", first()),
         ProtectionState::NotGuarded | ProtectionState::Unknown => format!("not guarded: {}", first()),
@@ -143,10 +197,15 @@ pub fn further(protection: &ProtectionBlock) -> Vec<String> {
         protection.state,
         ProtectionState::CannotTell | ProtectionState::NotGuarded | ProtectionState::Unknown
     ));
-    let is_waiting = protection.state != ProtectionState::Unseen && !protection.waiting.is_empty();
+    // Of a shell, events come only now and then: they are missed where nothing else works.
+    let is_waiting = protection.state != ProtectionState::Unseen && has_waiting_client(protection);
     let told = is_waiting.then(|| format!("not seen to work yet: {}", waiting(protection)));
     let reasons = protection.reasons.iter().skip(is_told);
-    told.into_iter().chain(reasons.map(|one| format!("not guarded: {}", reason(one)))).collect()
+    let say = |one: &ReasonItem| match one.text == AGENTS {
+        true => reason(one),
+        false => format!("not guarded: {}", reason(one)),
+    };
+    told.into_iter().chain(reasons.map(say)).collect()
 }
 
 #[cfg(test)]
@@ -160,6 +219,11 @@ mod tests {
 
     fn door(door: Door, client: &str, is_at_work: bool) -> SeenDoor {
         SeenDoor { door, client: Some(client.to_owned()), last: crate::sys::clock::now_ms() - 150_000, is_at_work }
+    }
+
+    fn shell(shell: HookedShell, fault: Option<&str>) -> SetShell {
+        let fault = fault.map(|what| HookFault { what: what.into(), step: "mend it".into(), is_certain: true });
+        SetShell { shell, fault }
     }
 
     #[test]
@@ -186,13 +250,17 @@ mod tests {
             // A hook is at work for a moment only.
             (vec![], vec![door(Door::Hook, "claude-code", true)], NotGuarded),
             (claude(off), vec![door(Door::Stream, "claude-code", true)], Protected),
+            // Lines of a shell are none of a client's events, and the other way round.
+            (claude(None), vec![door(Door::Shell, "claude-code", false)], Unseen),
+            (vec![], vec![door(Door::Shell, "zsh", true)], NotGuarded),
         ];
         for (hooks, seen, wanted) in cases {
-            let judged = judge(None, &hooks, &seen);
-            assert_eq!(judged.state, wanted, "{hooks:?} {seen:?}");
+            let installed = Installed { hooks, shells: vec![] };
+            let judged = judge(None, &installed, &seen);
+            assert_eq!(judged.state, wanted, "{installed:?} {seen:?}");
             assert_eq!(summary(&judged).starts_with("protected"), wanted == Protected, "{}", summary(&judged));
             let reason = ReasonItem { text: "the store cannot be written".to_owned(), ..ReasonItem::default() };
-            let judged = judge(Some(reason), &hooks, &seen);
+            let judged = judge(Some(reason), &installed, &seen);
             assert_eq!(judged.state, NotGuarded);
             assert!(judged.doors.iter().all(|door| !door.guards));
             assert_eq!(summary(&judged), "not guarded: the store cannot be written");
@@ -207,7 +275,8 @@ mod tests {
             hooks(Client::GeminiCli, Some(("off", true))),
         ];
         let seen = [door(Door::Hook, "claude-code", false), door(Door::Sidecar, "my harness", true)];
-        let judged = judge(None, &clients, &seen);
+        let installed = Installed { hooks: clients.to_vec(), shells: vec![shell(HookedShell::Zsh, None)] };
+        let judged = judge(None, &installed, &seen);
         assert_eq!(
             summary(&judged),
             "protected by Claude Code, last event 2 min ago; my harness (sidecar), last event 2 min ago"
@@ -220,5 +289,41 @@ mod tests {
             ]
         );
         assert_eq!(last_seen(&judged).unwrap(), "The last event came from Claude Code 2 min ago.");
+    }
+    #[test]
+    fn a_shell_guards_the_lines_that_are_typed_in_it() {
+        use ProtectionState::*;
+        let zsh = |fault| Installed { hooks: vec![], shells: vec![shell(HookedShell::Zsh, fault)] };
+        let typed = || door(Door::Shell, "zsh", false);
+        let judged = judge(None, &zsh(None), &[typed()]);
+        assert_eq!(summary(&judged), "protected for lines typed in zsh, last event 2 min ago");
+        let agents = format!("{AGENTS}; {INSTALL}");
+        assert_eq!(further(&judged), std::slice::from_ref(&agents));
+        assert_eq!(last_seen(&judged).unwrap(), "The last event came from lines typed in zsh 2 min ago.");
+        let judged = judge(None, &zsh(None), &[]);
+        assert_eq!(judged.state, Unseen);
+        assert_eq!(
+            summary(&judged),
+            "not seen to work yet: zsh asks piton, and no line that may destroy something was typed here yet"
+        );
+        assert_eq!(further(&judged), [agents]);
+        // An event of another shell says nothing of this one, and a line that does nothing is no door.
+        assert_eq!(judge(None, &zsh(None), &[door(Door::Shell, "bash", false)]).state, Unseen);
+        let judged = judge(None, &zsh(Some("it calls a program that is not there")), &[typed()]);
+        assert_eq!(summary(&judged), "not guarded: zsh: it calls a program that is not there; mend it");
+        // Beside an agent's door, a shell's is one more.
+        let both = Installed { hooks: vec![hooks(Client::Codex, None)], shells: vec![shell(HookedShell::Zsh, None)] };
+        let judged = judge(None, &both, &[door(Door::Hook, "codex", false), typed()]);
+        assert_eq!(
+            summary(&judged),
+            "protected by Codex, last event 2 min ago; lines typed in zsh, last event 2 min ago"
+        );
+        assert!(further(&judged).is_empty(), "{:?}", further(&judged));
+        // Hooks without an event are said, though a shell's lines are guarded.
+        let judged = judge(None, &both, &[typed()]);
+        assert_eq!(
+            further(&judged),
+            ["not seen to work yet: hooks of Codex are installed, and no event has come from here yet"]
+        );
     }
 }

@@ -18,11 +18,14 @@ pub enum Door {
     Run,
     /// `piton watch`, which saves changes whoever makes them.
     Watch,
+    /// A shell, with the lines that a person types.
+    Shell,
 }
 
 impl Door {
     /// All of them.
-    pub const ALL: [Door; 6] = [Door::Hook, Door::Sidecar, Door::Stream, Door::McpProxy, Door::Run, Door::Watch];
+    pub const ALL: [Door; 7] =
+        [Door::Hook, Door::Sidecar, Door::Stream, Door::McpProxy, Door::Run, Door::Watch, Door::Shell];
 
     /// Returns the word of the protocol.
     pub fn as_str(self) -> &'static str {
@@ -33,6 +36,7 @@ impl Door {
             Door::McpProxy => "mcp-proxy",
             Door::Run => "run",
             Door::Watch => "watch",
+            Door::Shell => "shell",
         }
     }
 }

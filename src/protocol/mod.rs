@@ -65,8 +65,8 @@ pub use stores::{
 pub use turns::{ShareCounts, TurnDiff, TurnDiffReply, TurnItem, TurnListReply, TurnQuery};
 pub use verbs::{
     CheckedDocument, ClassifyDocument, ClientItem, ClientsDocument, DaemonDocument, DoctorDocument, DoctorRow,
-    ExportDocument, FailedVerb, FetchDocument, InstallDocument, InstallItem, InstallOutcome, MendBlock, OffDocument,
-    OnDocument, PruneDocument, PruneItem, PushDocument, RefFinding, RefsDocument, RefusedRef, RemoteItem,
+    ExportDocument, FailedVerb, FetchDocument, InitDocument, InstallDocument, InstallItem, InstallOutcome, MendBlock,
+    OffDocument, OnDocument, PruneDocument, PruneItem, PushDocument, RefFinding, RefsDocument, RefusedRef, RemoteItem,
     RemoteListDocument, RowState, SettingItem, SettingsDocument, ShowDirectoryDocument, ShowDocument, ShowFileDocument,
     StatusDocument, StopDocument, TrackedBlock, TrustDocument, VerbError, WithheldItem,
 };

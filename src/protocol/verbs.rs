@@ -323,14 +323,30 @@ pub struct StopDocument {
 pub struct InstallDocument {
     /// True if it only says what it would change.
     pub dry_run: bool,
-    /// The files of the clients.
+    /// The files of the clients and shells.
     pub files: Vec<InstallItem>,
+    /// The store, which stays where all else was taken out; absent else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<String>,
 }
 
-/// One file of a client, or a client that failed.
+/// `piton init` without a shell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InitDocument {
+    /// The files of the clients and shells that were chosen.
+    pub files: Vec<InstallItem>,
+    /// The findings of `piton doctor`.
+    pub doctor: DoctorDocument,
+    /// The number of the newest checkpoint; `null` where none could be taken.
+    pub n: Option<Number>,
+    /// A command that brings a file back from it.
+    pub back: Option<String>,
+}
+
+/// One file of a client or shell, or one that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstallItem {
-    /// The client.
+    /// The client or shell.
     pub client: String,
     /// The outcome.
     pub done: InstallOutcome,

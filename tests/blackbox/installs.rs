@@ -32,7 +32,7 @@ const SAMPLES: &[(&str, &str)] = &[
     ("config/goose/config.yaml", "x: 1\n"),
 ];
 
-fn lab() -> Lab {
+pub(crate) fn lab() -> Lab {
     let lab = Lab::new();
     for (path, text) in SAMPLES {
         let path = lab.home.join(path);

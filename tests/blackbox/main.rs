@@ -51,6 +51,7 @@ mod run;
 mod scripts;
 mod secrets;
 mod settings;
+mod setup;
 mod shells;
 mod sidecar;
 mod slow;

@@ -23,19 +23,20 @@ use piton::protocol::{
     ClientsDocument, CodonEnd, CodonReply, CodonStart, CodonStartReply, Create, CreateReply, DaemonDocument, Diff,
     DiffReply, DoctorDocument, DoctorRow, DoorItem, EmptyReply, ErrorBody, ExportDocument, FailedNotice, FetchDocument,
     FindDocument, ForgetDocument, ForgetItem, FoundDocument, FoundItem, Greeting, GreetingType, Hello, HelloReply,
-    InstallDocument, InstallItem, InstallOutcome, Interrupted, InterruptedNotice, LimitsBlock, List, ListItem,
-    ListQuery, ListReply, LowDiskNotice, MendBlock, MoveDocument, NoStep, NotHeld, OffDocument, OnDocument, OpenReply,
-    OperationKind, OriginBlock, OtherBlock, OtherDone, OtherPreview, PastEffect, PathItem, PlanLists, PresenceWord,
-    PreviewReply, ProofBlock, ProtectionBlock, ProtectionState, PruneDocument, PruneItem, PushDocument, ReasonItem,
-    RefFinding, RefsDocument, RefusedRef, ReloadReply, RemoteItem, RemoteListDocument, RestoreReply, Rollback,
-    RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice, RowState, RunEnd, RunEndReply, RunFork,
-    RunItem, RunLast, RunListReply, RunReply, RunStart, RunState, RunStatus, ScopeWord, SettingItem, SettingsDocument,
-    SettledNotice, ShareCounts, ShellBefore, Show, ShowDirectoryDocument, ShowDocument, ShowFileDocument, ShowReply,
-    ShownCheckpoint, SkippedSort, StatBlock, StatusDocument, StatusFacts, StatusLast, StatusReply, Step, StepBlock,
-    StepFault, StopDocument, StoreCapNotice, StoreDocument, StoreListDocument, StoredWorkspace, StreamEnded,
-    TargetBlock, To, ToolBefore, TrackedBlock, TrustDocument, Turn, TurnBlock, TurnDiff, TurnDiffReply, TurnEndReply,
-    TurnItem, TurnListReply, TurnQuery, TurnReply, UnwatchedBlock, UnwatchedItem, VerbError, VersionItem, WarningBlock,
-    WatcherWord, WatchingBlock, WatchingQuery, WithheldItem, Word, WorkspaceBlock,
+    InitDocument, InstallDocument, InstallItem, InstallOutcome, Interrupted, InterruptedNotice, LimitsBlock, List,
+    ListItem, ListQuery, ListReply, LowDiskNotice, MendBlock, MoveDocument, NoStep, NotHeld, OffDocument, OnDocument,
+    OpenReply, OperationKind, OriginBlock, OtherBlock, OtherDone, OtherPreview, PastEffect, PathItem, PlanLists,
+    PresenceWord, PreviewReply, ProofBlock, ProtectionBlock, ProtectionState, PruneDocument, PruneItem, PushDocument,
+    ReasonItem, RefFinding, RefsDocument, RefusedRef, ReloadReply, RemoteItem, RemoteListDocument, RestoreReply,
+    Rollback, RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice, RowState, RunEnd, RunEndReply,
+    RunFork, RunItem, RunLast, RunListReply, RunReply, RunStart, RunState, RunStatus, ScopeWord, SettingItem,
+    SettingsDocument, SettledNotice, ShareCounts, ShellBefore, Show, ShowDirectoryDocument, ShowDocument,
+    ShowFileDocument, ShowReply, ShownCheckpoint, SkippedSort, StatBlock, StatusDocument, StatusFacts, StatusLast,
+    StatusReply, Step, StepBlock, StepFault, StopDocument, StoreCapNotice, StoreDocument, StoreListDocument,
+    StoredWorkspace, StreamEnded, TargetBlock, To, ToolBefore, TrackedBlock, TrustDocument, Turn, TurnBlock, TurnDiff,
+    TurnDiffReply, TurnEndReply, TurnItem, TurnListReply, TurnQuery, TurnReply, UnwatchedBlock, UnwatchedItem,
+    VerbError, VersionItem, WarningBlock, WatcherWord, WatchingBlock, WatchingQuery, WithheldItem, Word,
+    WorkspaceBlock,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -845,6 +846,9 @@ fn documents() -> Vec<Example> {
     let client = ClientItem { client: s(), found: true, hooks: true };
     let mend = Some(MendBlock::Command(s()));
     let row = DoctorRow { check: s(), about: s(), state: RowState::Wrong, text: s(), mend };
+    let doctor = DoctorDocument { well: true, build: s(), rows: vec![row.clone()] };
+    let number = Some(Number::of(1));
+    let set_up = InitDocument { files: vec![installed.clone()], doctor: doctor.clone(), n: number, back: o() };
     let finding = RefFinding { workspace: s(), kind: s(), what: s(), harm: true, repair: o() };
     let error = VerbError { code: Code::Busy.into(), message: s(), candidates: words() };
     let guard: Word<Guard> = Guard::Turn.into();
@@ -895,11 +899,15 @@ fn documents() -> Vec<Example> {
         example("`off`", OffDocument { workspace: s(), guard, until: o() }),
         example("`daemon start`, `daemon status`", DaemonDocument { daemon: Some(greeting()) }),
         example("`daemon stop`", StopDocument { stopped: Some(1) }),
-        example("`install`, `uninstall`", InstallDocument { dry_run: true, files: vec![installed.clone()] }),
-        example("an item of its `files`", installed),
+        example(
+            "`install`, `uninstall`",
+            InstallDocument { dry_run: true, files: vec![installed.clone()], store: o() },
+        ),
+        example("an item of its `files`", installed.clone()),
+        example("`init` without a shell", set_up),
         example("`install` without a client", ClientsDocument { clients: vec![client.clone()] }),
         example("an item of `clients`", client),
-        example("`doctor`", DoctorDocument { well: true, build: s(), rows: vec![row.clone()] }),
+        example("`doctor`", doctor),
         example("an item of `rows`", row),
         example("`doctor --refs`", RefsDocument { findings: vec![finding.clone()], repaired: words() }),
         example("an item of `findings`", finding),

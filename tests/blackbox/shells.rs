@@ -3,15 +3,15 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
 use crate::support::{Lab, WAIT, lacking, pseudo_terminal};
 
 /// An interactive shell, with a person at its terminal.
-struct Typist {
-    lab: Lab,
+pub(crate) struct Typist {
+    pub lab: Lab,
     child: Child,
     keyboard: File,
     screen: Receiver<Vec<u8>>,
@@ -19,7 +19,7 @@ struct Typist {
     typed: usize,
 }
 
-const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
+pub(crate) const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
 
 /// The startup file of each shell; `@INIT@` stands for piton's line, between hooks of other tools.
 fn startup(shell: &str, init: &str) -> String {
@@ -97,6 +97,13 @@ impl Typist {
                 command.arg("-i");
             }
         }
+        let mut typist = Typist::at(shell, lab, command)?;
+        typist.run("echo ready");
+        Some(typist)
+    }
+
+    /// Starts a program on a terminal; `None`, said aloud, where the machine lacks it.
+    pub(crate) fn at(name: &str, lab: Lab, mut command: Command) -> Option<Typist> {
         let (person, program) = pseudo_terminal();
         command.env("TERM", "dumb").stdin(program.try_clone().unwrap()).stdout(program.try_clone().unwrap());
         command.stderr(Stdio::from(program));
@@ -110,7 +117,7 @@ impl Typist {
             });
         }
         let Ok(child) = command.spawn() else {
-            lacking(shell);
+            lacking(name);
             return None;
         };
         drop(command);
@@ -125,17 +132,15 @@ impl Typist {
                 }
             }
         });
-        let mut typist = Typist { lab, child, keyboard, screen, typed: 0 };
-        typist.run("echo ready");
-        Some(typist)
+        Some(Typist { lab, child, keyboard, screen, typed: 0 })
     }
 
-    fn press(&mut self, keys: &str) {
+    pub(crate) fn press(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
     /// Waits until a text stands on the screen, and returns all that came.
-    fn until(&mut self, text: &str) -> String {
+    pub(crate) fn until(&mut self, text: &str) -> String {
         let mut shown = Vec::new();
         loop {
             let all = String::from_utf8_lossy(&shown).into_owned();
@@ -150,7 +155,7 @@ impl Typist {
     }
 
     /// Types a line, and returns what it wrote. The quotes keep the echo of the second line from being taken for its output.
-    fn run(&mut self, line: &str) -> String {
+    pub(crate) fn run(&mut self, line: &str) -> String {
         self.typed += 1;
         let typed = self.typed;
         self.press(&format!("{line}\necho do''ne{typed}\n"));
@@ -172,7 +177,7 @@ impl Typist {
 
     /// Waits until the turn of a line is written down: on a machine that is busy, the shell goes on before that. There has to be
     /// one of it.
-    fn await_turn(&self, line: &str) {
+    pub(crate) fn await_turn(&self, line: &str) {
         let until = Instant::now() + WAIT;
         loop {
             let turns = self.turns();
@@ -400,7 +405,7 @@ fn the_scripts_are_clean() {
     for (check, ending) in checks {
         let scripts = if ending == "zsh" { [named(ending), of_runs()].concat() } else { named(ending) };
         for script in scripts {
-            let mut command = std::process::Command::new(check[0]);
+            let mut command = Command::new(check[0]);
             let Ok(output) = command.args(&check[1..]).arg(&script).output() else {
                 lacking(check[0]);
                 continue;

@@ -279,7 +279,7 @@ fn is_program(path: &Path) -> bool {
 }
 
 /// Returns whether a program is the running one.
-fn is_this(path: &Path) -> bool {
+pub(super) fn is_this(path: &Path) -> bool {
     let here = std::env::current_exe().and_then(|here| here.canonicalize());
     let place = |path: &Path| path.metadata().map(|facts| (facts.dev(), facts.ino())).ok();
     here.is_ok_and(|here| place(&here) == place(path))

@@ -7,6 +7,7 @@ mod protection;
 mod refs;
 mod report;
 mod settings;
+pub(super) mod shells;
 mod store;
 mod trial;
 
@@ -37,6 +38,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("settings", settings::check),
     ("daemon", daemon::check),
     ("clients", clients::check),
+    ("shells", shells::check),
     ("protection", protection::check),
 ];
 
@@ -50,6 +52,21 @@ pub(super) fn doctor(context: &Context, args: &DoctorArgs) -> Result<Exit> {
     if args.refs {
         return refs::doctor(context, args.repair);
     }
+    let report = examine(context);
+    if context.json {
+        print::json(&document(&report))?;
+    } else {
+        print::data(&text(&report))?;
+    }
+    Ok(match (report.is_well(), report.damaged) {
+        (_, true) => Exit::Damaged,
+        (true, false) => Exit::Done,
+        (false, false) => Exit::Failed,
+    })
+}
+
+/// Looks at every integration.
+pub(super) fn examine(context: &Context) -> DoctorReport {
     let mut report = DoctorReport::default();
     let root = match context.root() {
         Ok(root) => Some(root),
@@ -65,19 +82,11 @@ pub(super) fn doctor(context: &Context, args: &DoctorArgs) -> Result<Exit> {
         report.check = name;
         check(&surroundings, &mut report);
     }
-    if context.json {
-        print::json(&document(&report))?;
-    } else {
-        print::data(&text(&report))?;
-    }
-    Ok(match (report.is_well(), report.damaged) {
-        (_, true) => Exit::Damaged,
-        (true, false) => Exit::Done,
-        (false, false) => Exit::Failed,
-    })
+    report
 }
 
-fn document(report: &DoctorReport) -> DoctorDocument {
+/// Returns the findings as a document.
+pub(super) fn document(report: &DoctorReport) -> DoctorDocument {
     let row = |row: &CheckRow| {
         let (state, mend) = match &row.state {
             CheckState::Well => (RowState::Well, None),
@@ -94,7 +103,8 @@ fn document(report: &DoctorReport) -> DoctorDocument {
     }
 }
 
-fn text(report: &DoctorReport) -> String {
+/// Returns the findings for people.
+pub(super) fn text(report: &DoctorReport) -> String {
     use crate::model::text::{padded, printable, width};
     let mut text = String::new();
     let columns = report.rows.iter().map(|row| width(&row.about)).max().unwrap_or(0).min(30);

@@ -2,7 +2,7 @@
 
 use super::report::{DoctorReport, Surroundings};
 use crate::cli::protection::protection_of;
-use crate::doors::protection::{NOBODY, further, summary};
+use crate::doors::protection::{AGENTS, NOBODY, further, summary};
 use crate::protocol::ProtectionState;
 
 /// Says whether the workspace is protected. Faults of clients and of the store have their own rows, with the mend.
@@ -26,7 +26,8 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
         }
         _ => report.note("protection", text),
     }
-    for line in further(&protection).into_iter().filter(|line| line.starts_with("not seen")) {
+    let is_news = |line: &String| line.starts_with("not seen") || line.starts_with(AGENTS);
+    for line in further(&protection).into_iter().filter(is_news) {
         report.note("protection", line);
     }
 }

@@ -48,10 +48,10 @@ impl CheckRow {
 
 /// All that was found.
 #[derive(Default)]
-pub(super) struct DoctorReport {
-    pub check: &'static str,
-    pub rows: Vec<CheckRow>,
-    pub damaged: bool,
+pub(crate) struct DoctorReport {
+    pub(super) check: &'static str,
+    pub(super) rows: Vec<CheckRow>,
+    pub(super) damaged: bool,
 }
 
 impl DoctorReport {

@@ -1,40 +1,29 @@
-//! `piton init SHELL`: prints the script by which a shell asks piton before a line runs.
+//! The script by which a shell asks piton before a line runs.
 
 use std::ffi::OsStr;
 
-use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-
-use super::context::Context;
-use super::exit::Exit;
-use super::print;
+use crate::cli::context::Context;
+use crate::cli::exit::Exit;
+use crate::cli::print;
 use crate::error::{Code, Error, Result};
 use crate::git;
 use crate::shell::{HookedShell, READS};
 use crate::sys::clock::now_ms;
 
-/// The arguments of `piton init`.
-#[derive(Debug, Args)]
-pub(super) struct InitArgs {
-    /// The shell whose startup file evaluates what is printed
-    #[arg(value_parser = PossibleValuesParser::new(HookedShell::ALL.map(HookedShell::name)).try_map(|name| HookedShell::named(&name)))]
-    pub shell: HookedShell,
-}
-
 /// Prints the script.
 ///
 /// # Errors
 /// When piton's own path is not known.
-pub(super) fn init(context: &Context, args: &InitArgs) -> Result<Exit> {
+pub(super) fn print_script(context: &Context, shell: HookedShell) -> Result<Exit> {
     let program = own_path()?;
-    let quoted = match args.shell {
+    let quoted = match shell {
         HookedShell::Fish => git::fish(&program),
         HookedShell::Bash | HookedShell::Zsh => git::sh(&program),
     };
     // A rule of the user's own may be about any word, so that piton has to see every line.
     let has_rules = context.settings().is_ok_and(|settings| !settings.policy.rules_yaml.is_empty());
     let reads = if has_rules { &[][..] } else { READS };
-    print::data(&args.shell.script(&String::from_utf8_lossy(&quoted), &format!("{:x}", now_ms()), reads))?;
+    print::data(&shell.script(&String::from_utf8_lossy(&quoted), &format!("{:x}", now_ms()), reads))?;
     Ok(Exit::Done)
 }
 

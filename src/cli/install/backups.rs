@@ -1,7 +1,10 @@
-//! Copies of clients' files as they were before piton changed them: of each file the first one, which is how it was before piton
-//! came, and the newest few. Taking hooks out needs none of them; they are for the person.
+//! Copies of files as they were before piton changed them: of each file the first one, which is how it was before piton came, and
+//! the newest few. Each copy has the time of its file. Taking hooks out needs the copies of blank files alone: the text does not
+//! tell whether a file was there. All others are for the person.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::checkpoint::Home;
 use crate::error::{IoContext, Result};
@@ -11,16 +14,18 @@ use crate::sys::fs::durable::{create_private_dir, replace_file};
 /// Copies of a file that are kept beside the first one.
 const NEWEST: usize = 5;
 
-/// Copies a file's text, and removes old copies of it.
+/// Copies a file's content, with the time of its last change, and removes old copies of it.
 ///
 /// # Errors
 /// `disk-full`, `permission`. That old copies cannot be removed is none.
-pub(super) fn keep(home: &Home, file: &Path, text: &str, now_ms: i64) -> Result<()> {
+pub(super) fn keep(home: &Home, file: &Path, content: &[u8], changed: SystemTime, now_ms: i64) -> Result<()> {
     let dir = home.path().join("backups");
-    let inner = file.strip_prefix("/").unwrap_or(file);
+    let inner = inner(file);
     let copy = dir.join(rfc3339(now_ms).replace(':', "")).join(inner);
-    create_private_dir(copy.parent().unwrap_or(&dir))?;
-    replace_file(&copy, text.as_bytes())?;
+    write(&copy, content, changed)?;
+    if content.trim_ascii().is_empty() {
+        write(&blank(home, file), content, changed)?;
+    }
     let mut copies = copies(&dir, inner)?;
     let newest = copies.len().saturating_sub(NEWEST);
     for old in copies.drain(..newest).skip(1) {
@@ -36,6 +41,44 @@ pub(super) fn keep(home: &Home, file: &Path, text: &str, now_ms: i64) -> Result<
         }
     }
     Ok(())
+}
+
+/// Returns the time of the last change that a file had when its content was this one, if a copy tells.
+pub(super) fn changed(home: &Home, file: &Path, content: &[u8]) -> Option<SystemTime> {
+    // Without copies, the time is that of the change.
+    let mut all = copies(&home.path().join("backups"), inner(file)).ok()?;
+    all.push(blank(home, file));
+    let same = all.into_iter().rfind(|copy| std::fs::read(copy).is_ok_and(|there| there == content))?;
+    same.metadata().and_then(|facts| facts.modified()).ok()
+}
+
+/// Returns the content of a file that was there without any text before piton wrote into it.
+pub(super) fn blank_content(home: &Home, file: &Path) -> Option<Vec<u8>> {
+    std::fs::read(blank(home, file)).ok()
+}
+
+/// Removes the copy of a file that was blank: it is so again.
+///
+/// # Errors
+/// `permission`.
+pub(super) fn forget_blank(home: &Home, file: &Path) -> Result<()> {
+    let copy = blank(home, file);
+    std::fs::remove_file(&copy).at("removing", &copy)
+}
+
+fn inner(file: &Path) -> &Path {
+    file.strip_prefix("/").unwrap_or(file)
+}
+
+/// Returns the place of the copy of a blank file.
+fn blank(home: &Home, file: &Path) -> PathBuf {
+    home.path().join("blank-files").join(inner(file))
+}
+
+fn write(copy: &Path, content: &[u8], changed: SystemTime) -> Result<()> {
+    create_private_dir(copy.parent().unwrap_or(copy))?;
+    replace_file(copy, content)?;
+    File::options().write(true).open(copy).and_then(|file| file.set_modified(changed)).at("setting the time of", copy)
 }
 
 /// Returns the copies of a file, oldest first.
@@ -60,9 +103,10 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let home = Home::at(&scratch.path().join("home")).unwrap();
         let (a, b) = (Path::new("/home/you/.a/settings.json"), Path::new("/home/you/.b"));
-        keep(&home, b, "b", 0).unwrap();
+        let time = |n: i64| SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(n.unsigned_abs());
+        keep(&home, b, b"b", time(7), 0).unwrap();
         for n in 0..30 {
-            keep(&home, a, &format!("a{n}"), n * 1000).unwrap();
+            keep(&home, a, format!("a{n}").as_bytes(), time(n), n * 1000).unwrap();
         }
         let dir = home.path().join("backups");
         let texts = |file: &Path| -> Vec<String> {
@@ -73,5 +117,12 @@ mod tests {
         assert_eq!(texts(b), ["b"]);
         // Beside the copies nothing stays, not even a directory.
         assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 6);
+        assert_eq!((changed(&home, a, b"a26"), changed(&home, a, b"a9")), (Some(time(26)), None));
+        assert_eq!(blank_content(&home, b), None);
+        keep(&home, b, b" \n", time(8), 9000).unwrap();
+        assert_eq!(changed(&home, b, b" \n"), Some(time(8)));
+        assert_eq!(blank_content(&home, b).as_deref(), Some(&b" \n"[..]));
+        forget_blank(&home, b).unwrap();
+        assert_eq!(blank_content(&home, b), None);
     }
 }

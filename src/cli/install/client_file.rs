@@ -1,16 +1,17 @@
-//! One file of a client: read, backed up, replaced whole, or removed. A link to it stays a link.
+//! One file of a client or a shell: read, backed up, replaced whole, or removed. A link to it stays a link.
 
-use std::fs::{DirBuilder, Permissions};
+use std::fs::{File, Metadata};
 use std::io::ErrorKind;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::backups;
+use super::notes::Made;
 use crate::checkpoint::Home;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::clock::now_ms;
-use crate::sys::fs::durable::{replace_file, replace_with_mode, sync_dir};
+use crate::sys::fs::durable::{replace_kept, replace_with_mode, sync_dir};
 
 /// A file as it was found.
 pub(crate) struct ClientFile {
@@ -18,16 +19,29 @@ pub(crate) struct ClientFile {
     path: PathBuf,
     /// Its real path, behind links.
     real: PathBuf,
-    text: Option<String>,
-    mode: Option<u32>,
+    there: Option<(Vec<u8>, Metadata)>,
 }
 
 impl ClientFile {
-    /// Reads it; absent is no error.
+    /// Reads a file that is to be text; absent is no error.
     ///
     /// # Errors
     /// `bad-path` for a link that leads nowhere and for what is no file; `bad-utf8`; I/O errors.
     pub(crate) fn read(path: &Path) -> Result<ClientFile> {
+        let file = ClientFile::read_bytes(path)?;
+        match file.bytes().map(std::str::from_utf8) {
+            Some(Err(_)) => {
+                Err(Error::new(Code::BadUtf8, "the file is not UTF-8").path(path).hint("it was not touched"))
+            }
+            _ => Ok(file),
+        }
+    }
+
+    /// Reads a file, whatever bytes are in it.
+    ///
+    /// # Errors
+    /// As [`ClientFile::read`], without `bad-utf8`.
+    pub(crate) fn read_bytes(path: &Path) -> Result<ClientFile> {
         let real = match path.canonicalize() {
             Ok(real) => real,
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -36,7 +50,7 @@ impl ClientFile {
                         .path(path)
                         .hint("mend or remove it"));
                 }
-                return Ok(ClientFile { path: path.to_owned(), real: path.to_owned(), text: None, mode: None });
+                return Ok(ClientFile { path: path.to_owned(), real: path.to_owned(), there: None });
             }
             Err(error) => return Err(error).at("resolving", path),
         };
@@ -45,10 +59,7 @@ impl ClientFile {
             return Err(Error::new(Code::BadPath, "it is no ordinary file").path(path).hint("move it away"));
         }
         let bytes = std::fs::read(&real).at("reading", &real)?;
-        let text = String::from_utf8(bytes)
-            .map_err(|_| Error::new(Code::BadUtf8, "the file is not UTF-8").path(path).hint("it was not touched"))?;
-        let mode = facts.permissions().mode() & 0o7777;
-        Ok(ClientFile { path: path.to_owned(), real, text: Some(text), mode: Some(mode) })
+        Ok(ClientFile { path: path.to_owned(), real, there: Some((bytes, facts)) })
     }
 
     /// Returns where the client looks for it.
@@ -56,41 +67,92 @@ impl ClientFile {
         &self.path
     }
 
-    /// Returns what is in it, if it is there.
-    pub(crate) fn text(&self) -> Option<&str> {
-        self.text.as_deref()
+    /// Returns its content, if it is there.
+    pub(crate) fn bytes(&self) -> Option<&[u8]> {
+        self.there.as_ref().map(|(bytes, _)| bytes.as_slice())
     }
 
-    /// Replaces its content, or makes it with `mode`; the directories it needs are noted as `made`.
+    /// Returns the text in it, if it is there and is text.
+    pub(crate) fn text(&self) -> Option<&str> {
+        self.bytes().and_then(|bytes| std::str::from_utf8(bytes).ok())
+    }
+
+    /// Returns true if its owner has made it read-only.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.there.as_ref().is_some_and(|(_, facts)| facts.permissions().mode() & 0o222 == 0)
+    }
+
+    /// Replaces its content, or makes it with `mode`; the directories it needs are noted as `made`. With a content that it had before,
+    /// it gets the time that it had then.
     ///
     /// # Errors
-    /// `stale-selection` if it changed since it was read; I/O errors. It is whole in every case.
-    pub(crate) fn replace(&self, home: &Home, made: &Made, text: &str, mode: u32) -> Result<()> {
+    /// `permission` if it is read-only; `stale-selection` if it changed since it was read; I/O errors. It is whole in every case.
+    pub(crate) fn replace(&self, home: &Home, made: &Made, content: &[u8], mode: u32) -> Result<()> {
+        self.refuse_read_only()?;
         self.back_up(home)?;
         let parent = self.real.parent().unwrap_or(Path::new("/"));
         // A directory for a file that others may read has to be open to them too.
         made.create(parent, if mode & 0o077 == 0 { 0o700 } else { 0o755 })?;
         self.refuse_changed()?;
-        replace_with_mode(&self.real, text.as_bytes(), self.mode.unwrap_or(mode))
+        match &self.there {
+            None => replace_with_mode(&self.real, content, mode),
+            Some((_, facts)) => {
+                replace_kept(&self.real, content, facts)?;
+                backups::changed(home, &self.real, content).map_or(Ok(()), |time| self.set_time(time))
+            }
+        }
     }
 
-    /// Removes it, with the directories that were made for it and are empty. Behind a link it is left, empty.
+    /// Removes the file, or the link to it, that is piton's as a whole.
+    ///
+    /// # Errors
+    /// As [`ClientFile::replace`].
+    pub(crate) fn remove_whole(&self, home: &Home) -> Result<()> {
+        self.back_up(home)?;
+        std::fs::remove_file(&self.path).at("removing", &self.path)
+    }
+
+    /// Removes it, with the directories that were made for it and are empty. A file that was there blank is left so, and behind a link
+    /// it is left, empty.
     ///
     /// # Errors
     /// As [`ClientFile::replace`].
     pub(crate) fn remove(&self, home: &Home, made: &Made) -> Result<()> {
+        self.refuse_read_only()?;
+        if let Some(blank) = backups::blank_content(home, &self.real) {
+            self.replace(home, made, &blank, 0o600)?;
+            return backups::forget_blank(home, &self.real);
+        }
+        if self.path.is_symlink() {
+            return self.replace(home, made, b"", 0o600);
+        }
         self.back_up(home)?;
         self.refuse_changed()?;
-        if self.path.is_symlink() {
-            return replace_with_mode(&self.real, b"", self.mode.unwrap_or(0o600));
-        }
         std::fs::remove_file(&self.real).at("removing", &self.real)?;
         sync_dir(self.real.parent().unwrap_or(Path::new("/")))?;
         made.remove_empty()
     }
 
+    fn set_time(&self, time: SystemTime) -> Result<()> {
+        let set = File::options().write(true).open(&self.real).and_then(|file| file.set_modified(time));
+        set.at("setting the time of", &self.real)
+    }
+
+    /// Refuses a file that its owner has made read-only. Its directory would allow to replace it all the same.
+    ///
+    /// # Errors
+    /// `permission`.
+    pub(crate) fn refuse_read_only(&self) -> Result<()> {
+        if !self.is_read_only() {
+            return Ok(());
+        }
+        Err(Error::new(Code::Permission, "the file is read-only, and was not touched")
+            .path(&self.path)
+            .hint("make it writable (`chmod u+w`) and try again"))
+    }
+
     fn refuse_changed(&self) -> Result<()> {
-        if ClientFile::read(&self.path)?.text == self.text {
+        if ClientFile::read_bytes(&self.path)?.bytes() == self.bytes() {
             return Ok(());
         }
         Err(Error::new(Code::StaleSelection, "another program changed the file just now")
@@ -99,64 +161,11 @@ impl ClientFile {
     }
 
     fn back_up(&self, home: &Home) -> Result<()> {
-        let Some(text) = &self.text else {
+        let Some((bytes, facts)) = &self.there else {
             return Ok(());
         };
-        backups::keep(home, &self.real, text, now_ms())
-    }
-}
-
-/// The directories that installations made, one a line, so that taking hooks out takes them away as well.
-pub(crate) struct Made(PathBuf);
-
-impl Made {
-    /// Returns those noted in piton's home.
-    pub(crate) fn of(home: &Home) -> Made {
-        Made(home.path().join("made-directories"))
-    }
-
-    fn noted(&self) -> Result<Vec<PathBuf>> {
-        match std::fs::read(&self.0) {
-            Ok(bytes) => {
-                let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-                Ok(lines.map(|line| PathBuf::from(std::ffi::OsStr::from_bytes(line))).collect())
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(error).at("reading", &self.0),
-        }
-    }
-
-    fn note(&self, dirs: &[PathBuf]) -> Result<()> {
-        let lines: Vec<u8> = dirs.iter().flat_map(|dir| [dir.as_os_str().as_bytes(), b"\n"].concat()).collect();
-        replace_file(&self.0, &lines)
-    }
-
-    /// Makes a directory and what is missing above it; noted first.
-    fn create(&self, dir: &Path, mode: u32) -> Result<()> {
-        let missing: Vec<PathBuf> = dir.ancestors().take_while(|dir| !dir.exists()).map(Path::to_owned).collect();
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let mut noted = self.noted()?;
-        noted.extend(missing.iter().filter(|dir| !dir.as_os_str().as_bytes().contains(&b'\n')).cloned());
-        self.note(&noted)?;
-        for dir in missing.iter().rev() {
-            DirBuilder::new().mode(mode).create(dir).at("creating the directory", dir)?;
-            // The umask took bits off.
-            std::fs::set_permissions(dir, Permissions::from_mode(mode)).at("setting the mode of", dir)?;
-        }
-        Ok(())
-    }
-
-    /// Removes those that are empty, the inner ones first.
-    fn remove_empty(&self) -> Result<()> {
-        let mut noted = self.noted()?;
-        if noted.is_empty() {
-            return Ok(());
-        }
-        noted.sort_by_key(|dir| std::cmp::Reverse(dir.components().count()));
-        // A directory that cannot be removed is not empty, or belongs to another program by now.
-        noted.retain(|dir| std::fs::remove_dir(dir).is_err() && dir.exists());
-        self.note(&noted)
+        // A file system without times has no time to keep.
+        let changed = facts.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        backups::keep(home, &self.real, bytes, changed, now_ms())
     }
 }

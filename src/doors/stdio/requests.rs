@@ -302,7 +302,7 @@ fn status(session: &mut Session, to: Answerer) {
         let off = guard_off.clone().map(|text| ReasonItem { text, ..ReasonItem::default() });
         let facts = StatusFacts {
             // The files of clients are not read here: who asks comes through a door that is at work.
-            protection: protection::judge(off, &[], &seen(&dir)),
+            protection: protection::judge(off, &protection::Installed::default(), &seen(&dir)),
             guard_off,
             watcher: replies::watcher_word(rules.policy.watching, &watcher),
             warnings: rules.warnings.clone(),

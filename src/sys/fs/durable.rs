@@ -1,8 +1,8 @@
 //! Files that survive a crash: they are written aside, synced and renamed, and the directory is synced.
 
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -59,6 +59,40 @@ pub fn replace_file(path: &Path, content: &[u8]) -> Result<()> {
 pub fn replace_with_mode(path: &Path, content: &[u8], mode: u32) -> Result<()> {
     replace(path, content, mode, true)?;
     sync_dir(path.parent().unwrap_or(Path::new(".")))
+}
+
+/// Replaces a user's file that is there, described by `facts`, with its mode, owner and other attributes. A file with several names,
+/// or one whose attributes a new file cannot have, is written in place: a crash then may leave a part of it.
+///
+/// # Errors
+/// As [`replace_file`].
+pub fn replace_kept(path: &Path, content: &[u8], facts: &Metadata) -> Result<()> {
+    let mode = facts.permissions().mode() & 0o7777;
+    if facts.nlink() == 1 && !has_attributes(path) {
+        let mut aside = Aside::file(path)?;
+        let there = aside.file.metadata().at("looking at", &aside.path)?;
+        let is_kept = (there.uid(), there.gid()) == (facts.uid(), facts.gid())
+            || fchown(&aside.file, Some(facts.uid()), Some(facts.gid())).is_ok();
+        let done = is_kept
+            .then(|| write(&mut aside, content, mode, true).and_then(|()| aside.put(path).at("renaming", &aside.path)));
+        if !matches!(done, Some(Ok(()))) {
+            // No other process uses the temporary file.
+            let _ = std::fs::remove_file(&aside.path);
+        }
+        if let Some(done) = done {
+            return done.and_then(|()| sync_dir(path.parent().unwrap_or(Path::new("."))));
+        }
+    }
+    let mut file = OpenOptions::new().write(true).open(path).at("opening", path)?;
+    file.write_all(content).and_then(|()| file.set_len(content.len() as u64)).at("writing", path)?;
+    file.sync_all().at("syncing", path)
+}
+
+/// Returns true for a file with extended attributes or an ACL. Labels that the system gives to each file do not count.
+fn has_attributes(path: &Path) -> bool {
+    let mut names = vec![0u8; 65536];
+    let listed = rustix::fs::listxattr(path, &mut names).unwrap_or(0);
+    names[..listed].split(|byte| *byte == 0).any(|name| !name.is_empty() && !name.starts_with(b"security."))
 }
 
 /// As [`replace_file`], without waiting for the disk, for files that can be made again. A power cut may leave the old
@@ -130,5 +164,21 @@ mod tests {
         }
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_users_file_keeps_its_mode_and_its_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, other) = (dir.path().join("a"), dir.path().join("b"));
+        let facts = || std::fs::metadata(&file).unwrap();
+        std::fs::write(&file, "one, and more").unwrap();
+        std::fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+        let before = facts().ino();
+        replace_kept(&file, b"two", &facts()).unwrap();
+        assert_eq!((facts().permissions().mode() & 0o7777, facts().ino() == before), (0o640, false));
+        std::fs::hard_link(&file, &other).unwrap();
+        replace_kept(&file, b"3", &facts()).unwrap();
+        assert_eq!((std::fs::read_to_string(&other).unwrap(), facts().nlink()), ("3".to_owned(), 2));
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
     }
 }

@@ -1,0 +1,101 @@
+//! `piton init`: sets piton up on this machine, after a few questions. With the name of a shell, it prints that shell's script.
+
+mod back;
+mod choice;
+mod script;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use super::context::Context;
+use super::doctor;
+use super::exit::{Exit, exit_of};
+use super::install::InstallScope;
+use super::install::installation::{Direction, Installation};
+use super::print;
+use crate::error::Result;
+use crate::protocol::InitDocument;
+use crate::shell::HookedShell;
+use choice::Choice;
+
+/// The arguments of `piton init`.
+#[derive(Debug, Args)]
+pub(super) struct InitArgs {
+    /// Print the script that the startup file of this shell evaluates [default: set everything up]
+    #[arg(value_parser = PossibleValuesParser::new(HookedShell::ALL.map(HookedShell::name)).try_map(|name| HookedShell::named(&name)))]
+    pub shell: Option<HookedShell>,
+    /// Do not ask: take what is found
+    #[arg(long, conflicts_with = "shell")]
+    pub yes: bool,
+}
+
+/// Sets piton up, or prints the script of a shell.
+///
+/// # Errors
+/// Returns the error of what could not be done.
+pub(super) fn init(context: &Context, args: &InitArgs) -> Result<Exit> {
+    if let Some(shell) = args.shell {
+        return script::print_script(context, shell);
+    }
+    let found = Choice::found()?;
+    let chosen = match (args.yes, print::has_person()) {
+        (true, _) => found,
+        (false, true) => match found.asked() {
+            Some(chosen) => chosen,
+            None => {
+                print::say("\npiton: nothing was changed");
+                return Ok(Exit::Refused);
+            }
+        },
+        (false, false) => return Err(found.unasked()),
+    };
+    set_up(context, &chosen)
+}
+
+fn set_up(context: &Context, chosen: &Choice) -> Result<Exit> {
+    let scope = InstallScope::of(context, false)?;
+    let mut work = Installation::begin(context, Direction::In, false)?;
+    chosen.targets().for_each(|target| work.apply(&scope, target));
+    if !context.json {
+        print::data(&format!("{}\n", installed(&work, chosen)))?;
+    }
+    let report = doctor::examine(context);
+    if !context.json {
+        print::data(&format!("{}\n", doctor::text(&report)))?;
+    }
+    let first = back::first_checkpoint(context);
+    let failed = first.as_ref().err().map(exit_of);
+    if context.json {
+        let (n, back) = first.ok().flatten().map_or((None, None), |first| (Some(first.number), first.command));
+        print::json(&InitDocument { files: work.rows.clone(), doctor: doctor::document(&report), n, back })?;
+    } else {
+        match first {
+            Ok(Some(first)) => print::data(&first.text)?,
+            Ok(None) => print::data(back::BROAD)?,
+            Err(error) => print::say(&format!("piton: no checkpoint could be taken: {}", error.text())),
+        }
+    }
+    Ok(match (work.exit(), failed) {
+        (Exit::Done, Some(failed)) => failed,
+        (Exit::Done, None) => Exit::Done,
+        // The rest of it was done.
+        _ => Exit::Part,
+    })
+}
+
+/// Says what the installation has come to, behind the list of its files.
+fn installed(work: &Installation<'_>, chosen: &Choice) -> String {
+    let again = "`piton uninstall --all` takes all of it out again.\n";
+    let is_shells = |name: &str| HookedShell::named(name).is_ok();
+    if chosen.targets().next().is_none() {
+        "Nothing was chosen, and no file was changed.\n".to_owned()
+    } else if work.changed().any(is_shells) {
+        format!("A new shell asks piton; those that run already do not. {again}")
+    } else if work.changed().next().is_some() {
+        again.to_owned()
+    } else if work.exit() == Exit::Done {
+        "All of this was in place already: nothing was changed.\n".to_owned()
+    } else {
+        "Nothing was changed.\n".to_owned()
+    }
+}

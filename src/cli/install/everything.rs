@@ -1,0 +1,142 @@
+//! `piton uninstall --all`: takes out all that was installed anywhere. The store stays.
+
+use std::path::{Path, PathBuf};
+
+use super::installation::{Direction, Installation};
+use super::notes::HookedProjects;
+use super::place::{InstallScope, Target, home, variable};
+use crate::agents::Client;
+use crate::checkpoint::Workspace;
+use crate::cli::context::Context;
+use crate::cli::daemon::{end_running, ended};
+use crate::cli::exit::Exit;
+use crate::cli::print;
+use crate::error::{IoContext, Result};
+use crate::model::text::shell_word;
+use crate::protocol::InstallDocument;
+use crate::shell::HookedShell;
+
+/// The name of the rows of units.
+const SYSTEMD: &str = "systemd";
+
+/// Takes everything out, ends the daemon, and says where the store is.
+///
+/// # Errors
+/// Returns the error of what could not be done.
+pub(super) fn uninstall(context: &Context, dry_run: bool) -> Result<Exit> {
+    let user = InstallScope { root: home()?, project: false };
+    let mut work = Installation::begin(context, Direction::Out, dry_run)?;
+    user.clients().for_each(|client| work.apply(&user, Target::Client(client)));
+    HookedShell::ALL.into_iter().for_each(|shell| work.apply(&user, Target::Shell(shell)));
+    let noted = HookedProjects::of(&context.home);
+    let mut absent: Vec<PathBuf> = Vec::new();
+    for root in projects(context, &noted, &user.root)? {
+        if root.is_dir() {
+            let project = InstallScope { root, project: true };
+            project.clients().for_each(|client: Client| work.apply(&project, Target::Client(client)));
+        } else if noted.all()?.contains(&root) {
+            absent.push(root);
+        }
+    }
+    let dir = unit_dir(&user.root);
+    let units = units(&dir);
+    for unit in &units {
+        if let Err(error) = if dry_run { Ok(()) } else { disable(&dir, unit) } {
+            work.fail(SYSTEMD, error);
+        }
+        work.remove(SYSTEMD, unit);
+    }
+    let store = context.home.path();
+    let lines_went = work.changed().any(|name| HookedShell::named(name).is_ok());
+    if !dry_run {
+        noted.keep(&absent)?;
+        let stopped = end_running(context)?;
+        if let Some(pid) = stopped.filter(|_| !context.json) {
+            print::data(&ended(pid))?;
+        }
+    }
+    if context.json {
+        let store = Some(store.to_string_lossy().into_owned());
+        print::json(&InstallDocument { dry_run, files: work.rows.clone(), store })?;
+        return Ok(work.exit());
+    }
+    for root in &absent {
+        print::say(&format!(
+            "piton: {} has hooks, and is not there now: uninstall again when it is",
+            print::path(root)
+        ));
+    }
+    for unit in units.iter().filter(|_| !dry_run) {
+        let name = shell_word(&unit.file_name().unwrap_or_default().to_string_lossy());
+        let steps = format!("systemctl --user stop {name} && systemctl --user daemon-reload");
+        print::say(&format!("piton: have systemd forget its unit: {steps}"));
+    }
+    if lines_went && !dry_run {
+        print::say("piton: shells that run already go on asking piton until they end");
+    }
+    if !dry_run {
+        print::data(&remains(&work, store))?;
+    }
+    Ok(work.exit())
+}
+
+/// Returns the directories that may have hooks of projects.
+fn projects(context: &Context, noted: &HookedProjects, home: &Path) -> Result<Vec<PathBuf>> {
+    let known = Workspace::known(&context.home)?.into_iter().map(|workspace| workspace.path);
+    let mut roots: Vec<PathBuf> = known.chain(noted.all()?).collect();
+    roots.sort();
+    roots.dedup();
+    // Below these are the user's own files, or the system's.
+    roots.retain(|root| root != home && root != Path::new("/"));
+    Ok(roots)
+}
+
+/// Returns the directory of this user's units.
+fn unit_dir(home: &Path) -> PathBuf {
+    let config = variable("XDG_CONFIG_HOME").filter(|dir| dir.is_absolute()).unwrap_or_else(|| home.join(".config"));
+    config.join("systemd/user")
+}
+
+fn listed(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    found.sort();
+    found
+}
+
+/// Returns the units by which systemd starts piton. A person has put them there, as their head says.
+fn units(dir: &Path) -> Vec<PathBuf> {
+    let named = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("piton"));
+    listed(dir).into_iter().filter(|path| named(path) && starts_piton(path)).collect()
+}
+
+/// Removes links as `systemctl disable` does: those that enable a unit, and directories of them that are empty then.
+fn disable(dir: &Path, unit: &Path) -> Result<()> {
+    for wants in listed(dir).into_iter().filter(|path| path.extension().is_some_and(|kind| kind == "wants")) {
+        let link = wants.join(unit.file_name().unwrap_or_default());
+        if link.is_symlink() {
+            std::fs::remove_file(&link).at("removing", &link)?;
+            // One with other links stays.
+            let _ = std::fs::remove_dir(&wants);
+        }
+    }
+    Ok(())
+}
+
+/// Returns true for a unit whose program is piton.
+fn starts_piton(unit: &Path) -> bool {
+    let text = std::fs::read_to_string(unit).unwrap_or_default();
+    let programs = text.lines().filter_map(|line| line.strip_prefix("ExecStart=")?.split_whitespace().next());
+    programs.into_iter().any(|program| program.rsplit('/').next() == Some("piton"))
+}
+
+/// Says what stays, and how it goes.
+fn remains(work: &Installation<'_>, store: &Path) -> String {
+    let done = if work.changed().next().is_some() {
+        "All else of piton is taken out."
+    } else {
+        "Nothing else of piton is here."
+    };
+    let shown = shell_word(&store.to_string_lossy());
+    format!("{done} The store stays, with all checkpoints: {}\nTo delete it:  rm -rf {shown}\n", print::path(store))
+}

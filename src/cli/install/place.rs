@@ -1,0 +1,119 @@
+//! The place of an installation: the directories of clients and shells, and the program that they are to call.
+
+use std::path::{Path, PathBuf};
+
+use crate::agents::Client;
+use crate::agents::install::HookFile;
+use crate::cli::context::Context;
+use crate::error::{Code, Error, IoContext, Result};
+use crate::shell::HookedShell;
+
+/// The place of the files of this call.
+pub(crate) struct InstallScope {
+    pub(crate) root: PathBuf,
+    pub(crate) project: bool,
+}
+
+impl InstallScope {
+    /// Returns the scope of a call: the user's home, or a project.
+    ///
+    /// # Errors
+    /// Returns the error of what could not be done.
+    pub(crate) fn of(context: &Context, project: bool) -> Result<InstallScope> {
+        let root = if project { context.root()? } else { home()? };
+        // Notes of a project find it again under its real name alone.
+        let root = if project { root.canonicalize().unwrap_or(root) } else { root };
+        Ok(InstallScope { root, project })
+    }
+
+    /// Returns the clients that have files here.
+    pub(super) fn clients(&self) -> impl Iterator<Item = Client> {
+        let project = self.project;
+        Client::ALL.into_iter().filter(move |client| !client.files(project).is_empty())
+    }
+
+    /// Returns the path of a file of an installation.
+    pub(crate) fn path(&self, file: &HookFile) -> PathBuf {
+        file.spot.below(&self.root, variable)
+    }
+}
+
+/// Returns the user's home directory.
+///
+/// # Errors
+/// Returns the error of what could not be done.
+pub(crate) fn home() -> Result<PathBuf> {
+    std::env::home_dir().filter(|home| home.is_absolute()).ok_or_else(|| {
+        Error::new(Code::BadPath, "no home directory is known").hint("set HOME to an absolute path, or use --project")
+    })
+}
+
+/// Returns a path from a variable of the environment.
+pub(crate) fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// Returns the programs of that name on the path.
+pub(crate) fn on_path(name: &str) -> impl Iterator<Item = PathBuf> {
+    let dirs = std::env::var_os("PATH").unwrap_or_default();
+    let dirs: Vec<PathBuf> = std::env::split_paths(&dirs).filter(|dir| dir.is_absolute()).collect();
+    let name = name.to_owned();
+    dirs.into_iter().map(move |dir| dir.join(&name)).filter(|path| path.is_file())
+}
+
+/// Returns the word by which a shell calls this program: `piton` where that leads here, else the path.
+///
+/// # Errors
+/// As [`program`].
+pub(crate) fn word() -> Result<String> {
+    let program = program()?;
+    let is_first = on_path("piton").next().is_some_and(|first| first.as_os_str() == program.as_str());
+    Ok(if is_first { "piton".to_owned() } else { program })
+}
+
+/// Returns whether a client is on this machine.
+pub(crate) fn is_there(client: Client, home: &Path) -> bool {
+    client.directory().below(home, variable).is_dir() || on_path(client.program()).next().is_some()
+}
+
+/// Returns the path that hooks call: the one on the path if it leads here, which stays right when piton is renewed.
+pub(crate) fn program() -> Result<String> {
+    let here = std::env::current_exe().at("finding", "piton itself")?;
+    let same = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == here);
+    let path = on_path("piton").find(same).unwrap_or(here);
+    let name = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("piton"));
+    match path.to_str().filter(|path| name && !path.contains(['\n', '\r'])) {
+        Some(path) => Ok(path.to_owned()),
+        None => Err(Error::new(Code::BadPath, "hooks cannot call piton by this path")
+            .path(&path)
+            .hint("put it where the path is plain text, under the name `piton`")),
+    }
+}
+
+/// A client or a shell, by its name.
+#[derive(Clone, Copy)]
+pub(crate) enum Target {
+    Client(Client),
+    Shell(HookedShell),
+}
+
+impl Target {
+    /// Returns the client or shell of a name.
+    ///
+    /// # Errors
+    /// `bad-request` with the names of clients.
+    pub(super) fn named(name: &str) -> Result<Target> {
+        match HookedShell::named(name) {
+            Ok(shell) => Ok(Target::Shell(shell)),
+            Err(_) => Ok(Target::Client(Client::named(name)?)),
+        }
+    }
+
+    /// Returns its name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Target::Client(client) => client.name(),
+            Target::Shell(shell) => shell.name(),
+        }
+    }
+}
