@@ -148,6 +148,9 @@ fn run(cli: &Cli) -> Result<ExitCode> {
     if let Some(Verb::Run(args)) = &cli.verb {
         return run::run(&cli.global, args);
     }
+    if let Some(Verb::Init(args)) = &cli.verb {
+        init::refuse_unasked(args)?;
+    }
     let mut context = Context::new(&cli.global)?;
     let exit = match &cli.verb {
         None => overview::overview(&mut context),

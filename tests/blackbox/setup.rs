@@ -10,8 +10,8 @@ use super::installs;
 use super::shells::{SHELLS, Typist};
 use super::support::*;
 
-/// Each file, link and directory of the home but piton's own: kind and mode, links, time, content.
-type Picture = Vec<(PathBuf, u32, u64, Option<SystemTime>, Vec<u8>)>;
+/// Each file, link and directory of the home but piton's own: kind, mode and owner, links, time, content.
+type Picture = Vec<(PathBuf, [u32; 3], u64, Option<SystemTime>, Vec<u8>)>;
 
 fn picture(lab: &Lab) -> Picture {
     let mut found = Picture::new();
@@ -21,17 +21,17 @@ fn picture(lab: &Lab) -> Picture {
             let path = entry.unwrap().path();
             let facts = path.symlink_metadata().unwrap();
             let (links, time) = (facts.nlink(), facts.modified().ok());
-            let told = if facts.is_symlink() {
+            let told = if path == lab.home.join("piton") {
+                continue;
+            } else if facts.is_symlink() {
                 (1, None, std::fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes())
             } else if facts.is_file() {
                 (links, time, std::fs::read(&path).unwrap())
-            } else if path == lab.home.join("piton") {
-                continue;
             } else {
                 open.push(path.clone());
                 (0, None, Vec::new())
             };
-            found.push((path, facts.mode(), told.0, told.1, told.2));
+            found.push((path, [facts.mode(), facts.uid(), facts.gid()], told.0, told.1, told.2));
         }
     }
     found.sort();
@@ -115,6 +115,12 @@ const KINDS: &[Kind] = &[
     edited("private", |at| {
         put(at, "alias a=b\n");
         mode(at, 0o600);
+    }),
+    edited("of another owner", |at| {
+        put(at, "alias a=b\n");
+        if std::os::unix::fs::chown(at, Some(1234), Some(4321)).is_err() {
+            not_allowed("giving a file away");
+        }
     }),
     edited("executable", |at| {
         put(at, "alias a=b\n");
@@ -255,8 +261,15 @@ fn all_clients_and_shells_there_and_back() {
     let again = lab.piton(&["init", "--yes"]);
     assert!(again.stdout.contains("nothing was changed"), "{again:?}");
     assert_eq!((again.code, picture(&lab) == installed), (0, true), "{again:?}");
+    // A store that was moved is named with its link.
+    let moved = lab.root().join("elsewhere");
+    assert_eq!(lab.piton(&["store", "move", moved.to_str().unwrap(), "--yes"]).code, 0);
+    let delete = format!("rm -rf {} {}\n", moved.display(), lab.home.join("piton").display());
+    let said = lab.piton(&["uninstall", "--all"]);
+    assert!(said.stdout.ends_with(&delete), "{said:?}");
+    assert_eq!(lab.piton(&["init", "--yes"]).code, 0);
     let gone = lab.piton(&["uninstall", "--all", "--json"]);
-    assert_eq!((gone.code, &gone.json()["store"]), (0, &json!(lab.home.join("piton"))), "{gone:?}");
+    assert_eq!((gone.code, &gone.json()["store"]), (0, &json!(moved)), "{gone:?}");
     assert_eq!(picture(&lab), before);
     // The checkpoints are there as before.
     assert_eq!(lab.piton(&["show", "1:read me.md"]).stdout, "kept\n");
@@ -320,7 +333,7 @@ fn without_a_terminal_it_says_what_it_would_ask() {
     assert_eq!(lab.piton(&["init", "--json"]).error(), "bad-request");
     assert_eq!(lab.piton(&["init", "bash", "--yes"]).code, 2);
     assert_eq!(picture(&lab), before);
-    assert!(!lab.store().exists());
+    assert!(!lab.home.join("piton").exists());
 }
 
 fn at_terminal(lab: Lab) -> Option<Typist> {

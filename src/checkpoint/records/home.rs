@@ -25,15 +25,22 @@ impl Home {
     /// `workspace-refused` when none of them is known or the value is relative, `bad-path` when it is no directory; I/O
     /// errors of creating it.
     pub fn locate() -> Result<Home> {
+        Home::at(&Home::place()?)
+    }
+
+    /// Returns the path by which the directory is found: that of a link, if it was moved.
+    ///
+    /// # Errors
+    /// `workspace-refused` when none is known.
+    pub fn place() -> Result<PathBuf> {
         let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let path = named("PITON_HOME")
+        named("PITON_HOME")
             .or_else(|| named("XDG_DATA_HOME").map(|dir| dir.join("piton")))
             .or_else(|| std::env::home_dir().filter(|dir| dir.is_absolute()).map(|dir| dir.join(".local/share/piton")))
             .ok_or_else(|| {
                 Error::new(Code::WorkspaceRefused, "no place for piton's store: no home directory is known")
                     .hint("set PITON_HOME to an absolute path")
-            })?;
-        Home::at(&path)
+            })
     }
 
     /// piton's own directories: this one, and that of the user's settings.

@@ -29,6 +29,15 @@ pub(super) struct InitArgs {
     pub yes: bool,
 }
 
+/// Refuses to set anything up where there is nobody to ask and no `--yes`. Nothing is made, not even piton's own directory.
+///
+/// # Errors
+/// `bad-request`, with the questions and the answers that `--yes` takes.
+pub(super) fn refuse_unasked(args: &InitArgs) -> Result<()> {
+    let may_go_on = args.shell.is_some() || args.yes || print::has_person();
+    if may_go_on { Ok(()) } else { Err(Choice::found()?.unasked()) }
+}
+
 /// Sets piton up, or prints the script of a shell.
 ///
 /// # Errors
@@ -38,16 +47,9 @@ pub(super) fn init(context: &Context, args: &InitArgs) -> Result<Exit> {
         return script::print_script(context, shell);
     }
     let found = Choice::found()?;
-    let chosen = match (args.yes, print::has_person()) {
-        (true, _) => found,
-        (false, true) => match found.asked() {
-            Some(chosen) => chosen,
-            None => {
-                print::say("\npiton: nothing was changed");
-                return Ok(Exit::Refused);
-            }
-        },
-        (false, false) => return Err(found.unasked()),
+    let Some(chosen) = (if args.yes { Some(found) } else { found.asked() }) else {
+        print::say("\npiton: nothing was changed");
+        return Ok(Exit::Refused);
     };
     set_up(context, &chosen)
 }

@@ -6,7 +6,7 @@ use super::installation::{Direction, Installation};
 use super::notes::HookedProjects;
 use super::place::{InstallScope, Target, home, variable};
 use crate::agents::Client;
-use crate::checkpoint::Workspace;
+use crate::checkpoint::{Home, Workspace};
 use crate::cli::context::Context;
 use crate::cli::daemon::{end_running, ended};
 use crate::cli::exit::Exit;
@@ -132,11 +132,11 @@ fn starts_piton(unit: &Path) -> bool {
 
 /// Says what stays, and how it goes.
 fn remains(work: &Installation<'_>, store: &Path) -> String {
-    let done = if work.changed().next().is_some() {
-        "All else of piton is taken out."
-    } else {
-        "Nothing else of piton is here."
-    };
-    let shown = shell_word(&store.to_string_lossy());
+    let is_news = work.changed().next().is_some();
+    let done = if is_news { "All else of piton is taken out." } else { "Nothing else of piton is here." };
+    // A store that was moved has left a link in its place.
+    let link = Home::place().ok().filter(|place| place.is_symlink());
+    let paths = std::iter::once(store.to_owned()).chain(link).map(|path| shell_word(&path.to_string_lossy()));
+    let shown = paths.collect::<Vec<_>>().join(" ");
     format!("{done} The store stays, with all checkpoints: {}\nTo delete it:  rm -rf {shown}\n", print::path(store))
 }
