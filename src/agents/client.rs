@@ -32,11 +32,13 @@ pub enum Client {
     Crush,
     /// goose; `goose`.
     Goose,
+    /// Kimi Code; `kimi-code`.
+    KimiCode,
 }
 
 impl Client {
     /// All of them.
-    pub const ALL: [Client; 13] = [
+    pub const ALL: [Client; 14] = [
         Client::ClaudeCode,
         Client::Codex,
         Client::GeminiCli,
@@ -50,6 +52,7 @@ impl Client {
         Client::Cursor,
         Client::Crush,
         Client::Goose,
+        Client::KimiCode,
     ];
 
     /// Returns the client of that name.
@@ -91,6 +94,7 @@ impl Client {
             Client::Cursor => ("cursor", "Cursor"),
             Client::Crush => ("crush", "Crush"),
             Client::Goose => ("goose", "goose"),
+            Client::KimiCode => ("kimi-code", "Kimi Code"),
         }
     }
 }

@@ -78,7 +78,7 @@ mod tests {
                 other => panic!("{}: {other:?}", client.name()),
             }
             let hooked = client.files(false).iter().any(|file| match file.content {
-                FileContent::Json(hooks) | FileContent::Yaml(hooks) => {
+                FileContent::Json(hooks) | FileContent::Yaml(hooks) | FileContent::Toml(hooks) => {
                     hooks.hooks.iter().any(|hook| hook.event == made.event)
                 }
                 FileContent::Script { event } => event == made.event,

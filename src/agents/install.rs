@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::client::Client;
 use super::edit::json::{NewValue, Style};
-use super::edit::{json, yaml};
+use super::edit::{json, toml, yaml};
 use crate::error::{Code, Error, Result};
 use crate::model::text::shell_word;
 
@@ -44,6 +44,8 @@ pub enum FileContent {
     Json(Hooks),
     /// The same in a YAML file.
     Yaml(Hooks),
+    /// The same in a TOML file.
+    Toml(Hooks),
     /// A file of piton's own.
     Whole(&'static str),
     /// The same, with the program's path in place of `"@PITON@"`.
@@ -132,6 +134,7 @@ impl HookFile {
         match self.content {
             FileContent::Json(hooks) => json::merge(text, &hooks.wanted(client, program), hooks.style, &ours(client)),
             FileContent::Yaml(hooks) => yaml::merge(text, &hooks.wanted(client, program), &ours(client)),
+            FileContent::Toml(hooks) => toml::merge(text, &hooks.wanted(client, program), &ours(client)),
             FileContent::Whole(_) | FileContent::Shim(_) | FileContent::Script { .. } => {
                 refuse_foreign(text)?;
                 Ok(self.whole(client, program))
@@ -147,6 +150,7 @@ impl HookFile {
         match self.content {
             FileContent::Json(hooks) => json::remove(text, hooks.style, &ours(client)),
             FileContent::Yaml(_) => yaml::remove(text, &ours(client)),
+            FileContent::Toml(_) => toml::remove(text, &ours(client)),
             // A foreign file stays.
             FileContent::Whole(_) | FileContent::Shim(_) | FileContent::Script { .. } => {
                 Ok(refuse_foreign(Some(text)).is_err().then(|| text.to_owned()))
@@ -165,7 +169,7 @@ impl HookFile {
                     Runner::Shell.command(program, client, event)
                 )
             }
-            FileContent::Json(_) | FileContent::Yaml(_) => String::new(),
+            FileContent::Json(_) | FileContent::Yaml(_) | FileContent::Toml(_) => String::new(),
         }
     }
 }

@@ -89,7 +89,7 @@ impl Client {
     /// Returns the time that the client waits for this hook, as it is installed. An answer takes at most half of it.
     pub fn patience(self, event: &str) -> Duration {
         let hooks = self.files(false).iter().find_map(|file| match file.content {
-            FileContent::Json(hooks) | FileContent::Yaml(hooks) => Some(hooks.hooks),
+            FileContent::Json(hooks) | FileContent::Yaml(hooks) | FileContent::Toml(hooks) => Some(hooks.hooks),
             FileContent::Whole(_) | FileContent::Shim(_) | FileContent::Script { .. } => None,
         });
         let hook = hooks.unwrap_or_default().iter().find(|hook| hook.event == event);

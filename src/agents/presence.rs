@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use super::client::Client;
-use super::edit::{json, yaml};
+use super::edit::{json, toml, yaml};
 use super::install::{FileContent, HookFile, PLACE, is_own, ours, separated};
 use crate::error::Result;
 
@@ -37,7 +37,9 @@ impl HookFile {
     pub fn presence(&self, client: Client, program: &str, text: Option<&str>) -> Result<Presence> {
         let Some(text) = text else { return Ok(Presence::None) };
         let is_there = match self.content {
-            FileContent::Json(_) | FileContent::Yaml(_) => self.remove(client, text)?.as_deref() != Some(text),
+            FileContent::Json(_) | FileContent::Yaml(_) | FileContent::Toml(_) => {
+                self.remove(client, text)?.as_deref() != Some(text)
+            }
             FileContent::Whole(_) | FileContent::Shim(_) | FileContent::Script { .. } => is_own(text),
         };
         if !is_there {
@@ -62,6 +64,7 @@ impl HookFile {
         match self.content {
             FileContent::Json(hooks) => drop(json::remove(text, hooks.style, &hear)?),
             FileContent::Yaml(_) => drop(yaml::remove(text, &hear)?),
+            FileContent::Toml(_) => toml::commands(text, &hear)?,
             FileContent::Whole(_) => {}
             FileContent::Shim(shim) => return Ok(spawned(shim, text).into_iter().collect()),
             FileContent::Script { .. } => {

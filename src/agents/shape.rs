@@ -121,8 +121,8 @@ impl Shape {
             Some(Moment::Unused) => EventKind::Unused(format!("`{event}` of {} is of no use to piton", client.title())),
             Some(Moment::SessionStart) => EventKind::SessionStart,
             Some(Moment::SessionEnd) => EventKind::SessionEnd,
-            Some(Moment::TurnStart) => self.turn_start(text(self.prompt)?),
-            Some(Moment::Ask) => match self.turn_start(text(self.prompt)?) {
+            Some(Moment::TurnStart) => self.turn_start(self.prompt(payload)?),
+            Some(Moment::Ask) => match self.turn_start(self.prompt(payload)?) {
                 EventKind::TurnStart { .. } => EventKind::Unused("another event tells of this prompt".to_owned()),
                 other => other,
             },
@@ -147,6 +147,19 @@ impl Shape {
         let unread = Act::Tool { name, input: Value::Null, paths: Vec::new(), writes: Some(true) };
         let kind = EventKind::Before { action: text(self.action), act: self.act(payload).unwrap_or(unread) };
         Event { client, session: text(self.session), turn: text(self.turn), cwd, doubt: true, kind }
+    }
+
+    /// Returns the text of a prompt, which may come in parts.
+    ///
+    /// # Errors
+    /// `bad-request` if it is neither text nor a list.
+    fn prompt(&self, payload: &Payload) -> Result<Option<String>> {
+        if let Some(Value::Array(parts)) = payload.at(self.prompt) {
+            let texts: Vec<&str> = parts.iter().filter_map(|part| part.get("text")?.as_str()).collect();
+            // Images alone are a prompt without a text.
+            return Ok((!texts.is_empty()).then(|| texts.join("\n")));
+        }
+        payload.text(self.prompt).map(|text| text.map(str::to_owned))
     }
 
     fn turn_start(&self, prompt: Option<String>) -> EventKind {

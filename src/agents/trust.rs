@@ -1,7 +1,9 @@
 //! A client's own permission for piton's hooks: its switches, lists and trusted folders. Texts in, doubts out.
 
 mod codex;
+mod kimi_code;
 mod layers;
+mod question;
 #[cfg(test)]
 mod tests;
 
@@ -13,93 +15,8 @@ use super::client::Client;
 use super::clients;
 use super::edit::scan::scan;
 use super::install::{Spot, ours};
-use layers::{SettingsLanguage, SettingsLayer, SettingsLayers, Switch, layers, managed_only};
-
-/// A reason for which a client may not run the installed hooks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Doubt {
-    /// The reason, as a sentence without a full stop.
-    pub what: String,
-    /// The step that the person has to take.
-    pub step: String,
-    /// False if piton cannot read a setting, so that the hooks may run all the same.
-    pub is_certain: bool,
-}
-
-/// The directory that a client's settings file lies below.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// The user's home.
-    User,
-    /// The directory in which the client runs.
-    Project,
-    /// The administrator's directory, `/etc`.
-    System,
-}
-
-/// A settings file of a client.
-#[derive(Clone, Copy, Debug)]
-pub struct SettingsFile {
-    /// The directory that it lies below.
-    pub level: Level,
-    /// Its place there.
-    pub spot: Spot,
-    /// True if it is a directory, each file of which counts.
-    pub is_directory: bool,
-}
-
-impl SettingsFile {
-    fn at(level: Level, spot: Spot) -> SettingsFile {
-        SettingsFile { level, spot, is_directory: false }
-    }
-
-    fn user(spot: Spot) -> SettingsFile {
-        SettingsFile::at(Level::User, spot)
-    }
-
-    fn project(spot: Spot) -> SettingsFile {
-        SettingsFile::at(Level::Project, spot)
-    }
-
-    fn system(spot: Spot) -> SettingsFile {
-        SettingsFile::at(Level::System, spot)
-    }
-
-    fn is_managed(self) -> bool {
-        self.level == Level::System
-    }
-}
-
-/// The text of a settings file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FileText {
-    /// There is no such file.
-    Missing,
-    /// The file's text.
-    Text(String),
-    /// The file is there and cannot be read: the reason.
-    Unreadable(String),
-}
-
-/// The installation in question.
-pub struct TrustQuestion<'a> {
-    /// True if the hooks are those of one project.
-    pub project: bool,
-    /// The directory in which the client would run.
-    pub folder: &'a Path,
-    /// The file that holds the hooks, by its real name.
-    pub file: &'a Path,
-    /// Each event with the command that is installed for it.
-    pub commands: &'a [(String, String)],
-    /// The text of a file of the client's.
-    pub read: &'a dyn Fn(&SettingsFile) -> FileText,
-    /// The full path of such a file, for people.
-    pub shown: &'a dyn Fn(&SettingsFile) -> String,
-    /// The paths, for people, and texts of the `.json` files in a directory, in the order of their names.
-    pub drop_ins: &'a dyn Fn(&SettingsFile) -> Vec<(String, FileText)>,
-    /// A variable of the environment.
-    pub variable: &'a dyn Fn(&str) -> Option<String>,
-}
+use layers::{SettingsLanguage, SettingsLayer, SettingsLayers, Switch, any_text, layers, managed_only};
+pub use question::{Doubt, FileText, Level, SettingsFile, TrustQuestion};
 
 impl Client {
     /// Returns the settings that keep the client from running the hooks, or that piton cannot read; none for clients without
@@ -115,6 +32,7 @@ impl Client {
             Client::HermesAgent => hermes(asked, below("config.yaml"), below("shell-hooks-allowlist.json")),
             Client::CopilotCli => copilot(asked, place),
             Client::Droid => droid(asked, place),
+            Client::KimiCode => kimi_code::doubts(asked, below("config.toml")),
             // They run what they find, as far as is known.
             Client::Opencode | Client::Cline | Client::Pi | Client::Cursor | Client::Crush | Client::Goose => {
                 Vec::new()
@@ -157,16 +75,6 @@ fn claude_code(asked: &TrustQuestion<'_>, user: Spot) -> Vec<Doubt> {
         doubts.extend(keys.into_iter().find_map(|key| managed_only(layer, key)));
     }
     doubts
-}
-
-/// Returns whether a text in a value, or in what it holds, is as asked for.
-fn any_text(value: &Value, is_wanted: &dyn Fn(&str) -> bool) -> bool {
-    match value {
-        Value::String(text) => is_wanted(text),
-        Value::Array(items) => items.iter().any(|item| any_text(item, is_wanted)),
-        Value::Object(fields) => fields.values().any(|field| any_text(field, is_wanted)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-    }
 }
 
 /// Returns the settings files of Gemini CLI, or of its fork, the weakest first.

@@ -19,6 +19,7 @@ pub(super) const ALL: &[(&str, Conversation)] = &[
     ("cursor", CURSOR),
     ("crush", CRUSH),
     ("goose", GOOSE),
+    ("kimi-code", KIMI_CODE),
 ];
 
 const CLAUDE_CODE: Conversation = &[
@@ -512,5 +513,63 @@ const GOOSE: Conversation = &[
         "PostToolUseFailure",
         r#"{"event":"PostToolUseFailure","session_id":"s","tool_name":"developer__shell","working_dir":"/w","tool_call_id":"c"}"#,
         "s - /w: failed c",
+    ),
+];
+
+const KIMI_CODE: Conversation = &[
+    (
+        "SessionStart",
+        r#"{"hook_event_name":"SessionStart","session_id":"session_1","cwd":"/w","client_type":"kimi_code_cli","source":"startup","model":"m","profile":"agent"}"#,
+        "session_1 - /w: session",
+    ),
+    (
+        "UserPromptSubmit",
+        r#"{"hook_event_name":"UserPromptSubmit","session_id":"session_1","cwd":"/w","client_type":"kimi_code_cli","prompt":[{"type":"text","text":"tidy up"}],"is_steer":false}"#,
+        "session_1 - /w: turn \"tidy up\"",
+    ),
+    (
+        "TurnStarted",
+        r#"{"hook_event_name":"TurnStarted","session_id":"session_1","cwd":"/w","turn_id":0,"origin_kind":"user","prompt":"tidy up"}"#,
+        "session_1 - /w: unused",
+    ),
+    (
+        "PreToolUse",
+        r#"{"hook_event_name":"PreToolUse","session_id":"session_1","cwd":"/w","client_type":"kimi_code_cli","tool_name":"Write","tool_input":{"path":"a","content":"new"},"tool_call_id":"call_1"}"#,
+        "session_1 - /w: tool call_1 Write []",
+    ),
+    (
+        "PostToolUse",
+        r#"{"hook_event_name":"PostToolUse","session_id":"session_1","cwd":"/w","tool_name":"Write","tool_input":{"path":"a"},"tool_call_id":"call_1","tool_output":"Wrote 3 bytes to a"}"#,
+        "session_1 - /w: ok call_1",
+    ),
+    (
+        "PreToolUse",
+        r#"{"hook_event_name":"PreToolUse","session_id":"session_1","cwd":"/w","tool_name":"Bash","tool_input":{"command":"rm -rf out","cwd":"/w/sub"},"tool_call_id":"call_2"}"#,
+        "session_1 - /w: shell call_2 [\"rm -rf out\"] in /w/sub",
+    ),
+    (
+        "PostToolUseFailure",
+        r#"{"hook_event_name":"PostToolUseFailure","session_id":"session_1","cwd":"/w","tool_name":"Bash","tool_call_id":"call_2","error":{"code":"internal","message":"Command failed with exit code: 2.","retryable":false}}"#,
+        "session_1 - /w: failed call_2",
+    ),
+    (
+        "UserPromptSubmit",
+        r#"{"hook_event_name":"UserPromptSubmit","session_id":"session_1","cwd":"/w","prompt":[{"type":"image","url":"x"}]}"#,
+        "session_1 - /w: turn \"\"",
+    ),
+    (
+        "UserPromptSubmit",
+        r#"{"hook_event_name":"UserPromptSubmit","session_id":"session_1","cwd":"/w","prompt":[{"type":"text","text":"/undo"}]}"#,
+        "session_1 - /w: ask Undo",
+    ),
+    (
+        "Stop",
+        r#"{"hook_event_name":"Stop","session_id":"session_1","cwd":"/w","stop_hook_active":false}"#,
+        "session_1 - /w: turn over",
+    ),
+    (
+        "Interrupt",
+        r#"{"hook_event_name":"Interrupt","session_id":"session_1","cwd":"/w","turn_id":0,"reason":"cancelled"}"#,
+        "session_1 - /w: turn over",
     ),
 ];

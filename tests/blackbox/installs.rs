@@ -30,6 +30,7 @@ const SAMPLES: &[(&str, &str)] = &[
     ),
     ("config/crush/crush.json", "{\"$schema\": \"https://example.org/crush.json\"}\n"),
     ("config/goose/config.yaml", "x: 1\n"),
+    (".kimi-code/config.toml", "# mine\ndefault_model = \"m\"\n\n[models.m] # my own\nprovider = \"p\""),
 ];
 
 pub(crate) fn lab() -> Lab {
@@ -91,7 +92,7 @@ fn all_clients_there_and_back() {
     let done = lab.piton(&["install", "--all", "--json"]).json();
     let files = done["files"].as_array().unwrap();
     let clients: std::collections::BTreeSet<&str> = files.iter().map(|row| row["client"].as_str().unwrap()).collect();
-    assert_eq!(clients.len(), 13, "{clients:?}");
+    assert_eq!(clients.len(), 14, "{clients:?}");
     for path in
         [".claude/settings.json", "dotfiles/gemini.json", ".hermes/config.yaml", "config/opencode/plugin/piton.js"]
     {
@@ -138,7 +139,10 @@ fn lines(lab: &Lab, program: &Path) -> Vec<(String, String)> {
         let mut found = Vec::new();
         match serde_json::from_str(&text) {
             Ok(value) => walk(&value, &mut found),
-            Err(_) => found.extend(text.lines().filter(|line| line.contains(" hook cline ")).map(str::to_owned)),
+            Err(_) => found.extend(text.lines().filter(|line| line.contains(" hook ")).filter_map(|line| {
+                let toml = line.strip_prefix("command = ").map(|value| serde_json::from_str(value).unwrap());
+                toml.or_else(|| line.ends_with(" || :").then(|| line.to_owned()))
+            })),
         }
         all.extend(found.into_iter().map(|line| (file["client"].as_str().unwrap().to_owned(), line)));
     }
@@ -149,9 +153,18 @@ fn lines(lab: &Lab, program: &Path) -> Vec<(String, String)> {
 #[test]
 fn a_binary_that_went_away_stops_nobody() {
     let lab = Lab::new();
-    for dir in
-        [".claude", ".gemini", ".copilot", ".qwen", ".cline", ".factory", ".cursor", "config/crush", "config/goose"]
-    {
+    for dir in [
+        ".claude",
+        ".gemini",
+        ".copilot",
+        ".qwen",
+        ".cline",
+        ".factory",
+        ".cursor",
+        "config/crush",
+        ".kimi-code",
+        "config/goose",
+    ] {
         std::fs::create_dir_all(lab.home.join(dir)).unwrap();
     }
     let old = lab.root().join("bin/piton");

@@ -11,6 +11,7 @@ mod droid;
 pub(super) mod gemini_cli;
 mod goose;
 mod hermes_agent;
+mod kimi_code;
 pub(super) mod opencode;
 pub(super) mod pi;
 pub(super) mod qwen_code;
@@ -34,5 +35,6 @@ pub(super) fn profile(client: Client) -> &'static Profile {
         Client::Cursor => &cursor::PROFILE,
         Client::Crush => &crush::PROFILE,
         Client::Goose => &goose::PROFILE,
+        Client::KimiCode => &kimi_code::PROFILE,
     }
 }

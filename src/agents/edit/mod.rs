@@ -6,4 +6,5 @@
 
 pub(super) mod json;
 pub(super) mod scan;
+pub(super) mod toml;
 pub(super) mod yaml;

@@ -21,7 +21,7 @@ pub(super) fn stream(client: Client) -> Option<&'static StreamFormat> {
         Client::QwenCode => Some(&QWEN_CODE),
         Client::Cline => Some(&CLINE),
         Client::Pi => Some(&PI),
-        Client::Droid | Client::HermesAgent | Client::Cursor | Client::Crush | Client::Goose => None,
+        Client::Droid | Client::HermesAgent | Client::Cursor | Client::Crush | Client::Goose | Client::KimiCode => None,
     }
 }
 

@@ -36,7 +36,7 @@ fn absent_files_come_and_go() {
 fn hooks_are_events() {
     for (client, file) in all() {
         match file.content {
-            FileContent::Json(hooks) | FileContent::Yaml(hooks) => {
+            FileContent::Json(hooks) | FileContent::Yaml(hooks) | FileContent::Toml(hooks) => {
                 for hook in hooks.hooks {
                     let step = profile(client).shape.step(hook.event);
                     assert!(step.is_some_and(|step| step != Moment::Unused), "{} {}", client.name(), hook.event);
@@ -87,7 +87,11 @@ fn a_missing_piton_ends_well() {
 fn an_older_installation_is_renewed() {
     let theirs = "{\n  // mine\n  \"a\": 1,\n}\n";
     for (client, file) in all() {
-        let before = matches!(file.content, FileContent::Json(_)).then_some(theirs);
+        let before = match file.content {
+            FileContent::Json(_) => Some(theirs),
+            FileContent::Toml(_) => Some("# mine\na = 1"),
+            _ => None,
+        };
         let new = file.merge(client, PROGRAM, before).unwrap();
         let mut old = new.replace(" || :", "");
         if let FileContent::Script { .. } = file.content {

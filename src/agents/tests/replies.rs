@@ -118,6 +118,16 @@ fn the_words_of_each_client() {
         (Client::Cursor, "beforeSubmitPrompt", answer, r#"{"continue":false,"user_message":"3 checkpoints"}"#.into()),
         (Client::Crush, "PreToolUse", context, r#"{"context":"first\nsecond","version":1}"#.into()),
         (Client::Goose, "PreToolUse", context, none()),
+        (Client::KimiCode, "PreToolUse", deny, format!(r#"{{"hookSpecificOutput":{{{claude_no}}}}}"#)),
+        (Client::KimiCode, "PostToolUse", context, none()),
+        (Client::KimiCode, "UserPromptSubmit", context, r#"{"message":"first\nsecond"}"#.into()),
+        (Client::KimiCode, "UserPromptSubmit", message, none()),
+        (
+            Client::KimiCode,
+            "UserPromptSubmit",
+            answer,
+            r#"{"hookSpecificOutput":{"permissionDecision":"deny","permissionDecisionReason":"3 checkpoints"}}"#.into(),
+        ),
         (Client::Goose, "PreToolUse", deny, format!(r#"{{"decision":"block","reason":{no}}}"#)),
     ];
     for (client, event, decision, expected) in table {

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::layers::{SettingsLanguage, SettingsLayer, flag, layers, managed_only};
-use super::{Doubt, SettingsFile, TrustQuestion, any_text};
+use super::layers::{SettingsLanguage, SettingsLayer, any_text, flag, layers, managed_only};
+use super::question::{Doubt, SettingsFile, TrustQuestion};
 use crate::agents::client::Client;
 use crate::agents::install::{Spot, ours};
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Doubt, FileText, SettingsFile, TrustQuestion};
+use super::question::{Doubt, FileText, SettingsFile, TrustQuestion};
 use crate::agents::edit::scan::scan;
 
 /// The content of one settings file.
@@ -22,7 +22,7 @@ pub(super) struct SettingsLayers {
 }
 
 /// Returns the doubt about a file that piton cannot read, though the client may.
-fn unreadable(shown: &str, why: &str) -> Doubt {
+pub(super) fn unreadable(shown: &str, why: &str) -> Doubt {
     Doubt {
         what: format!("piton cannot tell whether hooks run: {shown}: {why}"),
         step: "mend that file, or have it readable".to_owned(),
@@ -154,4 +154,14 @@ pub(super) fn flag(layer: &SettingsLayer, path: &[&str]) -> Result<Option<bool>,
     let value = path.iter().try_fold(&layer.values, |values, key| values.get(key));
     let odd = || unreadable(&layer.shown, &format!("`{}` is neither true nor false", path.join(".")));
     value.map(|value| value.as_bool().ok_or_else(odd)).transpose()
+}
+
+/// Returns whether a text in a value, or in what it holds, is as asked for.
+pub(super) fn any_text(value: &Value, is_wanted: &dyn Fn(&str) -> bool) -> bool {
+    match value {
+        Value::String(text) => is_wanted(text),
+        Value::Array(items) => items.iter().any(|item| any_text(item, is_wanted)),
+        Value::Object(fields) => fields.values().any(|field| any_text(field, is_wanted)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }

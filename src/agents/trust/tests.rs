@@ -335,3 +335,23 @@ fn copilot_and_droid_are_switched_off_in_each_of_their_files() {
         ],
     );
 }
+
+#[test]
+fn kimi_code_passes_over_all_hooks_where_one_does_not_fit() {
+    let file = "~/.kimi-code/config.toml";
+    let good = "[[hooks]]\nevent = \"Stop\"\ncommand = \"bell\"\nmatcher = \"\"\ntimeout = 600\n";
+    let hook = |event: &str, more: &str| format!("{good}[[hooks]]\nevent = \"{event}\"\ncommand = \"x\"\n{more}\n");
+    let with = |text: String, wanted| check(Client::KimiCode, &[(&[(file, text.as_str())], wanted)]);
+    with(good.to_owned(), Run);
+    with("a = 1\n".to_owned(), Run);
+    with(hook("SubagentStop", ""), Run);
+    with(hook("Stop", "timeout = 0"), Off("is not as Kimi Code wants it"));
+    with(hook("Stop", "timeout = 601"), Off("is not as Kimi Code wants it"));
+    with(hook("Stop", "type = \"command\""), Off("is not as Kimi Code wants it"));
+    with(hook("Stop", "matcher = 1"), Off("is not as Kimi Code wants it"));
+    with("hooks = 1\n".to_owned(), Off("is not as Kimi Code wants it"));
+    with("[[hooks]]\nevent = \"Stop\"\ncommand = \"\"\n".to_owned(), Off("is not as Kimi Code wants it"));
+    with(hook("Newer", ""), Unknown("no event `Newer`"));
+    with("a = \n".to_owned(), Unknown("it is no TOML"));
+    with(LOCKED.to_owned(), Unknown("permission denied"));
+}
