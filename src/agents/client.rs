@@ -74,6 +74,11 @@ impl Client {
         self.names().0
     }
 
+    /// Returns the name of a session of the client, which names its run: the same by its hooks and by its stream.
+    pub fn session_name(self, session: &str) -> String {
+        format!("{}.{session}", self.name())
+    }
+
     /// Returns the name for people.
     pub fn title(self) -> &'static str {
         self.names().1

@@ -14,6 +14,8 @@ pub struct Event {
     pub client: Client,
     /// The client's own id of the session.
     pub session: Option<String>,
+    /// The client's own id of the session that began this one, where it tells.
+    pub parent: Option<String>,
     /// The client's own id of the turn. Without one, the turn is whatever lies between two [`EventKind::TurnStart`]s.
     pub turn: Option<String>,
     /// Absolute. Without one, the hook process's own directory counts: clients start hooks in their own directory.

@@ -17,6 +17,7 @@ pub mod fixture;
 pub mod install;
 mod payload;
 pub mod presence;
+pub mod process;
 mod profile;
 pub mod reply;
 mod shape;

@@ -38,6 +38,8 @@ pub(super) struct Shape {
     /// The place that repeats the event's name, if there is one.
     pub echo: &'static [&'static str],
     pub session: &'static [&'static str],
+    /// The session of the agent that began this one, of a sub-agent with a session of its own.
+    pub parent: &'static [&'static str],
     pub turn: &'static [&'static str],
     pub cwd: &'static [&'static str],
     pub prompt: &'static [&'static str],
@@ -78,6 +80,7 @@ pub(super) const CLAUDE: Shape = Shape {
     ],
     echo: &["/hook_event_name"],
     session: &["/session_id"],
+    parent: &[],
     turn: &["/prompt_id"],
     cwd: &["/cwd"],
     prompt: &["/prompt"],
@@ -136,7 +139,8 @@ impl Shape {
         };
         let cwd = text(self.cwd)?.map(PathBuf::from).filter(|cwd| cwd.is_absolute());
         let doubt = payload.is_doubtful();
-        Ok(Event { client, session: text(self.session)?, turn: text(self.turn)?, cwd, doubt, kind })
+        let (session, parent) = (text(self.session)?, text(self.parent)?);
+        Ok(Event { client, session, parent, turn: text(self.turn)?, cwd, doubt, kind })
     }
 
     /// Makes of a payload that is torn what can be made of it: an event before an action of which nothing is sure.
@@ -146,7 +150,8 @@ impl Shape {
         let name = payload.required(self.tool).unwrap_or("unreadable call").to_owned();
         let unread = Act::Tool { name, input: Value::Null, paths: Vec::new(), writes: Some(true) };
         let kind = EventKind::Before { action: text(self.action), act: self.act(payload).unwrap_or(unread) };
-        Event { client, session: text(self.session), turn: text(self.turn), cwd, doubt: true, kind }
+        let (session, parent) = (text(self.session), text(self.parent));
+        Event { client, session, parent, turn: text(self.turn), cwd, doubt: true, kind }
     }
 
     /// Returns the text of a prompt, which may come in parts.

@@ -26,6 +26,7 @@ use super::records::state::WorkspaceState;
 use super::records::workspace::{Scope, Workspace};
 use super::remote::receive::Received;
 use super::runs::at_work::Codons;
+use super::runs::client::left_runs;
 use super::runs::codon::{CodonMark, Departure, NewCodon};
 use super::runs::list::ListedRun;
 use super::runs::narrow::TrackedNow;
@@ -409,6 +410,19 @@ impl Timeline {
     /// Returns the errors of the lock, of taking the checkpoint and of writing; then the run stays open.
     pub fn end_run(&mut self, run: &str, status: RunEnding, control: &dyn Fn() -> Flow) -> Result<Option<Taken>> {
         self.lock("run.end")?.end_run(run, status, control)
+    }
+
+    /// Notes the end of the runs whose client's process has ended without a word.
+    ///
+    /// # Errors
+    /// Returns the errors of the lock and of writing; then the next call does it.
+    pub fn end_left_runs(&mut self) -> Result<()> {
+        let left = left_runs(&self.catalog.workspace.dir)?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        let locked = self.lock("run.end")?;
+        left.iter().try_for_each(|run| locked.end_left_run(run))
     }
 
     /// Makes a run whose first typed checkpoint follows `from`. No file is touched.

@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::exit::Exit;
 use super::hook_answer::answer;
 use super::talk::Talk;
+use crate::agents::process::client_above;
 use crate::agents::{Act, Client, Decision, Event, EventKind, MAX_PAYLOAD};
 use crate::checkpoint::{Home, records::mishaps};
 use crate::error::{Code, Error, Result};
@@ -27,6 +28,7 @@ use crate::protocol::{
 };
 use crate::sys::clock::now_ms;
 use crate::sys::pipe;
+use crate::sys::processes::facts;
 
 /// The arguments as help shows them; [`hook`] reads them itself, because a client takes a usage error for a veto.
 #[derive(Debug, Args)]
@@ -193,7 +195,9 @@ impl Exchange<'_> {
         let session = self.event.session.as_deref().or(cwd_text.as_deref()).unwrap_or_default();
         self.talk.send(&Body::Hello(Hello {
             client: Some(client.to_owned()),
-            session: Some(format!("{client}.{session}")),
+            session: Some(self.event.client.session_name(session)),
+            parent: self.event.parent.as_deref().map(|parent| self.event.client.session_name(parent)),
+            pid: client_above(std::process::id(), &facts).map(u64::from),
             cwd: cwd_text.map(PathBuf::from),
             reaches_model: Some(self.reaches_model),
             door: Some(Door::Hook.into()),

@@ -241,7 +241,9 @@ impl Feed {
     fn opening(&self, event: &ClientEvent) -> Opening {
         Opening {
             client: Some(event.client.name().to_owned()),
-            session: event.session.clone(),
+            session: event.session.as_deref().map(|session| event.client.session_name(session)),
+            // The stream ends with its client, and this process with the stream.
+            pid: Some(std::process::id()),
             waits: Some(false),
             door: Some(Door::Stream),
             // The directories of a stream that was recorded elsewhere do not exist here: then the reader's own
@@ -286,11 +288,12 @@ fn sort_of(fault: FrameFault) -> SkippedSort {
 
 /// Returns the engine's events that tell of a client's.
 fn events(event: ClientEvent) -> Vec<Event> {
-    let ClientEvent { session, turn, cwd, doubt, kind, .. } = event;
+    let ClientEvent { client, session, turn, cwd, doubt, kind, .. } = event;
+    let run = session.map(|session| client.session_name(&session));
     let action = |id, what, cwd| Event::Before(Action { id, what, cwd, wait: None, doubt });
     match kind {
         EventKind::TurnStart { .. } => {
-            vec![Event::TurnStarted(TurnStart { turn: turn.unwrap_or_default(), run: session })]
+            vec![Event::TurnStarted(TurnStart { turn: turn.unwrap_or_default(), run })]
         }
         EventKind::TurnEnd => vec![Event::TurnEnded { turn: turn.unwrap_or_default() }],
         EventKind::Before { action: id, act: Act::Shell { commands, cwd: own, .. } } => {

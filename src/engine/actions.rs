@@ -87,6 +87,7 @@ impl Session {
         if open.workspace.scope != Scope::Tree || is_denied || open.why_off().is_some() || only_reads(action, verdict) {
             return None;
         }
+        self.note_client(open);
         let root = &open.workspace.path;
         self.come_to(root);
         let told = match &action.what {

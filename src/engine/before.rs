@@ -149,6 +149,7 @@ impl Session {
 
     fn judge(&mut self, action: &Action) -> Result<Judged> {
         let own = self.workspace()?;
+        self.note_client(&own);
         let cwd = self.directory(&own, action.cwd.as_deref());
         let root = self.engine.root_of(&own.workspace, &cwd);
         let open = if root == own.workspace.path { Arc::clone(&own) } else { self.engine.open(&root)? };

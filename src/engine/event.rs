@@ -39,6 +39,10 @@ pub struct Opening {
     pub cwd: Option<PathBuf>,
     /// The client's own id of the session.
     pub session: Option<String>,
+    /// The client's own id of the session that began this one.
+    pub parent: Option<String>,
+    /// The number of the client's process.
+    pub pid: Option<u32>,
     /// True if the replies on this connection reach the model.
     pub reaches_model: Option<bool>,
     /// True if the client waits for the answer before it acts.

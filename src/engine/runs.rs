@@ -8,6 +8,7 @@ use crate::checkpoint::Timeline;
 use crate::checkpoint::capture::request::Taken;
 use crate::checkpoint::records::marks::WorkMark;
 use crate::checkpoint::runs::at_work::open_mark;
+use crate::checkpoint::runs::client::RunClient;
 use crate::checkpoint::runs::codon::{CodonMark, Departure, NewCodon};
 use crate::checkpoint::runs::run::{ForkPoint, RunDetails, RunEnding};
 use crate::error::Result;
@@ -85,6 +86,28 @@ impl Session {
         Ok(RunBegun { run, branch, from: None })
     }
 
+    /// Notes the client of the session's run beside the run, which ends with the client's process. A session without a name has no
+    /// run of its own.
+    pub(super) fn note_client(&self, open: &OpenWorkspace) {
+        let mut state = self.state();
+        if !state.is_named() {
+            return;
+        }
+        let client = RunClient {
+            client: self.client.clone().or_else(|| state.client.clone()),
+            named: state.named.clone(),
+            parent: state.parent.clone(),
+            process: self.process.clone(),
+        };
+        if state.noted.get(&open.workspace.id) == Some(&client) {
+            return;
+        }
+        match client.keep(&open.workspace.dir, &state.run) {
+            Ok(()) => drop(state.noted.insert(open.workspace.id.clone(), client)),
+            Err(error) => tracing::warn!(%error, "a run goes on without the note of its client"),
+        }
+    }
+
     /// Notes that the session has a run open.
     fn keep_open(&mut self, open: &OpenWorkspace, run: &str, is_begun: bool) {
         let new = || OpenRun { is_begun: false, _mark: WorkMark::set(&open_mark(&open.workspace.dir, run)) };
@@ -109,6 +132,8 @@ impl Session {
         let mut state = self.state();
         let turns = std::mem::take(&mut state.turns);
         state.keep();
+        // An event behind the end notes the client again.
+        state.noted.clear();
         let run = state.run.clone();
         drop(state);
         self.close_turn(&turns, None);

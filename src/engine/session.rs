@@ -25,6 +25,7 @@ use crate::checkpoint::history::journal::OperationStart;
 use crate::error::{Code, Error, Result};
 use crate::model::run::run_id;
 use crate::sys::interrupt::Interrupt;
+use crate::sys::processes::ProcessId;
 
 /// Numbers the sessions that this process has begun.
 static SESSIONS: AtomicU64 = AtomicU64::new(1);
@@ -91,6 +92,8 @@ pub struct Session {
     pub(super) number: u64,
     /// The name by which the client calls itself.
     pub(super) client: Option<String>,
+    /// The process of the client, as far as it is known.
+    pub(super) process: Option<ProcessId>,
     /// Runs that this session has open: those that it has begun, and those of its codons.
     pub(super) open_runs: BTreeMap<String, OpenRun>,
     /// True if replies reach the model.
@@ -131,6 +134,7 @@ impl Session {
             state: Arc::new(Mutex::new(SessionState::unnamed())),
             number: SESSIONS.fetch_add(1, Ordering::Relaxed),
             client: None,
+            process: None,
             open_runs: BTreeMap::new(),
             reaches_model: true,
             tells_model: false,
@@ -226,6 +230,7 @@ impl Session {
         (self.reaches_model, self.tells_model) =
             (opening.reaches_model.unwrap_or(true), opening.reaches_model.is_some());
         self.waits = opening.waits.unwrap_or(self.waits);
+        self.process = opening.pid.and_then(ProcessId::of).or(self.process.take());
         self.door.is_through(opening.door);
         let known = opening.session.as_deref().is_some_and(|session| {
             let run = run_id(session);
@@ -235,7 +240,8 @@ impl Session {
                 let known = self.state().client.clone();
                 self.client = known;
             }
-            self.state().tell_client(self.client.clone(), named);
+            let parent = opening.parent.as_deref().map(run_id).filter(|parent| *parent != run);
+            self.state().tell_client(self.client.clone(), named, parent);
             known
         });
         let workspace = self.workspace()?;

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::guard::Turns;
 use super::told::Told;
 use crate::checkpoint::Home;
+use crate::checkpoint::runs::client::RunClient;
 use crate::sys::fs::durable::{create_private_dir, replace_cache};
 use crate::sys::fs::mark::FileMark;
 
@@ -34,6 +35,12 @@ pub struct SessionState {
     pub client: Option<String>,
     /// The client's own name of the session, where that is no id of piton's.
     pub named: Option<String>,
+    /// The run that this one is a part of: a sub-agent's is its agent's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// The workspaces in which the client of the run is noted, with what is noted there.
+    #[serde(skip)]
+    pub noted: HashMap<String, RunClient>,
     /// The record of what the client's model was told, in a file of its own.
     #[serde(skip)]
     pub told: Told,
@@ -57,12 +64,13 @@ impl SessionState {
         SessionState { run: "local".to_owned(), ..SessionState::default() }
     }
 
-    /// Notes by which names the client calls itself and the session; kept where that is news.
-    pub fn tell_client(&mut self, client: Option<String>, named: Option<String>) {
+    /// Notes by which names the client calls itself and the session, and the run above it; kept where that is news.
+    pub fn tell_client(&mut self, client: Option<String>, named: Option<String>, parent: Option<String>) {
         let is_news = |told: &Option<String>, known: &Option<String>| told.is_some() && told != known;
-        if is_news(&client, &self.client) || is_news(&named, &self.named) {
+        if is_news(&client, &self.client) || is_news(&named, &self.named) || is_news(&parent, &self.parent) {
             self.client = client.or(self.client.take());
             self.named = named.or(self.named.take());
+            self.parent = parent.or(self.parent.take());
             self.keep();
         }
     }
@@ -101,7 +109,7 @@ impl SessionState {
     fn refresh(&mut self) {
         let Some(file) = self.file.clone().filter(|file| mark(file) != self.mark) else { return };
         if let Some(newer) = SessionState::load(&self.run, &file) {
-            *self = newer;
+            *self = SessionState { noted: std::mem::take(&mut self.noted), ..newer };
         }
     }
 }

@@ -30,6 +30,9 @@ impl Session {
             Err(error) if is_new => return reply(self, Err(error)),
             found => found.ok(),
         };
+        if let Some(workspace) = &workspace {
+            self.note_client(workspace);
+        }
         if let Some(workspace) = workspace.as_ref().filter(|_| is_new) {
             self.begin_turn_in(workspace);
             if !self.waits {

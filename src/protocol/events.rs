@@ -27,6 +27,9 @@ pub struct Hello {
     pub cwd: Option<PathBuf>,
     /// The name of the session, which names its run.
     pub session: Option<String>,
+    /// The session of the agent that began this one; the run of a sub-agent is below its agent's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
     /// True if replies on this connection reach the model. Where not, what is to be told is kept for a later one.
     #[serde(alias = "hears")]
     pub reaches_model: Option<bool>,

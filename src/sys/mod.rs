@@ -14,4 +14,4 @@ pub mod pipe;
 pub mod process;
 pub mod stand_in;
 
-pub use linux::{beneath, descriptor, holders, inotify, lease, listing, mount, nameless, share, writeback};
+pub use linux::{beneath, descriptor, holders, inotify, lease, listing, mount, nameless, processes, share, writeback};

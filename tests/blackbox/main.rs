@@ -4,6 +4,7 @@ mod agreed;
 mod attacks;
 mod bounds;
 mod capture;
+mod clients;
 mod codons;
 mod conversations;
 mod crowd;

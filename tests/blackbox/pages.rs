@@ -500,6 +500,7 @@ fn requests() -> Vec<Example> {
         workspace: Some("/w".into()),
         cwd: Some("/w".into()),
         session: o(),
+        parent: o(),
         reaches_model: Some(true),
         waits: Some(true),
         door: Some(Door::Hook.into()),

@@ -290,7 +290,7 @@ fn a_stream_chooses_its_workspace_unless_one_is_named() {
         let mut sidecar = Sidecar::start(&lab, args);
         sidecar.send(frame.clone());
         let hello = told(&mut sidecar, "hello");
-        assert_eq!((&hello["workspace"]["path"], &hello["run"]), (&json!(root), &json!("s")), "{hello}");
+        assert_eq!((&hello["workspace"]["path"], &hello["run"]), (&json!(root), &json!("pi.s")), "{hello}");
         sidecar.send(json!({"type": "agent_start"}));
         assert_eq!(told(&mut sidecar, "turn.start")["checkpoint"]["files"], 1);
         assert_eq!(sidecar.finish(), 0);

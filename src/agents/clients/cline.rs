@@ -37,6 +37,7 @@ pub(crate) const PROFILE: Profile = Profile {
         // Its `hookName` is of another vocabulary (`tool_call`).
         echo: &[],
         session: &["/taskId"],
+        parent: &[],
         turn: &[],
         cwd: &["/workspaceRoots/0", "/workspaceInfo/rootPath"],
         prompt: &["/userPromptSubmit/prompt"],

@@ -33,6 +33,7 @@ pub(crate) const PROFILE: Profile = Profile {
         ],
         echo: &["/hook"],
         session: &["/input/sessionID", "/input/properties/sessionID", "/input/properties/info/id"],
+        parent: &["/input/properties/info/parentID"],
         turn: &["/output/message/id"],
         cwd: &["/directory", "/input/properties/info/directory"],
         // The shim joins the parts of a prompt.

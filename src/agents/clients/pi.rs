@@ -34,6 +34,7 @@ pub(crate) const PROFILE: Profile = Profile {
         ],
         echo: &["/type"],
         session: &["/session"],
+        parent: &[],
         turn: &[],
         cwd: &["/cwd"],
         prompt: &["/prompt", "/text"],

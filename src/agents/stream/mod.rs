@@ -249,7 +249,8 @@ impl StreamReader {
 
     fn told(&self, kind: EventKind) -> Event {
         let (session, turn) = (self.session.clone(), self.turn.clone());
-        Event { client: self.client, session, turn, cwd: self.cwd.clone(), doubt: self.doubt, kind }
+        let (cwd, doubt) = (self.cwd.clone(), self.doubt);
+        Event { client: self.client, session, parent: None, turn, cwd, doubt, kind }
     }
 }
 

@@ -1,20 +1,30 @@
 //! Changes of runs: they begin, end and fork.
 
+use super::at_work::clients_of;
+use super::client::RunClient;
 use super::run::{ForkPoint, Run, RunDetails, RunEnding};
 use crate::checkpoint::capture::request::{Take, Taken};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::locked::Locked;
+use crate::checkpoint::records::marks::AtWork;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::sys::clock::{now_ms, rfc3339};
 use crate::sys::interrupt::Flow;
 
 impl Locked<'_> {
-    /// Changes a run's file.
+    /// Changes a run's file. The end of a run is the end of its client, as far as piton knows.
     pub(super) fn change_run(&self, run: &str, change: impl FnOnce(&mut Run)) -> Result<Run> {
+        let workspace = &self.catalog.workspace.dir;
         let mut state = self.catalog.run_state(run)?;
         change(&mut state);
-        state.save(&self.catalog.workspace.dir, run, &self.lock)?;
+        if let Some(client) = RunClient::load(workspace, run) {
+            client.fill(&mut state);
+        }
+        state.save(workspace, run, &self.lock)?;
+        if state.status.is_some() {
+            RunClient::remove(workspace, run)?;
+        }
         Ok(state)
     }
 
@@ -60,6 +70,24 @@ impl Locked<'_> {
             (run.ended, run.status, run.running) = (Some(rfc3339(now_ms())), Some(status), None);
         })?;
         Ok(taken)
+    }
+
+    /// Notes the end of a run whose client's process has ended without a word.
+    ///
+    /// # Errors
+    /// Returns the errors of writing.
+    pub(crate) fn end_left_run(&self, run: &str) -> Result<()> {
+        let workspace = &self.catalog.workspace.dir;
+        // The client may have come back meanwhile, with another process.
+        let has_ended = RunClient::load(workspace, run).is_some_and(|client| client.is_alive() == Some(false));
+        if !has_ended || clients_of(workspace, run) == AtWork::Now {
+            return Ok(());
+        }
+        // Nobody knows of a run that has recorded nothing.
+        if !self.catalog.has_run(run)? {
+            return RunClient::remove(workspace, run);
+        }
+        self.change_run(run, |state| state.status = Some(RunEnding::Exit)).map(drop)
     }
 
     /// Records how a run ended, if something changed since its last typed checkpoint.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::at_work::{Codons, clients_of};
+use super::client::RunClient;
 use super::run::{ForkPoint, Run, RunEnding, Running, codon_of, dir};
 use crate::checkpoint::catalog::branches::short;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
@@ -122,12 +123,18 @@ impl Catalog {
     }
 
     fn row(&self, run: &str, codons: &Codons) -> Result<ListedRun> {
-        let state = Run::load(&self.workspace.dir, run)?.unwrap_or_default();
+        let mut state = Run::load(&self.workspace.dir, run)?.unwrap_or_default();
         let running = if state.running.is_some() { codons.running(&self.workspace.dir, run)? } else { None };
-        let ending = match state.status {
-            // A run that no client ever opened stays open: a fork, or a session without `run.start`.
-            None if matches!(clients_of(&self.workspace.dir, run), AtWork::Since(_)) => Some(RunEnding::Exit),
-            ending => ending,
+        let client = RunClient::load(&self.workspace.dir, run);
+        client.iter().for_each(|client| client.fill(&mut state));
+        let clients = clients_of(&self.workspace.dir, run);
+        let ending = match (client.and_then(|client| client.is_alive()), state.status) {
+            // It has gone on since the end that the file tells of.
+            (Some(true), _) => None,
+            (Some(false), _) if clients != AtWork::Now => Some(RunEnding::Exit),
+            // A run that no client ever opened stays open: a fork, or a session whose process is not known.
+            (_, None) if matches!(clients, AtWork::Since(_)) => Some(RunEnding::Exit),
+            (_, ending) => ending,
         };
         let since = state.started.clone().unwrap_or_default();
         let (branches, last) = (Vec::new(), None);

@@ -2,6 +2,7 @@
 
 pub(crate) mod at_work;
 mod change;
+pub mod client;
 pub mod codon;
 pub mod list;
 mod moves;

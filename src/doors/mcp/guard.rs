@@ -76,6 +76,8 @@ impl Guard {
             session: Some(format!("mcp-{}-{}", now_ms(), std::process::id())),
             cwd: std::env::current_dir().ok().filter(|_| options.workspace.is_none()),
             workspace: options.workspace.clone(),
+            // The proxy ends with its client.
+            pid: Some(std::process::id()),
             door: Some(Door::McpProxy),
             ..Opening::default()
         };

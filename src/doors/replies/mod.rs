@@ -29,7 +29,7 @@ use crate::protocol::{
 };
 
 pub use restores::{preview, restored, rolled_back, stat, target};
-pub use status::{client_of, origin, run_state, runs, status, unmet_cap, watcher_word, watching};
+pub use status::{client_of, names_of, origin, run_state, runs, status, unmet_cap, watcher_word, watching};
 pub use turns::{step_done, step_preview, turn_diff, turns};
 
 /// The most paths that an answer lists as not held.

@@ -143,16 +143,23 @@ pub fn client_of(timeline: &Timeline, run: &str) -> Option<String> {
     of_run.or_else(of_session).or_else(of_turns)
 }
 
-fn run(row: &ListedRun, home: &Home) -> RunItem {
+/// Returns the names of the client of a run and of the run, as the client spells them: those of its session, where the run has none.
+pub fn names_of(row: &ListedRun, home: &Home) -> (Option<String>, Option<String>) {
     let state = &row.state;
     let (client, named) = match state.client {
         Some(_) => (None, None),
         None => told_names(home, &row.run),
     };
+    (state.client.clone().or(client), state.named.clone().or(named))
+}
+
+fn run(row: &ListedRun, home: &Home) -> RunItem {
+    let state = &row.state;
+    let (client, named) = names_of(row, home);
     RunItem {
         run: row.run.clone(),
-        named: state.named.clone().or(named),
-        client: state.client.clone().or(client),
+        named,
+        client,
         parent: state.parent.clone(),
         goal: state.goal.clone(),
         status: run_state(row),

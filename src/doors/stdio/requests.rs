@@ -111,6 +111,8 @@ fn opening(hello: Hello) -> Opening {
         workspace: hello.workspace,
         cwd: hello.cwd,
         session: hello.session,
+        parent: hello.parent,
+        pid: hello.pid.and_then(|pid| u32::try_from(pid).ok()),
         reaches_model: hello.reaches_model,
         waits: hello.waits,
         door: hello.door.and_then(|door| door.known()),

@@ -13,5 +13,6 @@ pub(super) mod memory;
 pub mod mount;
 pub mod nameless;
 pub(super) mod process;
+pub mod processes;
 pub mod share;
 pub mod writeback;

@@ -1,0 +1,143 @@
+//! Other processes: their parents, their words, and an identity that a later process with the same number does not have.
+
+use std::fs::{read, read_link};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::clock::boot_id;
+
+/// The identity of a process. Numbers are used again, so the moment of its start belongs to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessId {
+    /// The number of the process.
+    pub pid: u32,
+    /// The moment at which it started, in ticks since the start of the machine.
+    started: u64,
+    /// The start of the machine.
+    boot: String,
+    /// The name of the space in which the number counts: a container has one of its own.
+    space: String,
+}
+
+/// The facts of a process that the kernel lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessFacts {
+    /// The number of its parent; 0 for a process without one.
+    pub parent: u32,
+    /// The words of its command line; its name alone where it has none.
+    pub words: Vec<String>,
+}
+
+impl ProcessId {
+    /// Returns the identity of the process that has a number now; `None` if there is none, or it has ended.
+    pub fn of(pid: u32) -> Option<ProcessId> {
+        let stat = KernelLine::of(pid).filter(|stat| !stat.has_ended)?;
+        Some(ProcessId { pid, started: stat.started, boot: boot_id(), space: space() })
+    }
+
+    /// Returns true if the process still runs; `None` where that cannot be told from here.
+    pub fn is_alive(&self) -> Option<bool> {
+        if self.boot != boot_id() {
+            return Some(false);
+        }
+        if self.space != space() {
+            return None;
+        }
+        match KernelLine::of(self.pid) {
+            Some(stat) => Some(stat.started == self.started && !stat.has_ended),
+            // A process of another user may be hidden.
+            None => (!crate::sys::process::exists(self.pid)).then_some(false),
+        }
+    }
+}
+
+/// Returns the facts of a process; `None` if there is none, or it cannot be looked at.
+pub fn facts(pid: u32) -> Option<ProcessFacts> {
+    let stat = KernelLine::of(pid)?;
+    let line = read(place(pid, "cmdline")).unwrap_or_default();
+    let words = line.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+    let mut words: Vec<String> = words.map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+    if words.is_empty() {
+        words.push(stat.name);
+    }
+    Some(ProcessFacts { parent: stat.parent, words })
+}
+
+fn place(pid: u32, file: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}/{file}"))
+}
+
+/// Returns the name of the space of this process's number; empty where the kernel does not tell.
+fn space() -> String {
+    read_link("/proc/self/ns/pid").map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// The fields of `/proc/PID/stat` that matter.
+#[derive(Debug, PartialEq, Eq)]
+struct KernelLine {
+    name: String,
+    has_ended: bool,
+    parent: u32,
+    started: u64,
+}
+
+impl KernelLine {
+    fn of(pid: u32) -> Option<KernelLine> {
+        KernelLine::parse(&String::from_utf8_lossy(&read(place(pid, "stat")).ok()?))
+    }
+
+    /// Reads the line. The name stands in brackets, and may hold blanks and brackets of its own.
+    fn parse(line: &str) -> Option<KernelLine> {
+        let (head, rest) = line.rsplit_once(')')?;
+        let name = head.split_once('(')?.1.to_owned();
+        let mut fields = rest.split_ascii_whitespace();
+        let has_ended = matches!(fields.next()?, "Z" | "X" | "x");
+        let parent = fields.next()?.parse().ok()?;
+        // The 22nd field of the line; the next one here is the fifth.
+        let started = fields.nth(17)?.parse().ok()?;
+        Some(KernelLine { name, has_ended, parent, started })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_kernel_is_read() {
+        let tail = "7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 10 20";
+        for (name, state, has_ended) in [("sh", 'S', false), ("a) Z (b", 'R', false), ("node", 'Z', true)] {
+            let stat = KernelLine::parse(&format!("42 ({name}) {state} 41 {tail}")).unwrap();
+            assert_eq!(stat, KernelLine { name: name.to_owned(), has_ended, parent: 41, started: 98765 });
+        }
+        for odd in ["", "42 (sh", "42 (sh) S", "42 (sh) S x", "42 (sh) S 41 7 7"] {
+            assert_eq!(KernelLine::parse(odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_process_is_alive_until_it_ends_and_no_other_one_is_taken_for_it() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let id = ProcessId::of(child.id()).unwrap();
+        assert_eq!(id.is_alive(), Some(true));
+        let facts = facts(child.id()).unwrap();
+        assert_eq!(facts.parent, std::process::id());
+        let other = ProcessId { started: id.started + 1, ..id.clone() };
+        assert_eq!(other.is_alive(), Some(false), "the number was used again");
+        assert_eq!(ProcessId { boot: "x".to_owned(), ..id.clone() }.is_alive(), Some(false));
+        assert_eq!(ProcessId { space: "x".to_owned(), ..id.clone() }.is_alive(), None);
+        child.kill().unwrap();
+        // It becomes a zombie: nobody has waited for it yet.
+        let until = std::time::Instant::now() + std::time::Duration::from_mins(1);
+        while id.is_alive() == Some(true) && std::time::Instant::now() < until {
+            std::thread::yield_now();
+        }
+        assert_eq!(id.is_alive(), Some(false));
+        child.wait().unwrap();
+        assert_eq!(id.is_alive(), Some(false));
+        assert_eq!(ProcessId::of(id.pid).filter(|now| *now == id), None);
+    }
+}

@@ -1,0 +1,172 @@
+//! The client of a run: the same by every door, below the run of its agent, and over with its process.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::support::{Lab, Sidecar, WAIT};
+
+/// A lab whose daemon ends with it.
+struct ClientLab(Lab);
+
+impl ClientLab {
+    fn new() -> ClientLab {
+        let lab = Lab::new();
+        lab.sh("printf old > a; mkdir out; printf product > out/x");
+        ClientLab(lab)
+    }
+
+    /// Runs a hook as the client's own child.
+    fn hook(&self, client: &str, event: &str, payload: &Value) {
+        let mut command = self.0.command(env!("CARGO_BIN_EXE_piton"), &self.0.work);
+        let mut child =
+            command.args(["hook", client, event]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(payload.to_string().as_bytes()).unwrap();
+        assert!(child.wait().unwrap().success());
+    }
+
+    fn runs(&self) -> Vec<Value> {
+        self.0.piton(&["runs", "--json"]).json()["runs"].as_array().unwrap().clone()
+    }
+
+    fn run(&self, run: &str) -> Value {
+        let runs = self.runs();
+        runs.iter().find(|item| item["run"] == run).cloned().unwrap_or_else(|| panic!("{run}: {runs:?}"))
+    }
+
+    /// Waits until a run is in a state.
+    fn comes_to(&self, run: &str, status: &str) {
+        let began = Instant::now();
+        while self.run(run)["status"] != status {
+            assert!(began.elapsed() < WAIT, "{run} is not {status}: {}", self.run(run));
+        }
+    }
+}
+
+impl Drop for ClientLab {
+    fn drop(&mut self) {
+        self.0.piton(&["daemon", "stop"]);
+    }
+}
+
+/// A tool of Claude Code that is about to run, as its hook tells.
+fn bash(lab: &Lab, session: &str, command: &str) -> Value {
+    json!({ "hook_event_name": "PreToolUse", "session_id": session, "prompt_id": "p", "cwd": lab.work, "tool_name": "Bash",
+        "tool_input": { "command": command }, "tool_use_id": "u", "permission_mode": "default" })
+}
+
+#[test]
+fn a_session_is_one_run_by_its_hooks_and_by_its_stream() {
+    let here = ClientLab::new();
+    let lab = &here.0;
+    here.hook("claude-code", "PreToolUse", &bash(lab, "6c8c9265", "rm a"));
+    let mut stream = Sidecar::start(lab, &["--from", "claude-code"]);
+    stream.send(json!({ "type": "system", "subtype": "init", "session_id": "6c8c9265", "cwd": lab.work, "tools": [] }));
+    let turn = stream.answer(|line| line["type"] == "turn.start");
+    assert_eq!(turn["ok"], true, "{turn}");
+    stream.send(json!({ "type": "result", "subtype": "success", "session_id": "6c8c9265" }));
+    assert_eq!(stream.finish(), 0);
+    let runs = here.runs();
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    let (run, client) = (&runs[0]["run"], &runs[0]["client"]);
+    assert_eq!((run, client), (&json!("claude-code.6c8c9265"), &json!("claude-code")));
+    // Nobody hears of the stream's client any more.
+    here.comes_to("claude-code.6c8c9265", "exit");
+}
+
+/// The program `timeout` stands for a client: it runs a shell, the shell runs the hook, and then both wait.
+fn client(lab: &Lab, payload: &Value, hook: &str) -> Child {
+    std::fs::write(lab.root().join("payload"), payload.to_string()).unwrap();
+    let script = format!("'{}' {hook} < ../payload; echo told; read wait", env!("CARGO_BIN_EXE_piton"));
+    let mut command = lab.command("timeout", &lab.work);
+    let mut child =
+        command.args(["600", "sh", "-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().ends_with("told")));
+    child
+}
+
+#[test]
+fn a_run_ends_with_the_process_of_its_client() {
+    for alone in ["", " --no-daemon"] {
+        let here = ClientLab::new();
+        let lab = &here.0;
+        let hook = format!("hook claude-code PreToolUse{alone}");
+        let mut first = client(lab, &bash(lab, "s", "rm a"), &hook);
+        here.comes_to("claude-code.s", "open");
+        // A killed client tells of no end.
+        first.kill().unwrap();
+        first.wait().unwrap();
+        assert_eq!(here.run("claude-code.s")["status"], "exit", "{alone}");
+        let shown = lab.piton(&["runs"]).stdout;
+        assert!(shown.contains("claude-code.s  exit  claude-code  1 checkpoint"), "{shown}");
+        // The session goes on in another process, and ends by its own word.
+        let mut second = client(lab, &bash(lab, "s", "rm -r out"), &hook);
+        assert_eq!(here.run("claude-code.s")["status"], "open", "{alone}");
+        here.hook(
+            "claude-code",
+            "SessionEnd",
+            &json!({ "hook_event_name": "SessionEnd", "session_id": "s",
+            "cwd": lab.work, "reason": "other" }),
+        );
+        assert_eq!(here.run("claude-code.s")["status"], "completed", "{alone}");
+        second.kill().unwrap();
+        second.wait().unwrap();
+        assert_eq!(here.run("claude-code.s")["status"], "completed", "{alone}");
+    }
+}
+
+/// A shell's run ends with the shell, whose number comes in `hello`; bash tells of no end.
+#[test]
+fn a_run_ends_with_the_shell_that_was_killed() {
+    let here = ClientLab::new();
+    let lab = &here.0;
+    let mut shell = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut sidecar = Sidecar::start(lab, &[]);
+    let hello = json!({ "type": "hello", "client": "bash", "session": "bash.1", "pid": shell.id(), "cwd": lab.work });
+    assert_eq!(sidecar.ask(hello)["run"], "bash.1");
+    sidecar.ask(json!({ "type": "turn.start", "turn": "1: rm a" }));
+    sidecar.ask(json!({ "type": "shell.before", "command": "rm a", "cwd": lab.work }));
+    assert_eq!(sidecar.finish(), 0);
+    assert_eq!(here.run("bash.1")["status"], "open", "its connection was for one line");
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    assert_eq!(here.run("bash.1")["status"], "exit");
+}
+
+/// opencode gives a sub-agent a session of its own, and names the one above when it begins.
+#[test]
+fn a_sub_agent_is_a_run_below_its_agents() {
+    let here = ClientLab::new();
+    let lab = &here.0;
+    let created = |id: &str, parent: Option<&str>| {
+        let mut info = json!({ "id": id, "slug": "calm-knight", "version": "1.18.33", "directory": lab.work });
+        if let Some(parent) = parent {
+            info["parentID"] = json!(parent);
+        }
+        json!({ "hook": "event.session.created", "directory": lab.work,
+            "input": { "type": "session.created", "properties": { "sessionID": id, "info": info } } })
+    };
+    let call = |session: &str, command: &str| {
+        json!({ "hook": "tool.execute.before", "directory": lab.work,
+            "input": { "tool": "bash", "sessionID": session, "callID": "c" }, "output": { "args": { "command": command } } })
+    };
+    here.hook("opencode", "event.session.created", &created("ses_above", None));
+    here.hook("opencode", "tool.execute.before", &call("ses_above", "rm a"));
+    here.hook("opencode", "event.session.created", &created("ses_Below", Some("ses_above")));
+    here.hook("opencode", "tool.execute.before", &call("ses_Below", "rm -r out"));
+    let below = here.runs().into_iter().find(|item| item["named"] == "opencode.ses_Below").unwrap();
+    let told = (&below["client"], &below["parent"], &below["status"]);
+    assert_eq!(told, (&json!("opencode"), &json!("opencode.ses_above"), &json!("open")), "{below}");
+    let tree = lab.piton(&["runs", "--tree"]).stdout;
+    let lines: Vec<&str> = tree.lines().collect();
+    assert!(lines[0].starts_with("opencode.ses_above  open  opencode  1 checkpoint"), "{tree}");
+    assert!(
+        lines[1].starts_with("  s-") && lines[1].contains("opencode  named opencode.ses_Below  1 checkpoint"),
+        "{tree}"
+    );
+    let list = lab.piton(&["runs"]).stdout;
+    assert!(list.contains("named opencode.ses_Below  below opencode.ses_above  1 checkpoint"), "{list}");
+}
