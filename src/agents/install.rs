@@ -84,6 +84,10 @@ pub enum Unit {
 pub enum Runner {
     /// By a shell: the command ends well where piton is missing.
     Shell,
+    /// By a shell, too. A hook can say that its failure is a veto.
+    VetoShell,
+    /// As `VetoShell`. Each hook before an action says so, and the lack of its program is a failure.
+    HoldingShell,
     /// As it stands: the client splits it into words, or trusts only the very command that the person has seen. Such a client goes on
     /// without a program that is missing.
     Verbatim,
@@ -94,9 +98,15 @@ impl Runner {
     fn command(self, program: &str, client: Client, event: &str) -> String {
         let plain = command(program, client, event);
         match self {
-            Runner::Shell => plain + WELL,
             Runner::Verbatim => plain,
+            Runner::HoldingShell if self.holds(client, event) => plain,
+            Runner::Shell | Runner::VetoShell | Runner::HoldingShell => plain + WELL,
         }
+    }
+
+    /// Returns true if the failure of a hook is to hold the action.
+    fn holds(self, client: Client, event: &str) -> bool {
+        self == Runner::HoldingShell && client.is_before(event)
     }
 }
 
@@ -120,6 +130,17 @@ pub(super) const PLACE: &str = "\"@PITON@\"";
 const OWN: &str = "Written by `piton install";
 
 impl HookFile {
+    /// Returns the file as it is to be where an action waits when piton fails, as far as the client can do that.
+    #[must_use]
+    pub fn holding(mut self) -> HookFile {
+        if let FileContent::Json(hooks) = &mut self.content
+            && hooks.runner == Runner::VetoShell
+        {
+            hooks.runner = Runner::HoldingShell;
+        }
+        self
+    }
+
     /// Returns whether the file is to be executable.
     pub fn executable(&self) -> bool {
         matches!(self.content, FileContent::Script { .. })
@@ -217,11 +238,14 @@ impl Hooks {
     fn wanted(&self, client: Client, program: &str) -> Vec<(&'static str, NewValue)> {
         self.hooks
             .iter()
-            .map(|hook| (hook.event, self.node(hook, self.runner.command(program, client, hook.event))))
+            .map(|hook| {
+                let command = self.runner.command(program, client, hook.event);
+                (hook.event, self.node(hook, command, self.runner.holds(client, hook.event)))
+            })
             .collect()
     }
 
-    fn node(&self, hook: &Hook, command: String) -> NewValue {
+    fn node(&self, hook: &Hook, command: String, holds: bool) -> NewValue {
         let command = NewValue::Text(command);
         let timeout = NewValue::Number(match self.unit {
             Unit::Seconds => hook.seconds,
@@ -230,8 +254,9 @@ impl Hooks {
         let kind = || ("type", NewValue::Text("command".to_owned()));
         match self.style {
             Style::Groups => {
-                let handler = NewValue::Map(vec![kind(), ("command", command), ("timeout", timeout)]);
-                NewValue::Map(vec![("hooks", NewValue::List(vec![handler]))])
+                let mut handler = vec![kind(), ("command", command), ("timeout", timeout)];
+                handler.extend(holds.then(|| ("onFailure", NewValue::Text("block".to_owned()))));
+                NewValue::Map(vec![("hooks", NewValue::List(vec![NewValue::Map(handler)]))])
             }
             Style::Flat | Style::FlatVersioned => NewValue::Map(vec![("command", command), ("timeout", timeout)]),
             Style::Copilot => NewValue::Map(vec![kind(), ("bash", command), ("timeoutSec", timeout)]),

@@ -11,6 +11,7 @@ use crate::engine::parts::OUTSIDE;
 use crate::engine::reach::normalise;
 use crate::error::{Code, Error, Result};
 use crate::model::path::RelPath;
+use crate::model::policy::OnFailure;
 use crate::settings::{self, Effective};
 
 /// The options that every verb has.
@@ -119,6 +120,14 @@ impl Context {
     /// be read would be no net.
     pub(super) fn settings(&self) -> Result<Effective> {
         self.settings_of(&self.root()?)
+    }
+
+    /// Returns the setting `on_failure`: that of a root, or the user's own.
+    ///
+    /// # Errors
+    /// Mistakes on the command line.
+    pub(super) fn on_failure(&self, root: Option<&Path>) -> Result<OnFailure> {
+        Ok(settings::load(root, self.home.path(), &self.flags)?.policy.on_failure)
     }
 
     /// Returns the settings in force for a root that is known already.

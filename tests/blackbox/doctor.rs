@@ -504,6 +504,28 @@ fn hooks_of_clients() {
             1,
         ),
         by_command(
+            "hooks from before failures were to hold",
+            |at| {
+                installed(at, "claude-code", ".claude");
+                at.lab.set("on_failure: hold\n");
+            },
+            "claude-code",
+            "`on_failure` is `hold`, but",
+            1,
+        ),
+        by_command(
+            "hooks that hold after failures, though that is not wanted any more",
+            |at| {
+                at.lab.set("on_failure: hold\n");
+                installed(at, "claude-code", ".claude");
+                assert!(at.get(".claude/settings.json").contains("\"onFailure\": \"block\""));
+                at.lab.set("");
+            },
+            "claude-code",
+            "holds an action where piton cannot be run",
+            1,
+        ),
+        by_command(
             "an old shim",
             |at| {
                 installed(at, "pi", ".pi");

@@ -19,7 +19,7 @@ pub(super) const HOOKS: &[Hook] = &[
 ];
 
 const SETTINGS: FileContent =
-    FileContent::Json(Hooks { style: Style::Groups, unit: Unit::Seconds, runner: Runner::Shell, hooks: HOOKS });
+    FileContent::Json(Hooks { style: Style::Groups, unit: Unit::Seconds, runner: Runner::VetoShell, hooks: HOOKS });
 
 /// The client's profile.
 pub(super) const PROFILE: Profile = Profile {

@@ -82,6 +82,32 @@ fn a_missing_piton_ends_well() {
     }
 }
 
+/// Claude Code takes a failing hook before an action for a veto, if the action is to wait when piton fails. No other hook and no other
+/// client does.
+#[test]
+fn a_failing_hook_holds_where_that_is_wanted() {
+    for (client, file) in all() {
+        let (plain, held) = (file, file.holding());
+        let (before, after) = (plain.merge(client, PROGRAM, None).unwrap(), held.merge(client, PROGRAM, None).unwrap());
+        let is_able = client == Client::ClaudeCode && matches!(file.content, FileContent::Json(_));
+        assert_eq!(before != after, is_able, "{}", client.name());
+        // Each form becomes the other one, and goes without a trace.
+        assert_eq!(held.merge(client, PROGRAM, Some(&before)).unwrap(), after);
+        assert_eq!(plain.merge(client, PROGRAM, Some(&after)).unwrap(), before);
+        assert_eq!((held.remove(client, &before).unwrap(), plain.remove(client, &after).unwrap()), (None, None));
+        if !is_able {
+            continue;
+        }
+        let value: Value = serde_json::from_str(&after).unwrap();
+        for (event, groups) in value["hooks"].as_object().unwrap() {
+            let hook = &groups[0]["hooks"][0];
+            let ends_well = hook["command"].as_str().unwrap().ends_with(" || :");
+            let holds = (hook["onFailure"] == "block").then(|| assert!(!ends_well, "{event}")).is_some();
+            assert_eq!((holds, ends_well), (event == "PreToolUse", event != "PreToolUse"), "{event}");
+        }
+    }
+}
+
 /// An installation of before the commands ended well is found, renewed, and taken out byte for byte.
 #[test]
 fn an_older_installation_is_renewed() {

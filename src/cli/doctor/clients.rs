@@ -31,9 +31,14 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     };
     let mut scratch = None;
     let mut any = false;
-    let user = InstallScope { root: home.clone(), project: false };
+    let user = InstallScope::at(at.context, home.clone(), false);
     // Where the home directory itself is asked about, there is no project.
-    let project = at.root.clone().filter(|root| *root != home).map(|root| InstallScope { root, project: true });
+    let project = at.root.clone().filter(|root| *root != home);
+    let project = project.map(|root| InstallScope::at(at.context, root, true)).transpose();
+    let (user, project) = match (user, project) {
+        (Ok(user), Ok(project)) => (user, project),
+        (Err(error), _) | (_, Err(error)) => return report.open("clients", error.text(), "then ask again"),
+    };
     for client in Client::ALL {
         let scopes = [Some(&user), project.as_ref()];
         let found: Vec<InstalledHooks<'_>> =
@@ -59,8 +64,11 @@ pub(crate) fn hooked(context: &Context, root: &Path) -> Vec<ClientHooks> {
     // Without a home or a program there are no hooks that this piton could tell of.
     let (Ok(program), Ok(home)) = (program(), home()) else { return Vec::new() };
     let at = Surroundings { context, root: Some(root.to_owned()) };
-    let user = InstallScope { root: home.clone(), project: false };
-    let project = InstallScope { root: root.to_owned(), project: true };
+    let (Ok(user), Ok(project)) =
+        (InstallScope::at(context, home.clone(), false), InstallScope::at(context, root.to_owned(), true))
+    else {
+        return Vec::new();
+    };
     let scopes = if root == home { vec![&user] } else { vec![&user, &project] };
     let of_client = |client: Client| {
         let all = scopes.iter().map(|scope| InstalledHooks::read(client, scope, &program));
@@ -75,17 +83,32 @@ pub(crate) fn hooked(context: &Context, root: &Path) -> Vec<ClientHooks> {
 struct InstalledHooks<'s> {
     client: Client,
     scope: &'s InstallScope,
-    rows: Vec<(&'static HookFile, PathBuf, Result<Presence>)>,
+    rows: Vec<(HookFile, PathBuf, Result<Presence>)>,
+    /// A file that was written for another value of `on_failure`, and is right otherwise.
+    other_form: Option<PathBuf>,
 }
 
 impl InstalledHooks<'_> {
     fn read<'s>(client: Client, scope: &'s InstallScope, program: &str) -> InstalledHooks<'s> {
-        let rows = client.files(scope.project).iter().map(|file| {
-            let path = scope.path(file);
-            let presence = ClientFile::read(&path).and_then(|there| file.presence(client, program, there.text()));
-            (file, path, presence)
+        let mut other_form = None;
+        let both = scope.files(client).zip(scope.files_for(client, !scope.holds));
+        let rows = both.map(|(file, other)| {
+            let path = scope.path(&file);
+            let there = match ClientFile::read(&path) {
+                Ok(there) => there,
+                Err(error) => return (file, path, Err(error)),
+            };
+            let presence = |file: &HookFile| file.presence(client, program, there.text());
+            match (presence(&file), presence(&other)) {
+                (Ok(Presence::Stale(_)), Ok(Presence::Current(calls))) => {
+                    other_form = Some(path.clone());
+                    (file, path, Ok(Presence::Current(calls)))
+                }
+                (found, _) => (file, path, found),
+            }
         });
-        InstalledHooks { client, scope, rows: rows.collect() }
+        let rows = rows.collect();
+        InstalledHooks { client, scope, rows, other_form }
     }
 
     /// Returns whether anything of piton's is here, or may be in what cannot be read.
@@ -160,6 +183,15 @@ impl InstalledHooks<'_> {
         for doubt in doubts {
             let text = if doubt.is_certain { format!("not guarded: {}", doubt.what) } else { doubt.what };
             report.open(self.name(), text, doubt.step);
+        }
+        if let Some(path) = &self.other_form {
+            let (value, does) = match self.scope.holds {
+                true => ("hold", "lets an action pass"),
+                false => ("proceed", "holds an action"),
+            };
+            let path = print::path(path);
+            let text = format!("`on_failure` is `{value}`, but {path} {does} where piton cannot be run");
+            report.wrong(self.name(), text, self.install());
         }
         if let Some(called) = self.called() {
             self.attempt(&called, self.calls().len(), trusted, scratch, report);

@@ -24,7 +24,7 @@ const SYSTEMD: &str = "systemd";
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn uninstall(context: &Context, dry_run: bool) -> Result<Exit> {
-    let user = InstallScope { root: home()?, project: false };
+    let user = InstallScope::at(context, home()?, false)?;
     let mut work = Installation::begin(context, Direction::Out, dry_run)?;
     user.clients().for_each(|client| work.apply(&user, Target::Client(client)));
     HookedShell::ALL.into_iter().for_each(|shell| work.apply(&user, Target::Shell(shell)));
@@ -32,7 +32,7 @@ pub(super) fn uninstall(context: &Context, dry_run: bool) -> Result<Exit> {
     let mut absent: Vec<PathBuf> = Vec::new();
     for root in projects(context, &noted, &user.root)? {
         if root.is_dir() {
-            let project = InstallScope { root, project: true };
+            let project = InstallScope::at(context, root, true)?;
             project.clients().for_each(|client: Client| work.apply(&project, Target::Client(client)));
         } else if noted.all()?.contains(&root) {
             absent.push(root);

@@ -138,12 +138,11 @@ impl Installation<'_> {
     }
 
     fn client(&mut self, scope: &InstallScope, client: Client) -> Result<()> {
-        let files = client.files(scope.project);
-        if files.is_empty() {
+        if client.files(scope.project).is_empty() {
             return Err(Error::new(Code::BadRequest, format!("{} has no hooks of single projects", client.title()))
                 .hint("install it for the user: without --project"));
         }
-        let planned = files.iter().map(|file| self.planned(scope, client, file)).collect::<Result<Vec<_>>>()?;
+        let planned = scope.files(client).map(|file| self.planned(scope, client, &file)).collect::<Result<Vec<_>>>()?;
         if scope.project && self.direction == Direction::In && !self.dry_run {
             HookedProjects::of(&self.context.home).add(&scope.root)?;
         }

@@ -6,12 +6,15 @@ use crate::agents::Client;
 use crate::agents::install::HookFile;
 use crate::cli::context::Context;
 use crate::error::{Code, Error, IoContext, Result};
+use crate::model::policy::OnFailure;
 use crate::shell::HookedShell;
 
 /// The place of the files of this call.
 pub(crate) struct InstallScope {
     pub(crate) root: PathBuf,
     pub(crate) project: bool,
+    /// True if the settings want that an action waits when piton fails.
+    pub(crate) holds: bool,
 }
 
 impl InstallScope {
@@ -23,7 +26,27 @@ impl InstallScope {
         let root = if project { context.root()? } else { home()? };
         // Notes of a project find it again under its real name alone.
         let root = if project { root.canonicalize().unwrap_or(root) } else { root };
-        Ok(InstallScope { root, project })
+        InstallScope::at(context, root, project)
+    }
+
+    /// Returns the scope whose files lie below a directory.
+    ///
+    /// # Errors
+    /// Mistakes on the command line.
+    pub(crate) fn at(context: &Context, root: PathBuf, project: bool) -> Result<InstallScope> {
+        // Hooks for the user are there in each workspace, so no single one's settings count for them.
+        let on_failure = context.on_failure(project.then_some(root.as_path()))?;
+        Ok(InstallScope { root, project, holds: on_failure == OnFailure::Hold })
+    }
+
+    /// Returns a client's files, as this version writes them here.
+    pub(crate) fn files(&self, client: Client) -> impl Iterator<Item = HookFile> {
+        self.files_for(client, self.holds)
+    }
+
+    /// Returns a client's files, as they are where an action waits when piton fails, or goes on.
+    pub(crate) fn files_for(&self, client: Client, holds: bool) -> impl Iterator<Item = HookFile> {
+        client.files(self.project).iter().map(move |file| if holds { file.holding() } else { *file })
     }
 
     /// Returns the clients that have files here.
