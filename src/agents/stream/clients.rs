@@ -44,6 +44,9 @@ const CLAUDE_FRAMES: &[(&str, FrameMeaning)] = &[
     ("tool_use_summary", FrameMeaning::Unused),
     ("auth_status", FrameMeaning::Unused),
     ("prompt_suggestion", FrameMeaning::Unused),
+    ("conversation_reset", FrameMeaning::Unused),
+    ("command_lifecycle", FrameMeaning::Unused),
+    ("session_notice", FrameMeaning::Unused),
 ];
 
 const CLAUDE_SHAPE: Shape = Shape {
@@ -180,6 +183,22 @@ const COPILOT_CLI: StreamFormat = StreamFormat {
         ("system", FrameMeaning::Unused),
         ("abort", FrameMeaning::Unused),
         ("error", FrameMeaning::Unused),
+        // The calls of the model, the questions to the person, and what a client can be told of besides.
+        ("model", FrameMeaning::Unused),
+        ("user_input", FrameMeaning::Unused),
+        ("elicitation", FrameMeaning::Unused),
+        ("sampling", FrameMeaning::Unused),
+        ("exit_plan_mode", FrameMeaning::Unused),
+        ("auto_mode_switch", FrameMeaning::Unused),
+        ("external_tool", FrameMeaning::Unused),
+        ("command", FrameMeaning::Unused),
+        ("commands", FrameMeaning::Unused),
+        ("capabilities", FrameMeaning::Unused),
+        ("pending_messages", FrameMeaning::Unused),
+        ("extensions", FrameMeaning::Unused),
+        ("custom_agent", FrameMeaning::Unused),
+        ("mcp", FrameMeaning::Unused),
+        ("mcp_app", FrameMeaning::Unused),
     ],
     shape: Shape {
         session: &["/data/sessionId", "/sessionId"],
