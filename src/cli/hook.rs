@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::exit::Exit;
 use super::hook_answer::answer;
+use super::run::RUN;
 use super::talk::Talk;
 use crate::agents::process::client_above;
 use crate::agents::{Act, Client, Decision, Event, EventKind, MAX_PAYLOAD};
@@ -193,10 +194,11 @@ impl Exchange<'_> {
         let cwd = self.event.cwd.clone().or_else(|| std::env::current_dir().ok());
         let cwd_text = cwd.as_deref().map(|cwd| cwd.to_string_lossy().into_owned());
         let session = self.event.session.as_deref().or(cwd_text.as_deref()).unwrap_or_default();
+        let above = self.event.parent.as_deref().map(|parent| self.event.client.session_name(parent));
         self.talk.send(&Body::Hello(Hello {
             client: Some(client.to_owned()),
             session: Some(self.event.client.session_name(session)),
-            parent: self.event.parent.as_deref().map(|parent| self.event.client.session_name(parent)),
+            parent: above.or_else(|| std::env::var(RUN).ok()),
             pid: client_above(std::process::id(), &facts).map(u64::from),
             cwd: cwd_text.map(PathBuf::from),
             reaches_model: Some(self.reaches_model),

@@ -326,9 +326,14 @@ fn without_a_place_for_checkpoints_the_agent_runs_unless_the_settings_hold_it() 
 #[test]
 fn a_run_within_a_run_knows_its_parent() {
     let runs = Runs::new();
-    let inner = format!("{} run -q --name inner true", env!("CARGO_BIN_EXE_piton"));
-    let agent = runs.script(&inner);
+    let piton = env!("CARGO_BIN_EXE_piton");
+    let payload = json!({ "hook_event_name": "PreToolUse", "session_id": "s", "cwd": runs.0.work, "tool_name": "Bash",
+        "tool_input": { "command": "rm kept" }, "tool_use_id": "u" });
+    std::fs::write(runs.0.root().join("payload"), payload.to_string()).unwrap();
+    let hook = format!("{piton} hook claude-code PreToolUse <../payload >/dev/null");
+    let agent = runs.script(&format!("{piton} run -q --name inner true\n{hook}\n"));
     assert!(runs.command(&["-q", "--name", "outer", &agent]).status().unwrap().success());
     assert_eq!(runs.run_of("inner")["parent"], json!("outer"));
+    assert_eq!(runs.run_of("claude-code.s")["parent"], json!("outer"));
     assert_eq!(runs.run_of("outer")["status"], json!("completed"));
 }

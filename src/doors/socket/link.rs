@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 
-use super::{HANDSHAKE, connect, dir};
+use super::{HANDSHAKE, STARTING, connect, dir};
 use crate::checkpoint::Home;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::protocol::{Body, ErrorBody, Greeting, NoticeLine, ProtocolClient};
@@ -168,7 +168,7 @@ impl Link {
     /// Returns the errors of starting it, where `start` asks for that.
     pub fn daemon(home: &Home, start: bool) -> Result<Option<Link>> {
         let dir = dir(home);
-        let until = Instant::now() + HANDSHAKE;
+        let mut until = Instant::now() + HANDSHAKE;
         let mut started = !start;
         loop {
             if let Ok(stream) = connect(&dir) {
@@ -196,6 +196,7 @@ impl Link {
             if !started {
                 launch(home)?;
                 started = true;
+                until = Instant::now() + STARTING;
             }
             if !start || Instant::now() >= until {
                 return Ok(None);

@@ -25,8 +25,12 @@ use crate::sys::pipe;
 /// The time for which the daemon stays without a client, unless another time is given.
 pub const IDLE: Duration = Duration::from_mins(10);
 
-/// The time to wait for a daemon: for its greeting, also while it is just starting, and for a place in its queue.
+/// The time to wait for a daemon: for its greeting, and for a place in its queue.
 const HANDSHAKE: Duration = Duration::from_millis(50);
+
+/// The time to wait for a daemon that is just starting. Without it, a turn could begin in one process and end in another, which may be
+/// the first to write it down.
+const STARTING: Duration = Duration::from_millis(500);
 
 /// The longest path of a socket that every system takes.
 const MAX_SOCKET_PATH: usize = 100;
