@@ -24,6 +24,7 @@ mod shape;
 pub mod stream;
 #[cfg(test)]
 mod tests;
+pub mod trail;
 pub mod trust;
 
 pub use ask::Ask;

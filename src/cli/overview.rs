@@ -102,11 +102,9 @@ fn is_nobody(protection: &ProtectionBlock) -> bool {
 /// Returns a line for each reason for which something does not guard.
 fn reasons(protection: &ProtectionBlock) -> String {
     let mut text = String::new();
-    for reason in &protection.reasons {
-        // The step where nobody guards stands at the end.
-        let reason = if is_nobody(protection) { reason.text.clone() } else { words::reason(reason) };
-        add_line!(text, "  {}", printable(&reason));
-    }
+    // The step where nobody guards stands at the end.
+    let reasons = if is_nobody(protection) { vec![words::NOBODY.to_owned()] } else { words::faults(protection) };
+    reasons.iter().for_each(|reason| add_line!(text, "  {}", printable(reason)));
     text
 }
 

@@ -6,16 +6,20 @@ use std::path::Path;
 use super::context::Context;
 use super::doctor::clients::hooked;
 use super::doctor::shells::set_shells;
+use crate::agents::Client;
 use crate::checkpoint::records::doors::seen;
 use crate::checkpoint::records::health;
 use crate::checkpoint::{Home, Timeline, Workspace};
-use crate::doors::protection::{self, Installed, judge};
+use crate::doors::protection::{self, Installed, judge, silent_items};
+use crate::engine::silence::judge::Silence;
+use crate::engine::silence::{Scene, look};
 use crate::engine::workspace::why_off;
 use crate::error::{Error, IoContext, Result};
 use crate::model::policy::Guard;
-use crate::protocol::{ProtectionBlock, ReasonItem};
+use crate::protocol::{ProtectionBlock, ReasonItem, SilentItem};
 use crate::settings::Effective;
 use crate::store::Store;
+use crate::sys::clock::ms_of;
 use crate::sys::fs::durable::replace_cache;
 use crate::sys::process::require_writable;
 
@@ -41,7 +45,22 @@ pub(super) fn protection_of(
         Some(ReasonItem { client: None, text, mend: Some(CANNOT_WRITE.to_owned()) })
     });
     let doors = workspace.map(|workspace| seen(&workspace.dir)).unwrap_or_default();
-    judge(off, &Installed { hooks: hooked(context, root), shells: set_shells() }, &doors)
+    let hooks = hooked(context, root);
+    // Where nothing is guarded, events may leave no mark either.
+    let silences = match &off {
+        None => look(&Scene { home: &context.home, root, workspace }),
+        Some(_) => Vec::new(),
+    };
+    let silent = silent_items(&silences, Some(&hooks));
+    judge(off, &Installed { hooks, shells: set_shells() }, &doors, silent)
+}
+
+/// Returns clients at work without events as the engine has told of them, with the causes that it does not know.
+pub(super) fn with_causes(context: &Context, root: &Path, told: &[SilentItem]) -> Vec<SilentItem> {
+    let silence =
+        |item: &SilentItem| Some(Silence { client: Client::named(&item.client).ok()?, since: ms_of(&item.since)? });
+    let silences: Vec<Silence> = told.iter().filter_map(silence).collect();
+    silent_items(&silences, Some(&hooked(context, root)))
 }
 
 /// Tries whether a checkpoint could be written, where no timeline is open: in a workspace, or in piton's home alone.

@@ -13,6 +13,7 @@ use super::classify::CommandJudge;
 use super::context::{Context, GlobalArgs};
 use super::exit::Exit;
 use super::print;
+use super::protection::with_causes;
 use super::talk::Talk;
 use crate::checkpoint::records::mishaps;
 use crate::error::{Code, Error, Result};
@@ -224,10 +225,9 @@ fn before(call: &LineCall) -> Result<u8> {
             doubt,
         }))
     });
-    if let Ok(reply) = &reply
-        && let Some(text) = told(reply)
-    {
-        print::say(&text);
+    if let Ok(reply) = &reply {
+        told(reply).iter().for_each(|text| print::say(text));
+        silent(reply).iter().for_each(|text| print::say(text));
     }
     let hold = match &reply {
         Ok(reply) if reply.proceed => None,
@@ -298,6 +298,17 @@ fn told(reply: &BeforeReply) -> Option<String> {
     said.extend(reply.others.iter().filter_map(OtherBlock::fault));
     // Its notices are for a model that knows files from before.
     (!said.is_empty()).then(|| format!("piton: {}", printable(&said.join("; "))))
+}
+
+/// Returns a line for each client that is at work here without events. The engine tells of it once in a shell's session.
+fn silent(reply: &BeforeReply) -> Vec<String> {
+    if reply.silent.is_empty() {
+        return Vec::new();
+    }
+    let known = Context::new(&GlobalArgs::default()).and_then(|context| Ok((context.root()?, context)));
+    let told =
+        known.map_or_else(|_| reply.silent.clone(), |(root, context)| with_causes(&context, &root, &reply.silent));
+    told.iter().map(|item| format!("piton: {}; {}", printable(&item.text), printable(&item.mend))).collect()
 }
 
 /// Returns true if a line that the policy holds runs all the same: the person agrees, or the shell cannot cancel it.

@@ -25,10 +25,10 @@ const SHOWN: usize = 10;
 /// The time that a daemon may take to tell of its watcher.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Returns the state of the watcher of a workspace: that of the daemon, if it has it open.
-fn watcher(context: &Context, workspace: &Workspace) -> WatcherWord {
+/// Returns the state of the watcher of a workspace: that of the daemon, if it has it open. Also why it does not cover all that it should.
+fn watcher(context: &Context, workspace: &Workspace) -> (WatcherWord, Option<String>) {
     if at_work(&guard_mark(&workspace.dir)) != AtWork::Now {
-        return WatcherWord::None;
+        return (WatcherWord::None, None);
     }
     let told = Link::to_running(&context.home).ok().flatten().and_then(|mut link| {
         let query = WatchingQuery { workspace: workspace.path.to_string_lossy().into_owned() };
@@ -37,7 +37,8 @@ fn watcher(context: &Context, workspace: &Workspace) -> WatcherWord {
         link.reply::<OpenReply>(id, until).ok().flatten()
     });
     // A daemon that cannot be asked is one process among others.
-    told.filter(|reply| reply.open).map_or(WatcherWord::Elsewhere, |reply| reply.watcher)
+    let told = told.filter(|reply| reply.open).map(|reply| (reply.watcher, reply.degraded));
+    told.unwrap_or((WatcherWord::Elsewhere, None))
 }
 
 fn watcher_text(watcher: WatcherWord) -> String {
@@ -62,11 +63,13 @@ pub(super) fn status(context: &mut Context) -> Result<Exit> {
     let workspace = timeline.workspace().clone();
     let guard_off = why_off(settings.policy.guard, &workspace.dir, &settings.origin("guard"));
     let left = unfinished(&context.home);
+    let (watcher, degraded) = watcher(context, timeline.workspace());
     let facts = StatusFacts {
         protection: protection_of(context, (&workspace.path, Some(&workspace)), &settings, unwritable.as_ref()),
         guard_off: guard_off.or_else(|| unwritable.as_ref().map(words::unwritable)),
         warnings: settings.faults().into_iter().chain(left.clone()).collect(),
-        watcher: watcher(context, timeline.workspace()),
+        watcher,
+        degraded,
         ..facts
     };
     let exit = match (facts.broken.is_empty(), unwritable) {
@@ -110,6 +113,9 @@ fn text(facts: &StatusFacts, settings: &Effective, looked: &str, left: Option<&s
     }
     if let Some(why) = &facts.guard_off {
         add_line!(text, "{:<12} {}", "guard off", printable(why));
+    }
+    if let Some(why) = &facts.degraded {
+        add_line!(text, "{:<12} {}", "degraded", printable(why));
     }
     if let Some(cap) = &facts.cap {
         add_line!(text, "{:<12} {}", "cap", printable(cap));

@@ -62,6 +62,7 @@ pub(super) fn of_notice(notice: &Notice) -> Vec<String> {
             // Its paths are absolute, so that they tell the workspace.
             _ => of_gaps(settled.root.as_deref(), &settled.not_held).into_iter().collect(),
         },
+        Notice::WatcherDegraded { reason } => vec![reason.clone()],
         Notice::ConfigReloaded { .. } | Notice::Autosaved(_) | Notice::LowDisk { .. } | Notice::StoreCap(_) => {
             Vec::new()
         }

@@ -5,9 +5,10 @@
 
 use crate::agents::Client;
 use crate::checkpoint::records::doors::SeenDoor;
+use crate::engine::silence::judge::Silence;
 use crate::error::Error;
 use crate::model::door::Door;
-use crate::protocol::{DoorItem, ProtectionBlock, ProtectionState, ReasonItem};
+use crate::protocol::{DoorItem, ProtectionBlock, ProtectionState, ReasonItem, SilentItem};
 use crate::shell::HookedShell;
 use crate::sys::clock::{ago, ms_of, rfc3339};
 
@@ -63,13 +64,42 @@ pub fn unwritable(error: &Error) -> String {
     format!("the store cannot be written: {}", error.text())
 }
 
+/// Returns the clients that are at work without events, each with the cause. `hooks` is `None` where the files of clients were not read.
+pub fn silent_items(silences: &[Silence], hooks: Option<&[ClientHooks]>) -> Vec<SilentItem> {
+    let item = |silence: &Silence| {
+        let (name, title) = (silence.client.name(), silence.client.title());
+        let own = hooks.map(|hooks| hooks.iter().find(|hooks| hooks.client == silence.client));
+        let (cause, mend) = match own {
+            None => (String::new(), "`piton doctor` says why".to_owned()),
+            Some(None) => (": it has no hooks of piton's".to_owned(), format!("piton install {name}")),
+            Some(Some(ClientHooks { fault: Some(HookFault { what, step, is_certain: _ }), .. })) => {
+                (format!(": {what}"), step.clone())
+            }
+            Some(Some(_)) => {
+                let cause = ": its hooks are there, and this session of its does not call them";
+                (cause.to_owned(), format!("end {title} and start it again"))
+            }
+        };
+        let text = format!("{}{cause}", silence.text());
+        SilentItem { client: name.to_owned(), since: rfc3339(silence.since), text, mend }
+    };
+    silences.iter().map(item).collect()
+}
+
 /// Judges the protection of a workspace. `off` is a reason for which no checkpoint is taken there, whoever guards.
-pub fn judge(off: Option<ReasonItem>, installed: &Installed, seen: &[SeenDoor]) -> ProtectionBlock {
+pub fn judge(
+    off: Option<ReasonItem>,
+    installed: &Installed,
+    seen: &[SeenDoor],
+    silent: Vec<SilentItem>,
+) -> ProtectionBlock {
+    let is_silent = |client: Client| silent.iter().any(|item| item.client == client.name());
     let Installed { hooks, shells } = installed;
     let is_of = |door: &SeenDoor, kind: Door, name: &str| door.door == kind && door.client.as_deref() == Some(name);
-    let working = || hooks.iter().filter(|hooks| hooks.fault.is_none()).map(|hooks| (Door::Hook, hooks.client.name()));
+    let sound = hooks.iter().filter(|hooks| hooks.fault.is_none() && !is_silent(hooks.client));
+    let working = sound.map(|hooks| (Door::Hook, hooks.client.name()));
     let lines = shells.iter().filter(|set| set.fault.is_none()).map(|set| (Door::Shell, set.shell.name()));
-    let expected: Vec<(Door, &str)> = working().chain(lines).collect();
+    let expected: Vec<(Door, &str)> = working.chain(lines).collect();
     let works = |door: &SeenDoor| match door.door {
         Door::Hook | Door::Shell => expected.iter().any(|(kind, name)| is_of(door, *kind, name)),
         Door::Sidecar | Door::Stream | Door::McpProxy | Door::Run | Door::Watch => door.is_at_work,
@@ -92,7 +122,11 @@ pub fn judge(off: Option<ReasonItem>, installed: &Installed, seen: &[SeenDoor]) 
         (None, false, true) if hooks.iter().any(is_uncertain) => ProtectionState::CannotTell,
         (None, false, true) => ProtectionState::NotGuarded,
     };
+    // The cause of a silence is told with it.
     let fault = |hooks: &ClientHooks| {
+        if is_silent(hooks.client) {
+            return None;
+        }
         let HookFault { what, step, is_certain: _ } = hooks.fault.clone()?;
         Some(ReasonItem { client: Some(hooks.client.name().to_owned()), text: what, mend: Some(step) })
     };
@@ -102,15 +136,15 @@ pub fn judge(off: Option<ReasonItem>, installed: &Installed, seen: &[SeenDoor]) 
     };
     let faults = hooks.iter().filter_map(fault).chain(shells.iter().filter_map(line_fault));
     let mut reasons: Vec<ReasonItem> = off.into_iter().chain(faults).collect();
-    if reasons.is_empty() && state == ProtectionState::NotGuarded {
+    if reasons.is_empty() && silent.is_empty() && state == ProtectionState::NotGuarded {
         reasons.push(ReasonItem { client: None, text: NOBODY.to_owned(), mend: Some(INSTALL.to_owned()) });
     }
     let guards_agents = doors.iter().any(|door| door.guards && door.door.known() != Some(Door::Shell));
     let is_shells_alone = matches!(state, ProtectionState::Protected | ProtectionState::Unseen) && !guards_agents;
-    if is_shells_alone && hooks.is_empty() {
+    if is_shells_alone && hooks.is_empty() && silent.is_empty() {
         reasons.push(ReasonItem { client: None, text: AGENTS.to_owned(), mend: Some(INSTALL.to_owned()) });
     }
-    ProtectionBlock { state, doors, waiting, reasons }
+    ProtectionBlock { state, doors, waiting, reasons, silent }
 }
 
 /// Returns a client's name for people.
@@ -180,9 +214,15 @@ pub fn reason(reason: &ReasonItem) -> String {
     format!("{client}{}{mend}", reason.text)
 }
 
+/// Returns each client at work without events, and each reason for which something does not guard, with the step that mends it.
+pub fn faults(protection: &ProtectionBlock) -> Vec<String> {
+    let silent = protection.silent.iter().map(|item| format!("{}; {}", item.text, item.mend));
+    silent.chain(protection.reasons.iter().map(reason)).collect()
+}
+
 /// Says in one line whether the workspace is protected.
 pub fn summary(protection: &ProtectionBlock) -> String {
-    let first = || protection.reasons.first().map(reason).unwrap_or_default();
+    let first = || faults(protection).into_iter().next().unwrap_or_default();
     match protection.state {
         ProtectionState::Protected => format!("protected {}", guards(protection)),
         ProtectionState::Unseen => format!("not seen to work yet: {}", waiting(protection)),
@@ -200,12 +240,13 @@ pub fn further(protection: &ProtectionBlock) -> Vec<String> {
     // Of a shell, events come only now and then: they are missed where nothing else works.
     let is_waiting = protection.state != ProtectionState::Unseen && has_waiting_client(protection);
     let told = is_waiting.then(|| format!("not seen to work yet: {}", waiting(protection)));
-    let reasons = protection.reasons.iter().skip(is_told);
+    let silent = protection.silent.iter().map(|item| format!("not guarded: {}; {}", item.text, item.mend));
     let say = |one: &ReasonItem| match one.text == AGENTS {
         true => reason(one),
         false => format!("not guarded: {}", reason(one)),
     };
-    told.into_iter().chain(reasons.map(say)).collect()
+    let faults = silent.chain(protection.reasons.iter().map(say)).skip(is_told);
+    told.into_iter().chain(faults).collect()
 }
 
 #[cfg(test)]
@@ -256,11 +297,11 @@ mod tests {
         ];
         for (hooks, seen, wanted) in cases {
             let installed = Installed { hooks, shells: vec![] };
-            let judged = judge(None, &installed, &seen);
+            let judged = judge(None, &installed, &seen, Vec::new());
             assert_eq!(judged.state, wanted, "{installed:?} {seen:?}");
             assert_eq!(summary(&judged).starts_with("protected"), wanted == Protected, "{}", summary(&judged));
             let reason = ReasonItem { text: "the store cannot be written".to_owned(), ..ReasonItem::default() };
-            let judged = judge(Some(reason), &installed, &seen);
+            let judged = judge(Some(reason), &installed, &seen, Vec::new());
             assert_eq!(judged.state, NotGuarded);
             assert!(judged.doors.iter().all(|door| !door.guards));
             assert_eq!(summary(&judged), "not guarded: the store cannot be written");
@@ -276,7 +317,7 @@ mod tests {
         ];
         let seen = [door(Door::Hook, "claude-code", false), door(Door::Sidecar, "my harness", true)];
         let installed = Installed { hooks: clients.to_vec(), shells: vec![shell(HookedShell::Zsh, None)] };
-        let judged = judge(None, &installed, &seen);
+        let judged = judge(None, &installed, &seen, Vec::new());
         assert_eq!(
             summary(&judged),
             "protected by Claude Code, last event 2 min ago; my harness (sidecar), last event 2 min ago"
@@ -295,12 +336,12 @@ mod tests {
         use ProtectionState::*;
         let zsh = |fault| Installed { hooks: vec![], shells: vec![shell(HookedShell::Zsh, fault)] };
         let typed = || door(Door::Shell, "zsh", false);
-        let judged = judge(None, &zsh(None), &[typed()]);
+        let judged = judge(None, &zsh(None), &[typed()], Vec::new());
         assert_eq!(summary(&judged), "protected for lines typed in zsh, last event 2 min ago");
         let agents = format!("{AGENTS}; {INSTALL}");
         assert_eq!(further(&judged), std::slice::from_ref(&agents));
         assert_eq!(last_seen(&judged).unwrap(), "The last event came from lines typed in zsh 2 min ago.");
-        let judged = judge(None, &zsh(None), &[]);
+        let judged = judge(None, &zsh(None), &[], Vec::new());
         assert_eq!(judged.state, Unseen);
         assert_eq!(
             summary(&judged),
@@ -308,22 +349,53 @@ mod tests {
         );
         assert_eq!(further(&judged), [agents]);
         // An event of another shell says nothing of this one, and a line that does nothing is no door.
-        assert_eq!(judge(None, &zsh(None), &[door(Door::Shell, "bash", false)]).state, Unseen);
-        let judged = judge(None, &zsh(Some("it calls a program that is not there")), &[typed()]);
+        assert_eq!(judge(None, &zsh(None), &[door(Door::Shell, "bash", false)], Vec::new()).state, Unseen);
+        let judged = judge(None, &zsh(Some("it calls a program that is not there")), &[typed()], Vec::new());
         assert_eq!(summary(&judged), "not guarded: zsh: it calls a program that is not there; mend it");
         // Beside an agent's door, a shell's is one more.
         let both = Installed { hooks: vec![hooks(Client::Codex, None)], shells: vec![shell(HookedShell::Zsh, None)] };
-        let judged = judge(None, &both, &[door(Door::Hook, "codex", false), typed()]);
+        let judged = judge(None, &both, &[door(Door::Hook, "codex", false), typed()], Vec::new());
         assert_eq!(
             summary(&judged),
             "protected by Codex, last event 2 min ago; lines typed in zsh, last event 2 min ago"
         );
         assert!(further(&judged).is_empty(), "{:?}", further(&judged));
         // Hooks without an event are said, though a shell's lines are guarded.
-        let judged = judge(None, &both, &[typed()]);
+        let judged = judge(None, &both, &[typed()], Vec::new());
         assert_eq!(
             further(&judged),
             ["not seen to work yet: hooks of Codex are installed, and no event has come from here yet"]
         );
+    }
+
+    #[test]
+    fn a_silent_client_guards_nothing_and_its_cause_is_told_once() {
+        let since = crate::sys::clock::now_ms() - 150_000;
+        let silences = [Silence { client: Client::ClaudeCode, since }];
+        let sentence = silences[0].text();
+        assert!(
+            sentence.starts_with("changes without events from Claude Code since ") && sentence.ends_with("(2 min ago)")
+        );
+        let seen = [door(Door::Hook, "claude-code", false)];
+        let says = |hooks: &[ClientHooks], seen: &[SeenDoor]| {
+            let installed = Installed { hooks: hooks.to_vec(), shells: vec![] };
+            let judged = judge(None, &installed, seen, silent_items(&silences, Some(hooks)));
+            (judged.state, summary(&judged), further(&judged))
+        };
+        let off = || hooks(Client::ClaudeCode, Some(("off", true)));
+        let told = |rest: &str| (ProtectionState::NotGuarded, format!("not guarded: {sentence}{rest}"), Vec::new());
+        assert_eq!(says(&[], &seen), told(": it has no hooks of piton's; piton install claude-code"));
+        assert_eq!(says(&[off()], &seen), told(": off; mend it"));
+        let anew =
+            ": its hooks are there, and this session of its does not call them; end Claude Code and start it again";
+        assert_eq!(says(&[hooks(Client::ClaudeCode, None)], &seen), told(anew));
+        // Before the first event too.
+        assert_eq!(says(&[hooks(Client::ClaudeCode, None)], &[]), told(anew));
+        // Another door guards on.
+        let both = [seen[0].clone(), door(Door::Hook, "codex", false)];
+        let (state, said, more) = says(&[off(), hooks(Client::Codex, None)], &both);
+        assert_eq!((state, said.as_str()), (ProtectionState::Protected, "protected by Codex, last event 2 min ago"));
+        assert_eq!(more, [format!("not guarded: {sentence}: off; mend it")]);
+        assert_eq!(silent_items(&silences, None)[0].mend, "`piton doctor` says why");
     }
 }

@@ -186,6 +186,7 @@ impl Session {
             not_held: Vec::new(),
             others: Vec::new(),
             notices: Vec::new(),
+            silent: Vec::new(),
         });
         Ok(Judged { open, rules, verdict, reach, due, parts, cwd, asked, decision })
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::guard::TurnCheckpoint;
+use super::silence::judge::Silence;
 use super::watcher::WatcherStatus;
 use crate::checkpoint::capture::request::Taken;
 use crate::checkpoint::catalog::gaps::Gap;
@@ -65,6 +66,8 @@ pub struct ActionDecision {
     pub others: Vec<OtherPart>,
     /// Sentences for the model.
     pub notices: Vec<String>,
+    /// The clients that are at work in the workspace without events, and of which the session was not told yet.
+    pub silent: Vec<Silence>,
 }
 
 impl ActionDecision {
@@ -82,6 +85,7 @@ impl ActionDecision {
             not_held: Vec::new(),
             others: Vec::new(),
             notices: Vec::new(),
+            silent: Vec::new(),
         }
     }
 }
@@ -260,6 +264,11 @@ pub enum Notice {
     },
     /// The store takes more than its cap, and nothing more can go.
     StoreCap(UnmetCap),
+    /// The watcher does not cover any more what it did.
+    WatcherDegraded {
+        /// The reason, for people.
+        reason: String,
+    },
     /// A restore was cut off and waits to be ended.
     RestoreInterrupted(journal::OperationStart),
 }

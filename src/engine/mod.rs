@@ -9,6 +9,7 @@ mod autosave;
 mod base_capture;
 pub mod before;
 mod checkouts;
+pub mod clients;
 pub mod connection;
 pub mod deadlines;
 pub mod decision;
@@ -27,6 +28,7 @@ pub mod rules;
 pub mod runs;
 pub mod saves;
 pub mod session;
+pub mod silence;
 pub mod state;
 pub mod told;
 mod turns;
@@ -45,6 +47,7 @@ use crate::checkpoint::records::workspace::{Scope, project_of, root_for};
 use crate::checkpoint::upkeep::rounds::Rounds;
 use crate::checkpoint::{Home, Timeline, Workspace};
 use crate::error::Result;
+use clients::LiveClients;
 use rules::{Followed, FollowedSettings};
 use state::Sessions;
 use worker::Worker;
@@ -61,6 +64,8 @@ pub struct Engine {
     rounds: Arc<Rounds>,
     /// The states of named sessions, which several connections may share.
     sessions: Sessions,
+    /// The processes of clients whose hooks have called.
+    clients: LiveClients,
 }
 
 /// Locked while its workspace is being opened, so that the others need not wait for it.
@@ -70,7 +75,8 @@ impl Engine {
     /// Makes an engine without open workspaces. `flags` are settings from the command line.
     pub fn new(home: Home, flags: Vec<(String, String)>) -> Engine {
         let rounds = Arc::new(Rounds::new(home.clone(), flags.clone()));
-        Engine { sessions: Sessions::of(&home), rounds, home, flags, open: Mutex::default() }
+        let clients = LiveClients::default();
+        Engine { sessions: Sessions::of(&home), rounds, home, flags, clients, open: Mutex::default() }
     }
 
     /// Returns the rounds of maintenance.
@@ -91,6 +97,11 @@ impl Engine {
     /// Returns the sessions that have names.
     pub fn sessions(&self) -> &Sessions {
         &self.sessions
+    }
+
+    /// Returns the processes of clients whose hooks have called.
+    pub fn clients(&self) -> &LiveClients {
+        &self.clients
     }
 
     /// Returns the workspace rooted at exactly `root`; opened, and its worker started, when it is not yet.
@@ -131,7 +142,7 @@ impl Engine {
         let timeline = Timeline::open(&self.home, workspace.clone(), rules.in_force().policy.clone())?;
         let worker = Worker::start(timeline, Arc::clone(&self.rounds))?;
         let mark = WorkMark::set(&guard_mark(&workspace.dir));
-        Ok(OpenWorkspace { workspace, worker, rules, _mark: mark })
+        Ok(OpenWorkspace { workspace, worker, rules, ear: Arc::default(), _mark: mark })
     }
 
     /// Returns the root of the workspace that an event in `cwd` (by its real name) belongs to, `session` being the

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use super::decision::{ActionDecision, Decision};
 use super::session::Session;
-use super::told::{JournalMark, Note, Subject};
+use super::silence::judge::Silence;
+use super::told::{JournalMark, Note, Subject, ToldRecord};
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::history::journal::{Journal, Line, OperationEnd, OperationStart, unquoted};
 use crate::checkpoint::upkeep::usage::UNMET_STEP;
@@ -20,7 +21,8 @@ const NAMED: usize = 8;
 impl Session {
     /// Returns the sentences for the model in the reply to an event: those that wait, and `new` ones. Where replies to this event do not
     /// reach the model, the new ones wait too.
-    pub(super) fn notices(&mut self, workspace: Option<&OpenWorkspace>, new: Vec<Note>) -> Vec<String> {
+    pub(super) fn notices(&mut self, workspace: Option<&OpenWorkspace>, mut new: Vec<Note>) -> Vec<String> {
+        new.extend(workspace.into_iter().flat_map(|open| notes_of_silence(&self.silence(open))));
         if !self.reaches_model {
             self.keep_notes(new);
             return Vec::new();
@@ -65,9 +67,33 @@ impl Session {
         let own = self.workspace().ok(); // without it only the notes of a workspace are left out
         let outside = Note::others(std::mem::take(&mut action.notices));
         let is_kept = self.tells_model || !self.reaches_model;
-        let new = if is_kept { notes_of_action(&action) } else { Vec::new() };
+        let mut new = if is_kept { notes_of_action(&action) } else { Vec::new() };
+        if let Some(open) = &own {
+            action.silent = self.silence(open);
+            new.extend(notes_of_silence(&action.silent));
+        }
         action.notices = self.notices(own.as_deref(), new.into_iter().chain(outside).collect());
         Decision::Action(action)
+    }
+
+    /// Returns the clients at work without events of which this session is not told yet, and counts them as told.
+    fn silence(&self, open: &OpenWorkspace) -> Vec<Silence> {
+        open.ear.listen_aside(self.engine.home(), &open.workspace);
+        // An event of a client has come just now.
+        let is_other = |one: &Silence| self.client.as_deref() != Some(one.client.name());
+        let found: Vec<Silence> = open.ear.found().into_iter().filter(is_other).collect();
+        let mut state = self.state();
+        let is_new = |told: &ToldRecord, one: &Silence| !told.silent.contains(one.client.name());
+        let told = state.told.look();
+        let is_over = told.silent.iter().any(|name| !found.iter().any(|one| one.client.name() == name));
+        if !is_over && !found.iter().any(|one| is_new(told, one)) {
+            return Vec::new();
+        }
+        state.told.change(|record| {
+            let new = found.iter().filter(|one| is_new(record, one)).cloned().collect();
+            record.silent = found.iter().map(|one| one.client.name().to_owned()).collect();
+            new
+        })
     }
 
     /// Returns a note that the cap of the store cannot be met, once in a session. A hook's connection gets no notices.
@@ -113,6 +139,15 @@ impl JournalNews {
     fn note(&self, told: Option<&JournalMark>) -> Option<Note> {
         notes_of(&self.lines, told?.lines).map(|text| Note::of(Subject::Loss, &text))
     }
+}
+
+/// Returns the notes of clients at work without events. No checkpoint may hold what they change, so they are told in any case.
+fn notes_of_silence(silent: &[Silence]) -> Vec<Note> {
+    let note = |silence: &Silence| {
+        let step = "they may be in no checkpoint. Tell the user to run `piton doctor`, which says why.";
+        Note::of(Subject::Loss, &format!("piton: {} in this workspace: {step}", silence.text()))
+    };
+    silent.iter().map(note).collect()
 }
 
 /// Returns the notes of what an action does that files do not undo, and of what no checkpoint holds.

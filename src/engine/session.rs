@@ -18,11 +18,13 @@ use super::queue::SaveWish;
 use super::runs::OpenRun;
 use super::state::{SessionState, SharedState};
 use super::told::Note;
+use super::watcher::WatcherNews;
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::history::interrupted::interrupted;
 use crate::checkpoint::history::journal::OperationStart;
 use crate::error::{Code, Error, Result};
+use crate::model::door::Door;
 use crate::model::run::run_id;
 use crate::sys::interrupt::Interrupt;
 use crate::sys::processes::ProcessId;
@@ -106,6 +108,8 @@ pub struct Session {
     pub(super) is_alone: bool,
     /// The door that the client comes through.
     pub(super) door: SessionDoor,
+    /// The news of the watcher that were told.
+    pub(super) watcher_news: WatcherNews,
     /// True while the base capture waits or is at work.
     pub(super) is_base_running: bool,
     /// True once a base capture was taken.
@@ -141,6 +145,7 @@ impl Session {
             waits: true,
             is_alone: false,
             door: SessionDoor::default(),
+            watcher_news: WatcherNews::default(),
             is_base_running: false,
             has_base: false,
             saves: None,
@@ -166,6 +171,9 @@ impl Session {
         {
             self.follow_settings(&workspace);
             self.tell_cap(&workspace);
+            if let Some(reason) = self.watcher_news.next(workspace.worker.watcher()) {
+                self.tell(Notice::WatcherDegraded { reason });
+            }
         }
     }
 
@@ -232,6 +240,9 @@ impl Session {
         self.waits = opening.waits.unwrap_or(self.waits);
         self.process = opening.pid.and_then(ProcessId::of).or(self.process.take());
         self.door.is_through(opening.door);
+        if let Some(pid) = opening.pid.filter(|_| opening.door == Some(Door::Hook)) {
+            self.engine.clients().note(pid);
+        }
         let known = opening.session.as_deref().is_some_and(|session| {
             let run = run_id(session);
             let known = self.go_on_with(&run);

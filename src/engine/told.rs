@@ -81,6 +81,8 @@ pub struct ToldRecord {
     pub journals: BTreeMap<String, JournalMark>,
     /// True once the model was told that the cap of the store cannot be met.
     pub is_cap_told: bool,
+    /// The clients at work without events of which the model was told.
+    pub silent: BTreeSet<String>,
     /// The kinds of warnings that were told in full.
     kinds: BTreeSet<String>,
     /// The tokens that were spent.

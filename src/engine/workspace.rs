@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::reach;
 use super::rules::{FollowedSettings, InForce};
+use super::silence::ear::Ear;
 use super::worker::Worker;
 use crate::checkpoint::records::marks::WorkMark;
 use crate::checkpoint::records::state::WorkspaceState;
@@ -20,6 +21,8 @@ pub struct OpenWorkspace {
     /// The thread that works on its timeline.
     pub worker: Worker,
     pub(super) rules: FollowedSettings,
+    /// Looks for clients that are at work without events.
+    pub ear: Arc<Ear>,
     /// Tells others that somebody guards it.
     pub(super) _mark: Option<WorkMark>,
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::shapes::{CheckpointBlock, NotHeld, WarningBlock};
+use super::status::SilentItem;
 use super::words::{Word, is_false, readable};
 use crate::model::door::Door;
 use crate::model::effect::{Confidence, Effect, Needs};
@@ -271,6 +272,9 @@ pub struct BeforeReply {
     /// Sentences for the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
+    /// The clients that are at work in the workspace without events, each once in a session.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent: Vec<SilentItem>,
 }
 
 /// The checkpoint of another workspace that an action reaches.

@@ -39,9 +39,9 @@ pub use finds::{FindDocument, FoundDocument, FoundItem, PresenceWord, VersionIte
 pub use forget::{ForgetDocument, ForgetItem, ProofBlock};
 pub use line::{notice_line, reply_line, request_line};
 pub use notices::{
-    AutosavedNotice, FailedNotice, InterruptedNotice, LowDiskNotice, NoticeBody, NoticeLine, RollbackCompleted,
-    RollbackProgress, RollbackStarted, RolledBackNotice, SettledNotice, SkippedSort, StoreCapNotice, StreamEnded,
-    WatchLine,
+    AutosavedNotice, DegradedNotice, FailedNotice, InterruptedNotice, LowDiskNotice, NoticeBody, NoticeLine,
+    RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice, SettledNotice, SkippedSort, StoreCapNotice,
+    StreamEnded, WatchLine,
 };
 pub use request::{Body, Failure, Id, Request, VERSION, parse};
 pub use restores::{
@@ -56,8 +56,8 @@ pub use shapes::{
     CheckpointBlock, CheckpointStatus, List, NotHeld, PastEffect, PathItem, StatBlock, WarningBlock, not_held_sentence,
 };
 pub use status::{
-    DoorItem, OpenReply, ProtectionBlock, ProtectionState, ReasonItem, ReloadReply, StatusFacts, StatusLast,
-    StatusReply, UnwatchedBlock, UnwatchedItem, WatchingBlock, WatchingQuery,
+    DoorItem, OpenReply, ProtectionBlock, ProtectionState, ReasonItem, ReloadReply, SilentItem, StatusFacts,
+    StatusLast, StatusReply, UnwatchedBlock, UnwatchedItem, WatchingBlock, WatchingQuery,
 };
 pub use stores::{
     AdoptDocument, ClearDocument, ClearItem, MoveDocument, StoreDocument, StoreListDocument, StoredWorkspace,

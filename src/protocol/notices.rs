@@ -44,6 +44,9 @@ pub enum NoticeBody {
     /// The store takes more than its cap, and nothing more can go.
     #[serde(rename = "store.cap")]
     StoreCap(StoreCapNotice),
+    /// The watcher does not cover any more what it did.
+    #[serde(rename = "watcher.degraded")]
+    WatcherDegraded(DegradedNotice),
     /// The settings were read anew.
     #[serde(rename = "config.reloaded")]
     ConfigReloaded(ReloadReply),
@@ -209,6 +212,13 @@ pub struct StoreCapNotice {
     pub total: u64,
     /// The bytes over it.
     pub over: u64,
+}
+
+/// A watcher that does not cover any more what it did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DegradedNotice {
+    /// A sentence for people.
+    pub reason: String,
 }
 
 /// The counts of a client's stream.

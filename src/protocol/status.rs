@@ -29,6 +29,9 @@ pub struct StatusFacts {
     pub guard_off: Option<String>,
     /// The way in which changes are noticed.
     pub watcher: WatcherWord,
+    /// The reason why the watcher does not cover all that it should.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub degraded: Option<String>,
     /// The number of checkpoints.
     pub checkpoints: usize,
     /// The cost of the last checkpoint, step by step.
@@ -78,6 +81,22 @@ pub struct ProtectionBlock {
     pub waiting: Vec<String>,
     /// The reasons for which all or some do not guard.
     pub reasons: Vec<ReasonItem>,
+    /// The clients that are at work without events.
+    #[serde(default)]
+    pub silent: Vec<SilentItem>,
+}
+
+/// A client that is at work in the workspace without events.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SilentItem {
+    /// The client.
+    pub client: String,
+    /// The time since which files change without its events.
+    pub since: String,
+    /// The same as a sentence, with the cause where it is known.
+    pub text: String,
+    /// The step that mends it.
+    pub mend: String,
 }
 
 /// A door through which events have come.
@@ -155,6 +174,9 @@ pub struct OpenReply {
     pub open: bool,
     /// The way in which its changes are noticed.
     pub watcher: WatcherWord,
+    /// The reason why its watcher does not cover all that it should.
+    #[serde(default)]
+    pub degraded: Option<String>,
 }
 
 /// The state and the history of a watcher.
@@ -174,6 +196,9 @@ pub struct WatchingBlock {
     pub audits: u64,
     /// Differences that this found.
     pub divergences: u64,
+    /// The reason why not all is covered that should be.
+    #[serde(default)]
+    pub degraded: Option<String>,
 }
 
 /// Directories that are not watched.

@@ -13,6 +13,7 @@ pub mod memory;
 pub mod parallel;
 pub mod pipe;
 pub mod process;
+pub mod running;
 pub mod stand_in;
 
 pub use linux::{beneath, descriptor, holders, inotify, lease, listing, mount, nameless, processes, share, writeback};

@@ -55,6 +55,7 @@ mod settings;
 mod setup;
 mod shells;
 mod sidecar;
+mod silence;
 mod slow;
 mod steps;
 mod store;

@@ -544,3 +544,30 @@ fn without_a_watcher_everything_is_looked_at() {
         assert!(status["cost"]["dirty"].is_null(), "{status}");
     }
 }
+
+#[test]
+fn a_watcher_that_loses_its_root_is_told_of_in_sessions_and_in_status() {
+    let lab = Lab::new();
+    lab.write("a/f", "one");
+    let mut guarded = Guarded::new(lab);
+    guarded.take();
+    let (work, away) = (guarded.lab.work.clone(), guarded.lab.root().join("away"));
+    // Another directory with the same files in its place.
+    fs::rename(&work, &away).unwrap();
+    guarded.lab.command("cp", &away).arg("-r").arg(&away).arg(&work).status().unwrap();
+    guarded.lab.write("a/f", "two");
+    let id = guarded.take();
+    assert!(guarded.tree(&id).contains_key("a/f"));
+    guarded.status();
+    let told = guarded.sidecar.notice(|notice| notice["notice"] == "watcher.degraded");
+    assert!(told["reason"].as_str().unwrap().contains("the root was moved or deleted"), "{told}");
+    // It watches again, and tells that it does.
+    guarded.await_word("warm");
+    let until = Instant::now() + WAIT;
+    while guarded.status()["degraded"].is_string() {
+        assert!(Instant::now() < until);
+        guarded.take();
+    }
+    guarded.sidecar.finish();
+    assert!(!guarded.sidecar.notices.iter().any(|notice| notice["notice"] == "watcher.degraded"), "told once");
+}

@@ -32,6 +32,7 @@ pub(crate) const CONFINED: &[(&str, &[&str])] = &[
     ("notify", &["src/watch/"]),
     ("toml_edit", &["src/agents/"]),
     ("tokio", &["src/doors/socket/", "src/web/"]),
+    ("sysinfo", &["src/sys/"]),
     ("rustix", &["src/sys/", "src/worktree/", "src/error.rs", "src/store/"]),
     ("libc", &["src/sys/", "src/worktree/", "src/error.rs", "src/store/"]),
 ];

@@ -1,6 +1,7 @@
 //! Capturing: observing the workspace, keeping in memory what was observed, and recording it.
 
 pub(crate) mod capturer;
+pub mod changed;
 mod idle;
 mod look;
 pub(crate) mod observe;

@@ -20,7 +20,7 @@ use crate::model::change::Changes;
 use crate::model::id::ObjectId;
 use crate::model::meta::quote;
 use crate::model::path::RelPath;
-use crate::sys::clock::boot_id;
+use crate::sys::clock::{boot_id, since_boot_ns};
 use crate::sys::fs::durable::{append_private, replace_cache, unique_suffix};
 
 /// The length from which on the file is shortened although turns are open, in bytes.
@@ -28,6 +28,9 @@ const LONG: u64 = 4 << 20;
 
 /// The most turns that are known to have ended.
 const MOST_ENDED: usize = 32;
+
+/// The time in nanoseconds after which an open action counts as forgotten, where that is asked.
+const FORGOTTEN: i64 = 4 * 3_600_000_000_000;
 
 /// The longest wait for a process that shortens the file.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -254,6 +257,17 @@ impl Windows {
 pub fn own_name() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(unique_suffix)
+}
+
+/// Returns true if an action of a client's sessions is open in the workspace whose records are in `dir`. One that has been so for hours
+/// counts as forgotten: not every client tells of each end.
+pub fn has_open_action(dir: &Path, client: &str) -> bool {
+    let mut log = WindowLog::in_dir(dir);
+    let now = since_boot_ns();
+    let of_client =
+        |window: &&ActionWindow| window.actor.strip_prefix(client).is_some_and(|rest| rest.starts_with('.'));
+    let is_open = |window: &ActionWindow| window.to.is_none() && now.saturating_sub(window.from) < FORGOTTEN;
+    log.known_windows().is_ok_and(|windows| windows.actions.iter().filter(of_client).any(is_open))
 }
 
 /// The log file of one workspace, as one process has it open.

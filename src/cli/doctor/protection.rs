@@ -11,12 +11,17 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     // Errors of these are told by other checks.
     let (Ok(workspace), Ok(settings)) = (at.context.known_workspace(), at.context.settings()) else { return };
     let protection = protection_of(at.context, (root, workspace.as_ref()), &settings, None);
+    for silent in &protection.silent {
+        report.open(&*silent.client, format!("not guarded: {}", silent.text), &*silent.mend);
+    }
     let text = summary(&protection);
     match protection.state {
         // Without a store that can be written, no door helps.
         _ if report.rows.iter().any(|row| row.is_wrong_of("store")) => {}
         ProtectionState::Protected => report.well("protection", text),
         ProtectionState::Unseen => report.note("protection", text),
+        // Each client at work without events has its row.
+        ProtectionState::NotGuarded if !protection.silent.is_empty() => {}
         ProtectionState::NotGuarded if protection.reasons.iter().any(|reason| reason.text == NOBODY) => {
             report.note("protection", text);
         }

@@ -12,6 +12,7 @@ use crate::checkpoint::catalog::gaps::Gap;
 use crate::checkpoint::history::journal::OperationStart;
 use crate::checkpoint::records::workspace::Scope;
 use crate::checkpoint::upkeep::usage::UNMET_STEP;
+use crate::doors::protection::silent_items;
 use crate::engine::decision::{
     ActionDecision, BaseCapture, Decision, LATE, Notice, OtherPart, Protection, SessionFacts, Stance,
 };
@@ -23,9 +24,9 @@ use crate::model::manifest::{EntryKind, Manifest};
 use crate::model::path::RelPath;
 use crate::protocol::{
     AfterReply, AutosavedNotice, BaselineStatus, BeforeReply, CheckpointBlock, CheckpointFacts, CheckpointStatus,
-    ChosenItem, ChosenReply, ClassifyReply, EventReply, FailedNotice, HelloReply, Interrupted, InterruptedNotice,
-    LimitsBlock, List, LowDiskNotice, NotHeld, NoticeBody, OtherBlock, PathItem, ReloadReply, ScopeWord, SettledNotice,
-    StoreCapNotice, TurnEndReply, TurnReply, WarningBlock, WorkspaceBlock,
+    ChosenItem, ChosenReply, ClassifyReply, DegradedNotice, EventReply, FailedNotice, HelloReply, Interrupted,
+    InterruptedNotice, LimitsBlock, List, LowDiskNotice, NotHeld, NoticeBody, OtherBlock, PathItem, ReloadReply,
+    ScopeWord, SettledNotice, StoreCapNotice, TurnEndReply, TurnReply, WarningBlock, WorkspaceBlock,
 };
 
 pub use restores::{preview, restored, rolled_back, stat, target};
@@ -191,6 +192,7 @@ pub fn before(action: &ActionDecision) -> BeforeReply {
         not_held: all_not_held(action),
         others: action.others.iter().map(other).collect(),
         notices: action.notices.clone(),
+        silent: silent_items(&action.silent, None),
     }
 }
 
@@ -282,6 +284,7 @@ pub fn notice(notice: &Notice) -> Option<NoticeBody> {
             total: unmet.total,
             over: unmet.over,
         }),
+        Notice::WatcherDegraded { reason } => NoticeBody::WatcherDegraded(DegradedNotice { reason: reason.clone() }),
         Notice::RestoreInterrupted(begin) => {
             NoticeBody::RestoreInterrupted(InterruptedNotice { operation: one_interrupted(begin) })
         }

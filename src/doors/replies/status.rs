@@ -45,6 +45,7 @@ pub fn watching(watcher: &WatcherStatus) -> WatchingBlock {
         overflows: watcher.overflows,
         audits: watcher.audits,
         divergences: watcher.divergences,
+        degraded: watcher.degraded.clone(),
     }
 }
 
@@ -71,6 +72,7 @@ pub fn status(timeline: &mut Timeline, damages: Vec<String>) -> Result<StatusFac
         protection: ProtectionBlock::default(),
         guard_off: None,
         watcher: WatcherWord::None,
+        degraded: None,
         checkpoints: kept,
         cost: timeline.cost(),
         last: last.map(newest),

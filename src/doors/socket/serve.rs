@@ -35,7 +35,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// The end of a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// No client was connected for long enough, or a signal came.
+    /// No client was connected for long enough and none is at work, or a signal came.
     Clean,
     /// The grace period cut pending work off.
     Forced,
@@ -80,7 +80,8 @@ impl Clients {
     }
 }
 
-/// Serves until no client was connected for `idle`, or SIGTERM or SIGINT comes.
+/// Serves until no client was connected for `idle` and the processes of all clients whose hooks have called have ended, or SIGTERM or
+/// SIGINT comes.
 ///
 /// # Errors
 /// `permission`, `disk-full` when the socket cannot be made.
@@ -185,7 +186,7 @@ async fn accept(
             },
             () = tokio::time::sleep_until(until.into()) => {
                 let mut open = clients.lock();
-                if open.streams.is_empty() && open.left + idle <= Instant::now() {
+                if open.streams.is_empty() && open.left + idle <= Instant::now() && !engine.clients().are_any() {
                     return Ok(());
                 }
                 // Looks again when the idle time would be over if the last client left now.

@@ -282,9 +282,12 @@ fn classified(session: &mut Session, classify: &Classify) -> Result<ClassifyRepl
 
 /// Tells how the changes of a workspace are noticed, if it is open.
 fn if_open(session: &Session, root: &Path) -> OpenReply {
-    let Some(open) = session.opened(root) else { return OpenReply { open: false, watcher: WatcherWord::None } };
-    let watcher = replies::watcher_word(open.in_force().policy.watching, &open.worker.watcher());
-    OpenReply { open: true, watcher }
+    let Some(open) = session.opened(root) else {
+        return OpenReply { open: false, watcher: WatcherWord::None, degraded: None };
+    };
+    let status = open.worker.watcher();
+    let watcher = replies::watcher_word(open.in_force().policy.watching, &status);
+    OpenReply { open: true, watcher, degraded: status.degraded }
 }
 
 fn status(session: &mut Session, to: Answerer) {
@@ -294,7 +297,7 @@ fn status(session: &mut Session, to: Answerer) {
     };
     let (mut faults, (run, turn)) = (session.faults().to_vec(), session.run_and_turn());
     let baseline = if session.has_base() { BaselineStatus::Ready } else { BaselineStatus::None };
-    let (rules, watcher) = (open.in_force(), open.worker.watcher());
+    let (rules, watcher, ear) = (open.in_force(), open.worker.watcher(), Arc::clone(&open.ear));
     faults.extend(watcher.fault.clone().into_iter().chain(rules.warnings.clone()));
     let work = move |timeline: &mut Timeline, _: Interrupt<'_>| {
         let damages = timeline.catalog().damages()?;
@@ -302,11 +305,17 @@ fn status(session: &mut Session, to: Answerer) {
         let guard_off = why_off(rules.policy.guard, &dir, &rules.origin("guard"))
             .or_else(|| timeline.catalog().try_writing().err().map(|error| protection::unwritable(&error)));
         let off = guard_off.clone().map(|text| ReasonItem { text, ..ReasonItem::default() });
+        let silences = match &off {
+            None => ear.listen(timeline.home(), timeline.workspace()),
+            Some(_) => Vec::new(),
+        };
+        let silent = protection::silent_items(&silences, None);
         let facts = StatusFacts {
             // The files of clients are not read here: who asks comes through a door that is at work.
-            protection: protection::judge(off, &protection::Installed::default(), &seen(&dir)),
+            protection: protection::judge(off, &protection::Installed::default(), &seen(&dir), silent),
             guard_off,
             watcher: replies::watcher_word(rules.policy.watching, &watcher),
+            degraded: watcher.degraded.clone(),
             warnings: rules.warnings.clone(),
             ..replies::status(timeline, damages)?
         };

@@ -66,7 +66,7 @@ fn edit(root: &Path, outside: &Path, dice: &mut Dice) -> String {
 
 struct Lab {
     temp: tempfile::TempDir,
-    root: std::path::PathBuf,
+    root: PathBuf,
     policy: Policy,
     timeline: Timeline,
     shared: SharedStatus,
@@ -191,4 +191,54 @@ fn a_warm_timeline_holds_what_a_scan_finds() {
         sums = (sums.0 + warm, sums.1 + all);
     }
     assert!(sums.0 * 3 > sums.1, "{} of {} by the watcher", sums.0, sums.1);
+}
+
+#[test]
+fn a_watcher_that_covers_less_than_it_should_tells_why_until_it_does() {
+    let lab = Lab::new();
+    let options = Options { max_watches: 8, ..Options::new(lab.temp.path().join("cookies")) };
+    let watcher = Watcher::start(&lab.root, &|_| true, options).unwrap();
+    let (root, shared) = (lab.root.clone(), Arc::clone(&lab.shared));
+    let mut source = WatcherSource { watcher, root, is_known: false, clock: Clock::default(), shared };
+    let admits = |_: &RelPath| true;
+    let told = || {
+        let status = snapshot(&lab.shared);
+        (status.degraded, status.degradations)
+    };
+    source.tell(None);
+    source.sync(&admits);
+    assert_eq!((told(), source.sync(&admits)), ((None, 0), Changes::none()));
+    let dirs: Vec<_> = (0..20).map(|n| lab.root.join(format!("d{n}"))).collect();
+    dirs.iter().for_each(|dir| fs::create_dir(dir).unwrap());
+    source.sync(&admits);
+    source.place_watches(&admits);
+    let (degraded, times) = told();
+    let degraded = degraded.unwrap();
+    assert!(degraded.contains("no watches are left for ") && degraded.contains("max_user_watches"), "{degraded}");
+    assert_eq!(times, 1);
+    // Where more lack one, it is the same story.
+    fs::create_dir(lab.root.join("more")).unwrap();
+    source.sync(&admits);
+    source.place_watches(&admits);
+    assert!(told().0.is_some_and(|now| now != degraded) && told().1 == 1, "{:?}", told());
+    let mut news = WatcherNews::default();
+    assert!(news.next(snapshot(&lab.shared)).is_some() && news.next(snapshot(&lab.shared)).is_none());
+    dirs.iter().for_each(|dir| fs::remove_dir(dir).unwrap());
+    fs::remove_dir(lab.root.join("more")).unwrap();
+    source.sync(&admits);
+    source.place_watches(&admits);
+    assert_eq!(told(), (None, 1));
+    // Another directory in the place of the root.
+    fs::rename(&lab.root, lab.temp.path().join("away")).unwrap();
+    fs::create_dir(&lab.root).unwrap();
+    assert_eq!(source.sync(&admits), Changes::Everything(Why::RootMoved));
+    let (degraded, times) = told();
+    assert!(degraded.unwrap().contains("the root was moved or deleted") && times == 2);
+    source.sync(&admits);
+    assert_eq!(told(), (None, 2));
+    // It was so for a moment between two looks of a session. A session that begins now is told of nothing.
+    assert!(news.next(snapshot(&lab.shared)).is_some() && news.next(snapshot(&lab.shared)).is_none());
+    assert_eq!(WatcherNews::default().next(snapshot(&lab.shared)), None);
+    // An overflow costs a scan, and is no such story.
+    assert_eq!(blindness(&lab.root, &Changes::Everything(Why::Overflow)), None);
 }

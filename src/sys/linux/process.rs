@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 
 /// Facts about a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProcessFacts {
+pub(crate) struct ProcessFacts {
     /// The process that has started it, or that has taken it over.
     pub parent: u32,
     /// The time of its start, in ticks since the system started.
@@ -20,7 +20,7 @@ pub struct ProcessFacts {
 }
 
 /// Returns the facts about a process; `None` where there is none of that number.
-pub fn facts(pid: u32) -> Option<ProcessFacts> {
+pub(crate) fn facts(pid: u32) -> Option<ProcessFacts> {
     let place = Path::new("/proc").join(pid.to_string());
     let stat = std::fs::read(place.join("stat")).ok()?;
     // The name, in parentheses, may have any bytes in it.
