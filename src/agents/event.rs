@@ -16,6 +16,8 @@ pub struct Event {
     pub session: Option<String>,
     /// The client's own id of the session that began this one, where it tells.
     pub parent: Option<String>,
+    /// The sub-agent of the session whose event it is, where the client runs sub-agents in the session of their agent.
+    pub agent: Option<SubAgent>,
     /// The client's own id of the turn. Without one, the turn is whatever lies between two [`EventKind::TurnStart`]s.
     pub turn: Option<String>,
     /// Absolute. Without one, the hook process's own directory counts: clients start hooks in their own directory.
@@ -26,6 +28,15 @@ pub struct Event {
     pub kind: EventKind,
 }
 
+/// A sub-agent in the session of its agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubAgent {
+    /// The client's own id of it.
+    pub id: String,
+    /// The client's word for its kind.
+    pub kind: Option<String>,
+}
+
 /// The kinds of events.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EventKind {
@@ -33,6 +44,8 @@ pub enum EventKind {
     SessionStart,
     /// A session has ended.
     SessionEnd,
+    /// A sub-agent in the session has ended.
+    AgentEnd,
     /// The person has sent a prompt, and the model begins to work.
     TurnStart {
         /// The prompt's text; `None` where the client does not tell it.

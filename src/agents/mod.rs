@@ -29,7 +29,7 @@ pub mod trust;
 
 pub use ask::Ask;
 pub use client::Client;
-pub use event::{Act, ActionOutcome, Event, EventKind};
+pub use event::{Act, ActionOutcome, Event, EventKind, SubAgent};
 pub use payload::MAX_PAYLOAD;
 pub use reply::Decision;
 

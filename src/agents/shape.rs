@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::ask::Ask;
 use super::client::Client;
-use super::event::{Act, ActionOutcome, Event, EventKind};
+use super::event::{Act, ActionOutcome, Event, EventKind, SubAgent};
 use super::payload::Payload;
 use crate::error::{Code, Error, Result};
 use crate::model::json;
@@ -17,6 +17,8 @@ use crate::model::text::{cut, printable};
 pub enum Moment {
     SessionStart,
     SessionEnd,
+    /// A sub-agent has ended.
+    AgentEnd,
     /// A prompt. Empty ones are no turn: Qwen Code sends one after every tool.
     TurnStart,
     /// A prompt of which another event tells too: only what it asks of piton counts here.
@@ -40,6 +42,10 @@ pub(super) struct Shape {
     pub session: &'static [&'static str],
     /// The session of the agent that began this one, of a sub-agent with a session of its own.
     pub parent: &'static [&'static str],
+    /// The id of a sub-agent in the session of its agent.
+    pub agent: &'static [&'static str],
+    /// Its kind.
+    pub agent_kind: &'static [&'static str],
     pub turn: &'static [&'static str],
     pub cwd: &'static [&'static str],
     pub prompt: &'static [&'static str],
@@ -76,11 +82,13 @@ pub(super) const CLAUDE: Shape = Shape {
         ("PermissionRequest", Moment::Unused),
         ("PreCompact", Moment::Unused),
         ("SubagentStart", Moment::Unused),
-        ("SubagentStop", Moment::Unused),
+        ("SubagentStop", Moment::AgentEnd),
     ],
     echo: &["/hook_event_name"],
     session: &["/session_id"],
     parent: &[],
+    agent: &[],
+    agent_kind: &[],
     turn: &["/prompt_id"],
     cwd: &["/cwd"],
     prompt: &["/prompt"],
@@ -124,6 +132,7 @@ impl Shape {
             Some(Moment::Unused) => EventKind::Unused(format!("`{event}` of {} is of no use to piton", client.title())),
             Some(Moment::SessionStart) => EventKind::SessionStart,
             Some(Moment::SessionEnd) => EventKind::SessionEnd,
+            Some(Moment::AgentEnd) => EventKind::AgentEnd,
             Some(Moment::TurnStart) => self.turn_start(self.prompt(payload)?),
             Some(Moment::Ask) => match self.turn_start(self.prompt(payload)?) {
                 EventKind::TurnStart { .. } => EventKind::Unused("another event tells of this prompt".to_owned()),
@@ -140,7 +149,9 @@ impl Shape {
         let cwd = text(self.cwd)?.map(PathBuf::from).filter(|cwd| cwd.is_absolute());
         let doubt = payload.is_doubtful();
         let (session, parent) = (text(self.session)?, text(self.parent)?);
-        Ok(Event { client, session, parent, turn: text(self.turn)?, cwd, doubt, kind })
+        let agent_kind = text(self.agent_kind)?;
+        let agent = text(self.agent)?.map(|id| SubAgent { id, kind: agent_kind });
+        Ok(Event { client, session, parent, agent, turn: text(self.turn)?, cwd, doubt, kind })
     }
 
     /// Makes of a payload that is torn what can be made of it: an event before an action of which nothing is sure.
@@ -151,7 +162,7 @@ impl Shape {
         let unread = Act::Tool { name, input: Value::Null, paths: Vec::new(), writes: Some(true) };
         let kind = EventKind::Before { action: text(self.action), act: self.act(payload).unwrap_or(unread) };
         let (session, parent) = (text(self.session), text(self.parent));
-        Event { client, session, parent, turn: text(self.turn), cwd, doubt: true, kind }
+        Event { client, session, parent, agent: None, turn: text(self.turn), cwd, doubt: true, kind }
     }
 
     /// Returns the text of a prompt, which may come in parts.

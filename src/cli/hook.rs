@@ -169,6 +169,9 @@ impl Exchange<'_> {
         match &self.event.kind {
             EventKind::SessionStart => self.tell(&Body::Ping),
             EventKind::SessionEnd => self.tell(&Body::RunEnd(RunEnd::default())),
+            // The run of the agent goes on.
+            EventKind::AgentEnd if self.event.agent.is_none() => Ok(Decision::default()),
+            EventKind::AgentEnd => self.tell(&Body::RunEnd(RunEnd::default())),
             EventKind::TurnEnd => self.tell(&Body::TurnEnd(turn(self.event.turn.clone().unwrap_or_default()))),
             EventKind::TurnStart { .. } => {
                 let name = self.event.turn.clone().unwrap_or_else(|| format!("t{}", now_ms()));
@@ -194,11 +197,20 @@ impl Exchange<'_> {
         let cwd = self.event.cwd.clone().or_else(|| std::env::current_dir().ok());
         let cwd_text = cwd.as_deref().map(|cwd| cwd.to_string_lossy().into_owned());
         let session = self.event.session.as_deref().or(cwd_text.as_deref()).unwrap_or_default();
-        let above = self.event.parent.as_deref().map(|parent| self.event.client.session_name(parent));
+        let session = self.event.client.session_name(session);
+        let (session, parent, goal) = match &self.event.agent {
+            Some(agent) => (format!("{session}.{}", agent.id), Some(session), agent.kind.clone()),
+            None => {
+                let parent = self.event.parent.as_deref();
+                (session, parent.map(|parent| self.event.client.session_name(parent)), None)
+            }
+        };
         self.talk.send(&Body::Hello(Hello {
             client: Some(client.to_owned()),
-            session: Some(self.event.client.session_name(session)),
-            parent: above.or_else(|| std::env::var(RUN).ok()),
+            session: Some(session),
+            parent: parent.or_else(|| std::env::var(RUN).ok()),
+            shares_turn: self.event.agent.is_some().then_some(true),
+            goal,
             pid: client_above(std::process::id(), &facts).map(u64::from),
             cwd: cwd_text.map(PathBuf::from),
             reaches_model: Some(self.reaches_model),

@@ -306,7 +306,11 @@ fn events(event: ClientEvent) -> Vec<Event> {
             vec![action(id, Doing::Tool(tool), directory(cwd, None))]
         }
         EventKind::After { action, .. } => vec![Event::After { action }],
-        EventKind::SessionStart | EventKind::SessionEnd | EventKind::Ask(_) | EventKind::Unused(_) => Vec::new(),
+        EventKind::SessionStart
+        | EventKind::SessionEnd
+        | EventKind::AgentEnd
+        | EventKind::Ask(_)
+        | EventKind::Unused(_) => Vec::new(),
     }
 }
 

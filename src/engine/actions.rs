@@ -88,6 +88,7 @@ impl Session {
             return None;
         }
         self.note_client(open);
+        self.note_sub_agent(open);
         let root = &open.workspace.path;
         self.come_to(root);
         let told = match &action.what {

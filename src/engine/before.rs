@@ -253,7 +253,7 @@ impl Session {
             self.answer_noted(&open, note, shared.action.wait, answer);
             return Ok(());
         }
-        let (run, turn) = self.run_and_turn();
+        let (run, turn) = self.recording();
         let reason = shown(&format!("{}{}", self.when(), named(shared.action)));
         let task = Task { beyond, note, ..Task::of(&open, (&run, turn, &reason), (reach, due), shared) };
         self.protect(&open, &rules, Decision::Action(Box::new(ActionDecision::of_part())), task, reply);
@@ -263,7 +263,7 @@ impl Session {
     /// Has the action protected in its own workspace.
     fn decide_own(&mut self, action: &Action, judged: Judged, reply: Reply<Decision>) {
         let Judged { open, rules, verdict, reach, due, parts: _, cwd, asked, decision } = judged;
-        let (run, turn) = self.run_and_turn();
+        let (run, turn) = self.recording();
         let reason = shown(&format!("{}{}", self.when(), named(action)));
         let note = self.note_of(&open, action, (&cwd, &verdict));
         if let Some(protection) = at_once(&open, &due, &reach) {
@@ -294,7 +294,7 @@ impl Session {
         if let Some(protection) = without {
             return reply(self, Ok(with(decision, protection, None)));
         }
-        let (run, turn) = self.run_and_turn();
+        let (run, turn) = self.recording();
         let reason = "at the start of a turn: nobody waits for this stream";
         let mut take = Take::of(CheckpointKind::Auto, &run, reason);
         take.draft.turn = turn;

@@ -41,6 +41,10 @@ pub struct Opening {
     pub session: Option<String>,
     /// The client's own id of the session that began this one.
     pub parent: Option<String>,
+    /// True for a sub-agent at work in the turn of `parent`.
+    pub shares_turn: bool,
+    /// The purpose of the session's run, as it came.
+    pub goal: Option<String>,
     /// The number of the client's process.
     pub pid: Option<u32>,
     /// True if the replies on this connection reach the model.

@@ -3,6 +3,7 @@
 use super::event::NewRun;
 use super::names::recorded;
 use super::session::{Reply, Session};
+use super::state::SessionState;
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::capture::request::Taken;
@@ -48,6 +49,16 @@ pub struct CodonBegun {
     pub tracked: Vec<String>,
 }
 
+/// The run of a sub-agent that works in the session of its agent.
+pub struct SubAgentRun {
+    /// The run's id.
+    pub run: String,
+    /// The client's own name of it, where that is no id of ours.
+    pub named: Option<String>,
+    /// The kind of the sub-agent, for people.
+    pub goal: Option<String>,
+}
+
 /// A run that a session has open.
 pub struct OpenRun {
     /// True if the client began it with `run.start`.
@@ -90,22 +101,47 @@ impl Session {
     /// run of its own.
     pub(super) fn note_client(&self, open: &OpenWorkspace) {
         let mut state = self.state();
-        if !state.is_named() {
-            return;
+        if state.is_named() {
+            let (run, client) = (state.run.clone(), self.client_of(&state));
+            note_in(&mut state, open, run, client);
         }
-        let client = RunClient {
+    }
+
+    /// Notes the sub-agent of the session beside its run, once it does more than to read.
+    pub(super) fn note_sub_agent(&self, open: &OpenWorkspace) {
+        let Some(agent) = &self.sub_agent else { return };
+        let mut state = self.state();
+        let (named, goal, parent) = (agent.named.clone(), agent.goal.clone(), Some(state.run.clone()));
+        let client = RunClient { named, parent, goal, ..self.client_of(&state) };
+        note_in(&mut state, open, agent.run.clone(), client);
+    }
+
+    fn client_of(&self, state: &SessionState) -> RunClient {
+        RunClient {
             client: self.client.clone().or_else(|| state.client.clone()),
             named: state.named.clone(),
             parent: state.parent.clone(),
+            goal: None,
             process: self.process.clone(),
-        };
-        if state.noted.get(&open.workspace.id) == Some(&client) {
-            return;
         }
-        match client.keep(&open.workspace.dir, &state.run) {
-            Ok(()) => drop(state.noted.insert(open.workspace.id.clone(), client)),
-            Err(error) => tracing::warn!(%error, "a run goes on without the note of its client"),
-        }
+    }
+
+    /// Returns the run to which checkpoints before actions belong, and the open turn.
+    pub(super) fn recording(&self) -> (String, Option<String>) {
+        let (run, turn) = self.run_and_turn();
+        (self.sub_agent.as_ref().map_or(run, |agent| agent.run.clone()), turn)
+    }
+
+    /// Ends the run of a sub-agent, if it has recorded anything. The turn and the run of its agent go on.
+    fn end_sub_agent(&mut self, run: String, status: RunEnding, reply: Reply<RunEnded>) {
+        self.ask(
+            move |timeline, _, control| {
+                let is_known = timeline.catalog().has_run(&run)?;
+                let taken = if is_known { timeline.end_run(&run, status, control)? } else { None };
+                Ok(RunEnded { run, taken })
+            },
+            reply,
+        );
     }
 
     /// Notes that the session has a run open.
@@ -129,6 +165,9 @@ impl Session {
 
     /// Ends the session's run.
     pub fn end_run(&mut self, status: RunEnding, reply: Reply<RunEnded>) {
+        if let Some(agent) = self.sub_agent.take() {
+            return self.end_sub_agent(agent.run, status, reply);
+        }
         let mut state = self.state();
         let turns = std::mem::take(&mut state.turns);
         state.keep();
@@ -236,6 +275,18 @@ impl Session {
             drop(left);
             self.quietly(&open, move |timeline, control| timeline.exit(&run, departure, turn, control));
         }
+    }
+}
+
+/// Notes the client of a run in a workspace, if that is news.
+fn note_in(state: &mut SessionState, open: &OpenWorkspace, run: String, client: RunClient) {
+    let key = (open.workspace.id.clone(), run);
+    if state.noted.get(&key) == Some(&client) {
+        return;
+    }
+    match client.keep(&open.workspace.dir, &key.1) {
+        Ok(()) => drop(state.noted.insert(key, client)),
+        Err(error) => tracing::warn!(%error, "a run goes on without the note of its client"),
     }
 }
 

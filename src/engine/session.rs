@@ -15,7 +15,7 @@ use super::event::{Event, Opening};
 use super::job::{Answer, bug, busy};
 use super::names::{guard_in_force, recorded};
 use super::queue::SaveWish;
-use super::runs::OpenRun;
+use super::runs::{OpenRun, SubAgentRun};
 use super::state::{SessionState, SharedState};
 use super::told::Note;
 use super::watcher::WatcherNews;
@@ -96,6 +96,8 @@ pub struct Session {
     pub(super) client: Option<String>,
     /// The process of the client, as far as it is known.
     pub(super) process: Option<ProcessId>,
+    /// The run of the sub-agent that this session is of, where it works in the turn of its agent.
+    pub(super) sub_agent: Option<SubAgentRun>,
     /// Runs that this session has open: those that it has begun, and those of its codons.
     pub(super) open_runs: BTreeMap<String, OpenRun>,
     /// True if replies reach the model.
@@ -139,6 +141,7 @@ impl Session {
             number: SESSIONS.fetch_add(1, Ordering::Relaxed),
             client: None,
             process: None,
+            sub_agent: None,
             open_runs: BTreeMap::new(),
             reaches_model: true,
             tells_model: false,
@@ -223,7 +226,7 @@ impl Session {
     }
 
     fn open(&mut self, opening: Opening) -> Result<SessionFacts> {
-        match (opening.workspace, opening.cwd) {
+        match (opening.workspace.clone(), opening.cwd.clone()) {
             (Some(path), _) if !path.is_absolute() => {
                 let text = "`workspace` must be an absolute path";
                 return Err(Error::new(Code::WorkspaceRefused, text).field("workspace"));
@@ -243,18 +246,7 @@ impl Session {
         if let Some(pid) = opening.pid.filter(|_| opening.door == Some(Door::Hook)) {
             self.engine.clients().note(pid);
         }
-        let known = opening.session.as_deref().is_some_and(|session| {
-            let run = run_id(session);
-            let known = self.go_on_with(&run);
-            let named = (run != session).then(|| recorded(session, 64));
-            if self.client.is_none() {
-                let known = self.state().client.clone();
-                self.client = known;
-            }
-            let parent = opening.parent.as_deref().map(run_id).filter(|parent| *parent != run);
-            self.state().tell_client(self.client.clone(), named, parent);
-            known
-        });
+        let known = opening.session.as_deref().is_some_and(|session| self.continue_as(session, &opening));
         let workspace = self.workspace()?;
         self.note_event();
         // For a client that does not wait, the turn's own checkpoint has to come first.
@@ -265,6 +257,28 @@ impl Session {
             self.autosave(&workspace);
         }
         Ok(self.facts(&workspace))
+    }
+
+    /// Continues the session that a client names, or begins it; `true` when it was known before.
+    fn continue_as(&mut self, session: &str, opening: &Opening) -> bool {
+        let run = run_id(session);
+        let named = (run != session).then(|| recorded(session, 64));
+        let parent = opening.parent.as_deref().map(run_id).filter(|parent| *parent != run);
+        let goal = opening.goal.as_deref().map(|goal| recorded(goal, 64));
+        let (run, named, parent) = match parent {
+            Some(parent) if opening.shares_turn => {
+                self.sub_agent = Some(SubAgentRun { run, named, goal });
+                (parent, None, None)
+            }
+            parent => (run, named, parent),
+        };
+        let known = self.go_on_with(&run);
+        if self.client.is_none() {
+            let known = self.state().client.clone();
+            self.client = known;
+        }
+        self.state().tell_client(self.client.clone(), named, parent);
+        known
     }
 
     fn facts(&self, workspace: &OpenWorkspace) -> SessionFacts {

@@ -38,9 +38,9 @@ pub struct SessionState {
     /// The run that this one is a part of: a sub-agent's is its agent's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// The workspaces in which the client of the run is noted, with what is noted there.
+    /// The workspaces and runs for which the client is noted, with what is noted there.
     #[serde(skip)]
-    pub noted: HashMap<String, RunClient>,
+    pub noted: HashMap<(String, String), RunClient>,
     /// The record of what the client's model was told, in a file of its own.
     #[serde(skip)]
     pub told: Told,

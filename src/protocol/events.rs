@@ -31,6 +31,12 @@ pub struct Hello {
     /// The session of the agent that began this one; the run of a sub-agent is below its agent's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
+    /// True for a sub-agent at work in the turn of `parent`: checkpoints are of its own run, turns and notes of the agent's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shares_turn: Option<bool>,
+    /// The goal of the session's run, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goal: Option<String>,
     /// True if replies on this connection reach the model. Where not, what is to be told is kept for a later one.
     #[serde(alias = "hears")]
     pub reaches_model: Option<bool>,

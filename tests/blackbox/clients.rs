@@ -136,6 +136,66 @@ fn a_run_ends_with_the_shell_that_was_killed() {
     assert_eq!(here.run("bash.1")["status"], "exit");
 }
 
+/// Claude Code runs a sub-agent in the session of its agent: its checkpoints are of its own run, and its changes of the agent's turn.
+#[test]
+fn a_sub_agent_in_its_agents_session_is_a_run_too() {
+    let here = ClientLab::new();
+    let lab = &here.0;
+    let by = |mut payload: Value, agent: &str| {
+        (payload["agent_id"], payload["agent_type"]) = (json!(agent), json!("general-purpose"));
+        payload
+    };
+    let after = |tool: &str| {
+        json!({ "hook_event_name": "PostToolUse", "session_id": "s", "prompt_id": "p", "cwd": lab.work,
+        "tool_name": "Bash", "tool_input": {}, "tool_response": {}, "tool_use_id": tool })
+    };
+    here.hook(
+        "claude-code",
+        "UserPromptSubmit",
+        &json!({ "hook_event_name": "UserPromptSubmit", "session_id": "s",
+        "prompt_id": "p", "cwd": lab.work, "prompt": "tidy up" }),
+    );
+    here.hook("claude-code", "PreToolUse", &bash(lab, "s", "rm a"));
+    lab.sh("rm a");
+    here.hook("claude-code", "PostToolUse", &after("u"));
+    // The agent's checkpoint protects the first sub-agent, and not the second one: something has changed since.
+    here.hook("claude-code", "PreToolUse", &by(bash(lab, "s", "rm -r out"), "a1"));
+    here.hook("claude-code", "PostToolUse", &by(after("u"), "a1"));
+    here.hook(
+        "claude-code",
+        "SubagentStop",
+        &by(
+            json!({ "hook_event_name": "SubagentStop", "session_id": "s",
+        "prompt_id": "p", "cwd": lab.work, "stop_hook_active": false }),
+            "a1",
+        ),
+    );
+    lab.write("b", "new");
+    here.hook("claude-code", "PreToolUse", &by(bash(lab, "s", "rm -r out b"), "a2"));
+    lab.sh("rm -r out b");
+    here.hook("claude-code", "PostToolUse", &by(after("u"), "a2"));
+    let tree = lab.piton(&["runs", "--tree"]).stdout;
+    let lines: Vec<&str> = tree.lines().collect();
+    assert!(lines[0].starts_with("claude-code.s  open  claude-code  1 checkpoint"), "{tree}");
+    assert!(lines[1].starts_with("  claude-code.s.a"), "{tree}");
+    let (first, second) = (here.run("claude-code.s.a1"), here.run("claude-code.s.a2"));
+    let facts =
+        |run: &Value| (run["status"].clone(), run["parent"].clone(), run["goal"].clone(), run["checkpoints"].clone());
+    let (above, kind) = (json!("claude-code.s"), json!("general-purpose"));
+    assert_eq!(facts(&first), (json!("completed"), above.clone(), kind.clone(), json!(0)), "{first}");
+    assert_eq!(facts(&second), (json!("open"), above, kind, json!(1)), "{second}");
+    // The end of the prompt is the end of one turn, which one step takes back.
+    here.hook(
+        "claude-code",
+        "Stop",
+        &json!({ "hook_event_name": "Stop", "session_id": "s", "prompt_id": "p",
+        "cwd": lab.work, "stop_hook_active": false }),
+    );
+    let undone = lab.piton(&["undo", "--yes"]);
+    assert_eq!(undone.code, 0, "{}", undone.stderr);
+    assert_eq!((lab.read("a"), lab.read("out/x")), ("old".to_owned(), "product".to_owned()));
+}
+
 /// opencode gives a sub-agent a session of its own, and names the one above when it begins.
 #[test]
 fn a_sub_agent_is_a_run_below_its_agents() {

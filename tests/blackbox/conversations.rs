@@ -59,6 +59,16 @@ const CLAUDE_CODE: Conversation = &[
         "s p /w: failed u2",
     ),
     (
+        "PreToolUse",
+        r#"{"session_id":"s","cwd":"/w","prompt_id":"p","agent_id":"a1","agent_type":"Explore","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"u3"}"#,
+        "s p /w: shell u3 [\"ls\"] by a1 Explore",
+    ),
+    (
+        "SubagentStop",
+        r#"{"session_id":"s","cwd":"/w","prompt_id":"p","agent_id":"a1","agent_type":"Explore","hook_event_name":"SubagentStop","stop_hook_active":false,"agent_transcript_path":"/t"}"#,
+        "s p /w: agent over by a1 Explore",
+    ),
+    (
         "UserPromptSubmit",
         r#"{"session_id":"s","cwd":"/w","prompt_id":"q","hook_event_name":"UserPromptSubmit","prompt":"/rollback 3"}"#,
         "s q /w: ask To { checkpoint: \"3\", file: None, files: [] }",

@@ -504,6 +504,8 @@ fn requests() -> Vec<Example> {
         cwd: Some("/w".into()),
         session: o(),
         parent: o(),
+        shares_turn: Some(true),
+        goal: o(),
         reaches_model: Some(true),
         waits: Some(true),
         door: Some(Door::Hook.into()),

@@ -5,7 +5,7 @@ use crate::agents::edit::json::Style;
 use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Runner, Spot, Unit};
 use crate::agents::profile::Profile;
 use crate::agents::reply;
-use crate::agents::shape::CLAUDE;
+use crate::agents::shape::{CLAUDE, Shape};
 
 /// The hooks of Claude Code, which Qwen Code takes too.
 pub(super) const HOOKS: &[Hook] = &[
@@ -18,15 +18,27 @@ pub(super) const HOOKS: &[Hook] = &[
     Hook { event: "SessionEnd", seconds: 10 },
 ];
 
+/// The same, with the end of a sub-agent.
+const OWN_HOOKS: &[Hook] = &[
+    HOOKS[0],
+    HOOKS[1],
+    HOOKS[2],
+    HOOKS[3],
+    HOOKS[4],
+    Hook { event: "SubagentStop", seconds: 10 },
+    HOOKS[5],
+    HOOKS[6],
+];
+
 const SETTINGS: FileContent =
-    FileContent::Json(Hooks { style: Style::Groups, unit: Unit::Seconds, runner: Runner::VetoShell, hooks: HOOKS });
+    FileContent::Json(Hooks { style: Style::Groups, unit: Unit::Seconds, runner: Runner::VetoShell, hooks: OWN_HOOKS });
 
 /// The client's profile.
 pub(super) const PROFILE: Profile = Profile {
     captured: true,
     program: "claude",
     directory: Spot { env: Some("CLAUDE_CONFIG_DIR"), dir: ".claude", path: "" },
-    shape: CLAUDE,
+    shape: Shape { agent: &["/agent_id"], agent_kind: &["/agent_type"], ..CLAUDE },
     reply: reply::claude,
     reaches_model: reply::claude_reaches_model,
     user: &[

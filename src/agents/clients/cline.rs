@@ -38,6 +38,8 @@ pub(crate) const PROFILE: Profile = Profile {
         echo: &[],
         session: &["/taskId"],
         parent: &[],
+        agent: &[],
+        agent_kind: &[],
         turn: &[],
         cwd: &["/workspaceRoots/0", "/workspaceInfo/rootPath"],
         prompt: &["/userPromptSubmit/prompt"],

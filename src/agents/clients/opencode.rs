@@ -34,6 +34,8 @@ pub(crate) const PROFILE: Profile = Profile {
         echo: &["/hook"],
         session: &["/input/sessionID", "/input/properties/sessionID", "/input/properties/info/id"],
         parent: &["/input/properties/info/parentID"],
+        agent: &[],
+        agent_kind: &[],
         turn: &["/output/message/id"],
         cwd: &["/directory", "/input/properties/info/directory"],
         // The shim joins the parts of a prompt.

@@ -35,6 +35,8 @@ pub(crate) const PROFILE: Profile = Profile {
         echo: &["/type"],
         session: &["/session"],
         parent: &[],
+        agent: &[],
+        agent_kind: &[],
         turn: &[],
         cwd: &["/cwd"],
         prompt: &["/prompt", "/text"],

@@ -14,6 +14,7 @@ pub(super) fn told(event: &Event) -> String {
     let kind = match &event.kind {
         EventKind::SessionStart => "session".to_owned(),
         EventKind::SessionEnd => "session over".to_owned(),
+        EventKind::AgentEnd => "agent over".to_owned(),
         EventKind::TurnStart { prompt } => format!("turn {:?}", prompt.as_deref().unwrap_or_default()),
         EventKind::Ask(ask) => format!("ask {ask:?}"),
         EventKind::TurnEnd => "turn over".to_owned(),
@@ -33,6 +34,7 @@ pub(super) fn told(event: &Event) -> String {
         }
         EventKind::Unused(_) => "unused".to_owned(),
     };
+    let agent = event.agent.as_ref().map(|agent| format!(" by {} {}", agent.id, or(&agent.kind))).unwrap_or_default();
     let cwd = event.cwd.as_ref().map_or("-".to_owned(), |cwd| cwd.display().to_string());
-    format!("{} {} {cwd}: {kind}", or(&event.session), or(&event.turn))
+    format!("{} {} {cwd}: {kind}{agent}", or(&event.session), or(&event.turn))
 }

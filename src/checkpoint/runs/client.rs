@@ -24,6 +24,8 @@ pub struct RunClient {
     pub named: Option<String>,
     /// The id of the run that it is a part of.
     pub parent: Option<String>,
+    /// The purpose of the run, for people.
+    pub goal: Option<String>,
     /// The process of the client.
     pub process: Option<ProcessId>,
 }
@@ -45,6 +47,7 @@ impl RunClient {
             client: self.client.clone().or(old.client),
             named: self.named.clone().or(old.named),
             parent: self.parent.clone().or(old.parent),
+            goal: self.goal.clone().or(old.goal),
             process: self.process.clone().or(old.process),
         };
         if known.as_ref() == Some(&told) {
@@ -71,6 +74,7 @@ impl RunClient {
         fill(&mut run.client, &self.client);
         fill(&mut run.named, &self.named);
         fill(&mut run.parent, &self.parent);
+        fill(&mut run.goal, &self.goal);
     }
 
     /// Removes the file of a run; none is fine too.
@@ -88,6 +92,11 @@ fn file(workspace: &Path, run: &str) -> PathBuf {
     dir(workspace).join(format!(".{run}.client"))
 }
 
+/// Returns the run of whose client a file tells, by its name.
+pub(super) fn client_of_file(name: &str) -> Option<&str> {
+    name.strip_prefix('.')?.strip_suffix(".client")
+}
+
 /// Returns the runs whose client's process has ended, though no event told of it.
 pub(crate) fn left_runs(workspace: &Path) -> Result<Vec<String>> {
     let path = dir(workspace);
@@ -98,7 +107,7 @@ pub(crate) fn left_runs(workspace: &Path) -> Result<Vec<String>> {
     let mut left = Vec::new();
     for entry in listing {
         let name = entry.at("listing", &path)?.file_name().to_string_lossy().into_owned();
-        let run = name.strip_prefix('.').and_then(|name| name.strip_suffix(".client"));
+        let run = client_of_file(&name);
         let has_ended = |run: &&str| RunClient::load(workspace, run).is_some_and(|it| it.is_alive() == Some(false));
         left.extend(run.filter(has_ended).map(str::to_owned));
     }
@@ -134,7 +143,16 @@ mod tests {
         let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let process = ProcessId::of(child.id());
         let named = Some("Its Own".to_owned());
-        (child, RunClient { client: Some("codex".to_owned()), named, parent: Some("above".to_owned()), process })
+        (
+            child,
+            RunClient {
+                client: Some("codex".to_owned()),
+                named,
+                parent: Some("above".to_owned()),
+                goal: None,
+                process,
+            },
+        )
     }
 
     fn listed(timeline: &Timeline, run: &str) -> (Run, Option<RunEnding>) {
@@ -182,7 +200,7 @@ mod tests {
         let mut timeline = timeline(dir.path(), &[]);
         let workspace = timeline.workspace().dir.clone();
         let (mut child, told) = client();
-        told.keep(&workspace, "r").unwrap();
+        RunClient { parent: None, ..told }.keep(&workspace, "r").unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
         timeline.end_left_runs().unwrap();

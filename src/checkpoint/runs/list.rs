@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::at_work::{Codons, clients_of};
-use super::client::RunClient;
+use super::client::{RunClient, client_of_file};
 use super::run::{ForkPoint, Run, RunEnding, Running, codon_of, dir};
 use crate::checkpoint::catalog::branches::short;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
@@ -94,6 +94,12 @@ impl Catalog {
                 row.last = Some(checkpoint.clone());
             }
         }
+        let parents: Vec<String> = rows.values().filter_map(|row| row.state.parent.clone()).collect();
+        for parent in &parents {
+            if !rows.contains_key(parent.as_str()) && RunClient::load(&self.workspace.dir, parent).is_some() {
+                rows.insert(parent, self.row(parent, codons)?);
+            }
+        }
         for (run, branches) in self.timelines(&all.checkpoints)? {
             if let Some(row) = rows.get_mut(run.as_str()) {
                 row.branches = branches;
@@ -114,6 +120,12 @@ impl Catalog {
         let mut names = Vec::new();
         for entry in entries {
             let name = entry.at("listing", &path)?.file_name().to_string_lossy().into_owned();
+            // A sub-agent that has acted is a run, also where its agent's checkpoint has protected it.
+            if let Some(run) = client_of_file(&name)
+                && RunClient::load(&self.workspace.dir, run).is_some_and(|client| client.parent.is_some())
+            {
+                names.push(run.to_owned());
+            }
             // Marks, locks and leftovers of killed processes are no runs.
             if !name.starts_with('.') && !name.ends_with(".lock") && !is_aside(&name) {
                 names.push(name);

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use super::client::RunClient;
 use super::run::{Run, codon_of};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
@@ -63,7 +64,8 @@ impl Catalog {
     /// Returns the errors of listing.
     pub fn has_run(&self, run: &str) -> Result<bool> {
         let recorded = self.all()?.checkpoints.iter().any(|checkpoint| checkpoint.record.run == run);
-        Ok(recorded || Run::load(&self.workspace.dir, run)?.is_some())
+        let is_sub_agent = || RunClient::load(&self.workspace.dir, run).is_some_and(|client| client.parent.is_some());
+        Ok(recorded || Run::load(&self.workspace.dir, run)?.is_some() || is_sub_agent())
     }
 
     /// Returns true if a run has recorded a codon, or stands on one.

@@ -112,6 +112,8 @@ fn opening(hello: Hello) -> Opening {
         cwd: hello.cwd,
         session: hello.session,
         parent: hello.parent,
+        shares_turn: hello.shares_turn.unwrap_or_default(),
+        goal: hello.goal,
         pid: hello.pid.and_then(|pid| u32::try_from(pid).ok()),
         reaches_model: hello.reaches_model,
         waits: hello.waits,
