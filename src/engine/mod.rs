@@ -49,6 +49,7 @@ use crate::checkpoint::{Home, Timeline, Workspace};
 use crate::error::Result;
 use clients::LiveClients;
 use rules::{Followed, FollowedSettings};
+use silence::ear::Ear;
 use state::Sessions;
 use worker::Worker;
 use workspace::OpenWorkspace;
@@ -140,9 +141,10 @@ impl Engine {
         let workspace = Workspace::open(&self.home, root)?;
         let rules = FollowedSettings::load(root, &self.home, &self.flags)?;
         let timeline = Timeline::open(&self.home, workspace.clone(), rules.in_force().policy.clone())?;
-        let worker = Worker::start(timeline, Arc::clone(&self.rounds))?;
+        let ear = Arc::new(Ear::default());
+        let worker = Worker::start(timeline, Arc::clone(&self.rounds), Arc::clone(&ear))?;
         let mark = WorkMark::set(&guard_mark(&workspace.dir));
-        Ok(OpenWorkspace { workspace, worker, rules, ear: Arc::default(), _mark: mark })
+        Ok(OpenWorkspace { workspace, worker, rules, ear, _mark: mark })
     }
 
     /// Returns the root of the workspace that an event in `cwd` (by its real name) belongs to, `session` being the

@@ -1,7 +1,7 @@
 //! The jobs that wait for the worker of a workspace, in bounded memory.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -52,8 +52,6 @@ pub(super) struct Queue {
     changed: Condvar,
     /// The number of waiting captures, which can be read without the lock.
     captures: AtomicUsize,
-    /// True if some session wants its changes saved; spares the watcher the lock.
-    is_saving: AtomicBool,
 }
 
 #[derive(Default)]
@@ -164,20 +162,17 @@ impl Queue {
     /// Adds a session that wants changes saved.
     pub(super) fn add_saver(&self, saver: Saver) {
         self.lock().saves.add(saver, Instant::now());
-        self.is_saving.store(true, Ordering::SeqCst);
         self.changed.notify_one();
     }
 
     /// Removes such a session.
     pub(super) fn remove_saver(&self, number: u64) {
-        let mut state = self.lock();
-        let is_last = state.saves.remove(number);
-        self.is_saving.store(!is_last, Ordering::SeqCst);
+        self.lock().saves.remove(number);
     }
 
     /// Notes that something in the workspace may have changed.
     pub(super) fn note_change(&self) {
-        if self.is_saving.load(Ordering::SeqCst) && self.lock().saves.changed(Instant::now()) {
+        if self.lock().saves.changed(Instant::now()) {
             self.changed.notify_one();
         }
     }

@@ -1,6 +1,6 @@
 //! Runs and their codons: the requests of a session, and the worker's part in them.
 
-use super::event::NewRun;
+use super::event::{NewRun, Opening};
 use super::names::recorded;
 use super::session::{Reply, Session};
 use super::state::SessionState;
@@ -76,6 +76,28 @@ pub struct CodonMarked {
 }
 
 impl Session {
+    /// Continues the session that a client names, or begins it; `true` when it was known before.
+    pub(super) fn continue_as(&mut self, session: &str, opening: &Opening) -> bool {
+        let run = run_id(session);
+        let named = (run != session).then(|| recorded(session, 64));
+        let parent = opening.parent.as_deref().map(run_id).filter(|parent| *parent != run);
+        let goal = opening.goal.as_deref().map(|goal| recorded(goal, 64));
+        let (run, named, parent) = match parent {
+            Some(parent) if opening.shares_turn => {
+                self.sub_agent = Some(SubAgentRun { run, named, goal });
+                (parent, None, None)
+            }
+            parent => (run, named, parent),
+        };
+        let known = self.go_on_with(&run);
+        if self.client.is_none() {
+            let known = self.state().client.clone();
+            self.client = known;
+        }
+        self.state().tell_client(self.client.clone(), named, parent);
+        known
+    }
+
     /// Begins a run, and makes it the session's own.
     pub fn start_run(&mut self, start: &NewRun, reply: Reply<RunBegun>) {
         let begun = self.begin_run(start);

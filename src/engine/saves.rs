@@ -18,6 +18,13 @@ pub const QUIET: Duration = Duration::from_secs(2);
 /// The longest wait of a change for its save, and the pause between two looks where changes are not told.
 pub const LATEST: Duration = Duration::from_secs(10);
 
+/// The rest after a change before the question who made it, where no session wants saves. Events, and the files of sessions, come
+/// later than the change itself.
+const SUSPECT: Duration = Duration::from_secs(40);
+
+/// The longest wait of a change for that question.
+const SUSPECT_LATEST: Duration = Duration::from_mins(2);
+
 /// The longest pause after a save that failed.
 const LONGEST_PAUSE: Duration = Duration::from_mins(10);
 
@@ -63,20 +70,16 @@ impl Saves {
         self.not_before = None;
     }
 
-    /// Removes a session; true if it was the last one.
-    pub(super) fn remove(&mut self, number: u64) -> bool {
+    /// Removes a session.
+    pub(super) fn remove(&mut self, number: u64) {
         self.savers.retain(|saver| saver.number != number);
         if self.savers.is_empty() {
             *self = Saves::default();
         }
-        self.savers.is_empty()
     }
 
     /// Notes a change; true if the worker has to look at its clock again.
     pub(super) fn changed(&mut self, now: Instant) -> bool {
-        if self.savers.is_empty() {
-            return false;
-        }
         let is_first = self.unsaved.is_none();
         let first = self.unsaved.map_or(now, |(first, _)| first);
         self.unsaved = Some((first, now));
@@ -85,12 +88,14 @@ impl Saves {
 
     /// Returns the time of the next save.
     pub(super) fn due(&self) -> Option<Instant> {
-        let unsaved = self.unsaved.map(|(first, last)| (last + QUIET).min(first + LATEST));
+        let (rest, latest) = if self.savers.is_empty() { (SUSPECT, SUSPECT_LATEST) } else { (QUIET, LATEST) };
+        let unsaved = self.unsaved.map(|(first, last)| (last + rest).min(first + latest));
         let due = [unsaved, self.look_at].into_iter().flatten().min()?;
         Some(self.not_before.map_or(due, |not_before| due.max(not_before)))
     }
 
-    /// Begins a save: changes from now on are for the next one. Returns the run that it is recorded for, the last session's.
+    /// Begins a save: changes from now on are for the next one. Returns the run that it is recorded for, the last session's; `None` if no
+    /// session wants saves.
     pub(super) fn begin(&mut self) -> Option<String> {
         (self.unsaved, self.look_at) = (None, None);
         self.savers.last().map(|saver| saver.run.clone())
@@ -109,7 +114,7 @@ impl Saves {
         self.failed = if is_failed { self.failed.saturating_add(1) } else { 0 };
         let pause = (LATEST * 2u32.saturating_pow(self.failed.saturating_sub(1).min(16))).min(LONGEST_PAUSE);
         self.not_before = is_failed.then_some(now + pause);
-        if is_failed || !covered {
+        if !self.savers.is_empty() && (is_failed || !covered) {
             self.look_at = Some(now + LATEST.max(took * LOOK_SHARE));
         }
         let is_news = is_failed || saved.as_ref().is_ok_and(|taken| !taken.unchanged);
@@ -151,7 +156,9 @@ mod tests {
         let zero = Instant::now();
         let at = |ms: u64| zero + Duration::from_millis(ms);
         let mut saves = Saves::default();
-        assert!(!saves.changed(at(0)) && saves.due().is_none(), "nobody wants saves");
+        assert!(saves.due().is_none());
+        assert!(saves.changed(at(0)) && !saves.changed(at(1000)));
+        assert_eq!(saves.due(), Some(at(41_000)), "nobody wants saves, and the client may be silent");
         saves.add(saver(1, "one"), at(0));
         assert_eq!(saves.due(), Some(at(0)), "the tree as it is comes first");
         assert_eq!(saves.begin().as_deref(), Some("one"));
@@ -193,8 +200,9 @@ mod tests {
         assert_eq!(saves.begin().as_deref(), Some("two"));
         assert_eq!(saves.end(&failed(), false, (now, Duration::from_secs(2))).len(), 2);
         assert_eq!(saves.due(), Some(now + Duration::from_secs(40)));
-        assert!(!saves.remove(2));
+        saves.remove(2);
         assert_eq!(saves.begin().as_deref(), Some("one"));
-        assert!(saves.remove(1) && saves.due().is_none() && saves.begin().is_none());
+        saves.remove(1);
+        assert!(saves.due().is_none() && saves.begin().is_none());
     }
 }

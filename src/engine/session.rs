@@ -25,7 +25,6 @@ use crate::checkpoint::history::interrupted::interrupted;
 use crate::checkpoint::history::journal::OperationStart;
 use crate::error::{Code, Error, Result};
 use crate::model::door::Door;
-use crate::model::run::run_id;
 use crate::sys::interrupt::Interrupt;
 use crate::sys::processes::ProcessId;
 
@@ -257,28 +256,6 @@ impl Session {
             self.autosave(&workspace);
         }
         Ok(self.facts(&workspace))
-    }
-
-    /// Continues the session that a client names, or begins it; `true` when it was known before.
-    fn continue_as(&mut self, session: &str, opening: &Opening) -> bool {
-        let run = run_id(session);
-        let named = (run != session).then(|| recorded(session, 64));
-        let parent = opening.parent.as_deref().map(run_id).filter(|parent| *parent != run);
-        let goal = opening.goal.as_deref().map(|goal| recorded(goal, 64));
-        let (run, named, parent) = match parent {
-            Some(parent) if opening.shares_turn => {
-                self.sub_agent = Some(SubAgentRun { run, named, goal });
-                (parent, None, None)
-            }
-            parent => (run, named, parent),
-        };
-        let known = self.go_on_with(&run);
-        if self.client.is_none() {
-            let known = self.state().client.clone();
-            self.client = known;
-        }
-        self.state().tell_client(self.client.clone(), named, parent);
-        known
     }
 
     fn facts(&self, workspace: &OpenWorkspace) -> SessionFacts {

@@ -18,6 +18,7 @@ use super::names::guard_in_force;
 use super::protect::{self, LastTurn, Protected, Wanted};
 use super::queue::{Item, Next, Queue, SaveWish};
 use super::saves::{self, Saver, Saves};
+use super::silence::ear::Ear;
 use super::watcher::{self, SharedStatus, WatcherStatus, note};
 use crate::checkpoint::Timeline;
 use crate::checkpoint::capture::request::{Take, Taken};
@@ -52,7 +53,7 @@ impl Worker {
     ///
     /// # Errors
     /// `internal` where the system has no thread left.
-    pub fn start(mut timeline: Timeline, rounds: Arc<Rounds>) -> Result<Worker> {
+    pub fn start(mut timeline: Timeline, rounds: Arc<Rounds>, ear: Arc<Ear>) -> Result<Worker> {
         let (queue, stop) = (Arc::new(Queue::default()), Arc::new(AtomicBool::new(false)));
         let watcher = SharedStatus::default();
         if timeline.workspace().scope == Scope::Tree {
@@ -66,6 +67,7 @@ impl Worker {
             stop: Arc::clone(&stop),
             watcher: Arc::clone(&watcher),
             idle: Idle::new(rounds, signal),
+            ear,
             last: None,
         };
         let thread = std::thread::Builder::new().spawn(move || {
@@ -165,6 +167,8 @@ struct WorkerLoop {
     stop: Arc<AtomicBool>,
     watcher: SharedStatus,
     idle: Idle,
+    /// Hears of clients that are at work without events.
+    ear: Arc<Ear>,
     /// The last checkpoint of a turn: actions that came before its answer are judged by it.
     last: Option<LastTurn>,
 }
@@ -321,9 +325,22 @@ impl WorkerLoop {
         self.done(answers);
     }
 
-    /// Saves the tree if it changed, for the sessions that want that; true if it did.
+    /// Saves the tree if it changed, for the sessions that want that, or where a client is silent; true if it did.
     fn save(&mut self) -> bool {
-        let Some(run) = self.queue.with_saves(Saves::begin) else { return false };
+        let wanted = self.queue.with_saves(Saves::begin);
+        let is_silent = |worker: &mut WorkerLoop| {
+            let timeline = &worker.timeline;
+            !worker.ear.listen(timeline.home(), timeline.workspace()).is_empty()
+        };
+        let run = match wanted {
+            Some(run) => run,
+            // Nobody asked for it: a client is at work whose events do not come.
+            None if self.guarded(is_silent) == Some(true) => "local".to_owned(),
+            None => {
+                self.queue.done();
+                return false;
+            }
+        };
         let began = Instant::now();
         let is_covered = watcher::snapshot(&self.watcher).covers_all();
         if guard_in_force(self.timeline.policy(), &self.timeline.workspace().dir) == Guard::Off {

@@ -2,7 +2,6 @@
 //!
 //! Calls that only Linux has are in `linux`, behind plain functions: a port to another system is one more such folder.
 
-pub mod ancestry;
 pub mod child;
 pub mod clock;
 pub mod etc;

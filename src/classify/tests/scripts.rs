@@ -40,6 +40,22 @@ fn a_line_asks_for_what_it_runs() {
 }
 
 #[test]
+fn a_script_with_the_name_of_a_known_program_is_read() {
+    for (line, script, wanted) in [
+        ("./ls", ("ls", "rm x\n"), Some("x")),
+        ("./test --all", ("test", "#!/bin/sh\nrm x\n"), Some("x")),
+        ("bash ./grep", ("grep", "rm x\n"), Some("x")),
+        ("./cat a", ("cat", "ls\n"), None),
+        ("./gradlew build", ("gradlew", "rm x\n"), None),
+    ] {
+        let verdict = with(line, &[script]);
+        let targets: Vec<_> = found(&verdict).into_iter().filter_map(|(_, target)| target).collect();
+        assert_eq!(targets, wanted.into_iter().collect::<Vec<_>>(), "{line}");
+        assert!(wanted.is_none() || verdict.confidence == Confidence::Opaque, "{line}");
+    }
+}
+
+#[test]
 fn what_a_script_surely_does_counts_and_it_stays_opaque() {
     let sh = "#!/bin/sh\nset -e\ncd data\nrm -rf cache\npsql -c 'DROP TABLE t'\nsh other.sh\n";
     let py = "import shutil\ndef wipe():\n    shutil.rmtree('a')\nshutil.rmtree('b')\n";
@@ -56,12 +72,6 @@ fn what_a_script_surely_does_counts_and_it_stays_opaque() {
         ("npm run dev", &[("package.json", PACKAGE)], &[]),
         ("make clean", &[("Makefile", make)], &[(delete, Some("out"))]),
         ("just clean", &[("justfile", "clean:\n    rm x\n")], &[(delete, Some("x"))]),
-        // Their names are those of programs that only read.
-        ("./ls", &[("ls", "rm x\n")], &[(delete, Some("x"))]),
-        ("./test --all", &[("test", "#!/bin/sh\nrm x\n")], &[(delete, Some("x"))]),
-        ("bash ./grep", &[("grep", "rm x\n")], &[(delete, Some("x"))]),
-        ("./gradlew build", &[("gradlew", "rm x\n")], &[]),
-        ("./cat a", &[("cat", "ls\n")], &[]),
         ("sh harmless.sh", &[("harmless.sh", "ls\n")], &[]),
         ("sh broken.sh", &[("broken.sh", "if ((( \"\n")], &[]),
         ("./app", &[("app", "#!/usr/bin/unknown-language\nrm x\n")], &[]),

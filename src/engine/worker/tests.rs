@@ -124,6 +124,7 @@ fn a_capture_gives_way_if_it_has_to_scan_although_its_tree_was_live() {
             stop: Arc::default(),
             watcher: SharedStatus::default(),
             idle: Idle::new(lab.rounds(), ChangeSignal::new(|| {})),
+            ear: Arc::default(),
             last: None,
         };
         std::fs::write(lab.temp.path().join("work/f"), "changed").unwrap();
@@ -140,7 +141,7 @@ fn a_capture_gives_way_if_it_has_to_scan_although_its_tree_was_live() {
 #[test]
 fn a_bug_in_one_continuation_costs_no_other_client_its_answer() {
     let (lab, timeline) = Lab::live();
-    let worker = Worker::start(timeline, lab.rounds()).unwrap();
+    let worker = Worker::start(timeline, lab.rounds(), Arc::default()).unwrap();
     let ((to, answers), (go, gone)) = (channel(), channel::<()>());
     // Until all wait, so that one checkpoint serves them.
     let first: Job = Box::new(move |_, _| {
@@ -172,7 +173,7 @@ fn a_bug_in_idle_time_is_written_down_once_and_the_next_job_is_done() {
     // The watches have to be placed anew, in the idle task after each job.
     timeline.set_change_source(Some(Box::new(lab.told.clone())));
     lab.told.put(None);
-    let worker = Worker::start(timeline, lab.rounds()).unwrap();
+    let worker = Worker::start(timeline, lab.rounds(), Arc::default()).unwrap();
     let (to, answers) = channel();
     (0..3).for_each(|_| next_job(&worker, &to, &answers));
     let until = Instant::now() + WAIT;
@@ -192,7 +193,7 @@ fn a_bug_in_idle_time_is_written_down_once_and_the_next_job_is_done() {
 #[test]
 fn changes_that_a_bug_between_jobs_has_lost_are_found_by_a_scan() {
     let (lab, timeline) = Lab::live();
-    let worker = Worker::start(timeline, lab.rounds()).unwrap();
+    let worker = Worker::start(timeline, lab.rounds(), Arc::default()).unwrap();
     let (to, answers) = channel();
     next_job(&worker, &to, &answers);
     std::fs::write(lab.temp.path().join("work/f"), "changed").unwrap();
@@ -216,7 +217,7 @@ fn changes_that_a_bug_between_jobs_has_lost_are_found_by_a_scan() {
 #[test]
 fn a_worker_that_ends_takes_nothing_more() {
     let (lab, timeline) = Lab::live();
-    let worker = Worker::start(timeline, lab.rounds()).unwrap();
+    let worker = Worker::start(timeline, lab.rounds(), Arc::default()).unwrap();
     let (to, answers) = channel();
     assert!(worker.capture_base(Wanted::base(take(&[]), told(&to, "base"))));
     worker.close(Instant::now());

@@ -1,42 +1,10 @@
-//! Facts about a process, the one at the other end of a socket, and descriptors that were inherited.
+//! The process at the other end of a socket, descriptors that were inherited, and signals that were.
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use super::descriptor;
 use crate::error::{Error, Result};
-
-/// Facts about a process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ProcessFacts {
-    /// The process that has started it, or that has taken it over.
-    pub parent: u32,
-    /// The time of its start, in ticks since the system started.
-    pub started: u64,
-    /// True if it has ended, and only its end is not heard of yet.
-    pub has_ended: bool,
-    /// The words it was called with.
-    pub arguments: Vec<String>,
-}
-
-/// Returns the facts about a process; `None` where there is none of that number.
-pub(crate) fn facts(pid: u32) -> Option<ProcessFacts> {
-    let place = Path::new("/proc").join(pid.to_string());
-    let stat = std::fs::read(place.join("stat")).ok()?;
-    // The name, in parentheses, may have any bytes in it.
-    let behind = stat.iter().rposition(|byte| *byte == b')')?;
-    let text = String::from_utf8_lossy(&stat[behind + 1..]);
-    let fields: Vec<&str> = text.split_ascii_whitespace().collect();
-    let (state, parent, started) = (fields.first()?, fields.get(1)?, fields.get(19)?);
-    let words = std::fs::read(place.join("cmdline")).unwrap_or_default();
-    let words = words.split(|byte| *byte == 0).filter(|word| !word.is_empty());
-    Some(ProcessFacts {
-        parent: parent.parse().ok()?,
-        started: started.parse().ok()?,
-        has_ended: matches!(*state, "Z" | "X"),
-        arguments: words.map(|word| String::from_utf8_lossy(word).into_owned()).collect(),
-    })
-}
 
 /// Returns the user at the other end of a socket.
 ///

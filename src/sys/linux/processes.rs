@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::clock::boot_id;
 
 /// The identity of a process. Numbers are used again, so the moment of its start belongs to it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProcessId {
     /// The number of the process.
     pub pid: u32,
