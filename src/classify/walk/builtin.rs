@@ -46,6 +46,11 @@ impl Walk<'_> {
                 let name = call.args.get(1).map(|arg| arg.text.clone()).unwrap_or_default();
                 shell.set(&name, Value::Unknown(TextOrigin::Plain));
             }
+            "mapfile" | "readarray" if call.args.iter().any(|arg| arg.text.starts_with("-C")) => {
+                // It runs a command too, which the rules know.
+                forget(call, shell);
+                return false;
+            }
             "read" | "mapfile" | "readarray" | "getopts" | "unset" => forget(call, shell),
             _ => return false,
         }
