@@ -1,6 +1,6 @@
 //! `piton undo` and `piton redo`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -10,12 +10,13 @@ use super::context::Context;
 use super::exit::Exit;
 use super::print;
 use super::report;
-use crate::checkpoint::Timeline;
 use crate::checkpoint::history::group::{StepDone, StepPreview, Stepping};
 use crate::checkpoint::history::operations::UndoStep;
 use crate::checkpoint::history::turns::StepChoice;
 use crate::checkpoint::history::undo::Direction;
+use crate::checkpoint::{Timeline, Workspace};
 use crate::doors::replies;
+use crate::engine::parts::OUTSIDE;
 use crate::error::{Error, Result};
 use crate::model::operation::OperationKind;
 use crate::model::run::run_id;
@@ -230,7 +231,7 @@ fn step(
         let message = timeline.catalog().why_no_step(direction)?;
         match context.json {
             true => print::json(&NoStep { operation: None, message })?,
-            false => print::data(&format!("{message}\n"))?,
+            false => print::data(&format!("{message}\n{}", elsewhere(context, direction)?))?,
         }
         return Ok(Exit::Nothing);
     };
@@ -293,6 +294,27 @@ fn step(
     }
     let back = back(context, timeline, direction, &next)?;
     finished(context, ((&next, is_open), &done), (verb, &back), (&preview, &said))
+}
+
+/// Names the commands that undo what was done from here to files of other workspaces.
+fn elsewhere(context: &Context, direction: Direction) -> Result<String> {
+    /// The most that are named.
+    const MOST: usize = 3;
+    let mut text = String::new();
+    if direction == Direction::Redo || context.is_outside() {
+        return Ok(text);
+    }
+    let root = context.root()?;
+    let root = root.canonicalize().unwrap_or(root);
+    let known = Workspace::known(&context.home)?;
+    let below = known.iter().filter(|other| other.path != root && other.path.starts_with(&root) && other.path.is_dir());
+    for other in below.take(MOST) {
+        add_line!(text, "Below is another workspace: `piton undo --workspace {}`.", print::path(&other.path));
+    }
+    if known.iter().any(|other| other.path == Path::new(OUTSIDE)) {
+        add_line!(text, "Files of no workspace are undone with `piton undo --outside`.");
+    }
+    Ok(text)
 }
 
 /// Names the command that takes a step back.
