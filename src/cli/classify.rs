@@ -1,7 +1,7 @@
 //! `piton classify`: what a command would do, for people and for programs.
 
 use std::io::BufRead as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -10,15 +10,18 @@ use serde_json::Value;
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
+use crate::checkpoint::records::workspace::root_for;
+use crate::checkpoint::{Home, Workspace};
 use crate::classify::{self, Classifier};
 use crate::doors::replies::classified;
+use crate::engine::parts::OUTSIDE;
 use crate::engine::reach::judged;
 use crate::error::{IoContext, Result};
 use crate::model::effect::{Certainty, Class, Effect, Scope, Verdict};
 use crate::model::policy::Policy;
 use crate::model::text::printable;
 use crate::protocol::{ClassifyDocument, spelling};
-use crate::settings::Effective;
+use crate::settings::{self, Effective};
 
 /// The arguments of `piton classify`.
 #[derive(Debug, Args)]
@@ -43,7 +46,7 @@ impl CommandJudge {
         let root = context.root()?;
         let effective = context.settings_of(&root)?;
         effective.faults().iter().for_each(|fault| print::warning(fault));
-        Ok(CommandJudge::of(context, root, effective))
+        Ok(CommandJudge::of(context.home.own_dirs(), root, effective))
     }
 
     /// Makes a judge that says nothing of mistakes in the settings.
@@ -53,10 +56,29 @@ impl CommandJudge {
     pub(super) fn quiet(context: &Context) -> Result<CommandJudge> {
         let root = context.root()?;
         let effective = context.settings_of(&root)?;
-        Ok(CommandJudge::of(context, root, effective))
+        Ok(CommandJudge::of(context.home.own_dirs(), root, effective))
     }
 
-    fn of(context: &Context, root: PathBuf, mut effective: Effective) -> CommandJudge {
+    /// Makes a judge for a directory that may be gone, which needs no home of piton's: where none can be read, nothing is
+    /// known of workspaces.
+    ///
+    /// # Errors
+    /// When the settings cannot be resolved.
+    pub(super) fn anywhere(cwd: PathBuf) -> Result<CommandJudge> {
+        let home = Home::locate().ok();
+        let known = home.as_ref().and_then(|home| Workspace::known(home).ok()).unwrap_or_default();
+        let here = cwd.ancestors().find(|dir| dir.is_dir()).unwrap_or(&cwd);
+        let root = root_for(here, &known);
+        // Without piton's directory no settings of a workspace are trusted.
+        let trusting = home.as_ref().map_or(Path::new(OUTSIDE), Home::path);
+        let effective = settings::load(Some(&root), trusting, &[])?;
+        let own = home.as_ref().map(Home::own_dirs).unwrap_or_default();
+        let mut judge = CommandJudge::of(own, root, effective);
+        judge.surroundings.cwd = cwd;
+        Ok(judge)
+    }
+
+    fn of(piton: Vec<PathBuf>, root: PathBuf, mut effective: Effective) -> CommandJudge {
         CommandJudge {
             classifier: crate::engine::rules::classifier(&mut effective, None),
             surroundings: classify::Context {
@@ -69,7 +91,7 @@ impl CommandJudge {
                 workspace: root.canonicalize().unwrap_or(root),
                 home: std::env::home_dir(),
                 temp_dirs: crate::engine::reach::temp_dirs(),
-                piton: context.home.own_dirs(),
+                piton,
             },
             policy: effective.policy,
         }

@@ -5,9 +5,12 @@
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Write, stdin};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGINT, SIGQUIT, SIGTSTP};
+use signal_hook::iterator::Signals;
 
 use super::classify::CommandJudge;
 use super::context::{Context, GlobalArgs};
@@ -16,6 +19,7 @@ use super::print;
 use super::protection::with_causes;
 use super::talk::Talk;
 use crate::checkpoint::records::mishaps;
+use crate::engine::parts::OUTSIDE;
 use crate::error::{Code, Error, Result};
 use crate::model::door::Door;
 use crate::model::effect::{Confidence, Needs, Verdict};
@@ -26,7 +30,7 @@ use crate::protocol::{
     After, AfterReply, BeforeReply, Body, ErrorBody, Hello, HelloReply, OtherBlock, RunEnd, RunEndReply, ShellBefore,
     Turn, TurnReply, not_held_sentence,
 };
-use crate::sys::child;
+use crate::sys::terminal;
 
 /// The longest line that is read, in bytes.
 const MAX_LINE: u64 = 8 << 20;
@@ -46,6 +50,9 @@ const ASKED: u8 = 3;
 /// Tells the script that the line is not to run.
 const DENIED: u8 = 5;
 
+/// The digit for a script that reads one: that the engine was not asked. No digit is no answer.
+const NOT_ASKED: &str = "2";
+
 /// The arguments of a call.
 #[derive(Debug, Default)]
 struct LineCall {
@@ -55,13 +62,17 @@ struct LineCall {
     pid: Option<u64>,
     /// The number of the line in its shell.
     line: u64,
+    /// The working directory as the shell knows it.
+    cwd: Option<PathBuf>,
     /// The line's exit code.
     exit: Option<i64>,
     /// True if the text may not be the line that runs.
     doubt: bool,
+    /// The number of the line before, if nobody told of its end.
+    open: Option<u64>,
     /// True if the shell runs the line whatever the answer is.
     cannot_cancel: bool,
-    /// True if the answer is a digit on stdout, and an interrupt of the shell for a line that is not to run.
+    /// True if the answer is a digit on stdout.
     digit: bool,
     /// True for what a shell of an agent's run is told to do: it is a step of the run's own turn, and nobody is asked.
     is_step: bool,
@@ -86,21 +97,39 @@ pub(super) fn shell(arguments: &[String]) -> std::process::ExitCode {
         note(event, &error);
         0
     });
-    match (call.digit, code) {
-        (true, ASKED) => {
-            // A shell that does not read it tells of no end, and the next line ends the turn.
-            let _ = print::data("1");
-        }
-        (true, DENIED) => {
-            if let Some(Err(error)) =
-                call.pid.and_then(|pid| u32::try_from(pid).ok()).map(|pid| child::signal(pid, SIGINT))
-            {
-                print::say(&format!("piton: the line could not be stopped: {error}"));
-            }
-        }
-        _ => return code.into(),
+    answered(&call, code)
+}
+
+/// Gives the answer to the script.
+fn answered(call: &LineCall, code: u8) -> std::process::ExitCode {
+    if !call.digit {
+        return code.into();
     }
+    // A script that does not get it says so.
+    let _ = match code {
+        ASKED => print::data("1"),
+        DENIED => print::data("5"),
+        _ => print::data(NOT_ASKED),
+    };
     Exit::Done.into()
+}
+
+/// Has a signal of the terminal answer that the line is not to run: whoever presses these keys wants it to stop.
+fn stop_on_keys(call: &LineCall) {
+    if call.cannot_cancel || call.is_step {
+        return;
+    }
+    let digit = call.digit;
+    // Without it, the key ends piton, and the script says so.
+    let Ok(mut signals) = Signals::new([SIGINT, SIGQUIT, SIGTSTP]) else { return };
+    std::thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            if digit {
+                let _ = print::data("5");
+            }
+            std::process::exit(if digit { 0 } else { DENIED.into() });
+        }
+    });
 }
 
 fn parsed(arguments: &[String]) -> Option<(&str, LineCall)> {
@@ -119,6 +148,8 @@ fn parsed(arguments: &[String]) -> Option<(&str, LineCall)> {
                     "--session" => call.session.clone_from(value),
                     "--pid" => call.pid = value.parse().ok(),
                     "--line" => call.line = value.parse().ok()?,
+                    "--cwd" => call.cwd = Some(PathBuf::from(value)).filter(|path| path.is_absolute()),
+                    "--open" => call.open = value.parse().ok(),
                     "--exit" => call.exit = value.parse().ok(),
                     "--alias" => call.aliases.push(value.clone()),
                     _ => return None,
@@ -149,6 +180,11 @@ impl LineCall {
         self.session.split('.').next().unwrap_or_default().to_owned()
     }
 
+    /// Returns the working directory; for one that is gone, the path that the shell had for it.
+    fn place(&self) -> Option<PathBuf> {
+        std::env::current_dir().ok().or_else(|| self.cwd.clone())
+    }
+
     /// Returns the id of the line as an action.
     fn action(&self) -> String {
         format!("line-{}", self.line)
@@ -160,7 +196,7 @@ impl LineCall {
             session: Some(self.session.clone()),
             pid: self.pid,
             door: Some(if self.is_step { Door::Run } else { Door::Shell }.into()),
-            cwd: std::env::current_dir().ok(),
+            cwd: self.place().map(existing),
             ..Hello::default()
         })
     }
@@ -194,14 +230,24 @@ fn conversation<T>(call: &LineCall, patience: Duration, have: impl Fn(&mut Talk)
 
 /// A line is about to run.
 fn before(call: &LineCall) -> Result<u8> {
+    if let Some(line) = call.open {
+        let before = LineCall { session: call.session.clone(), pid: call.pid, line, ..LineCall::default() };
+        if let Err(error) = after(&before) {
+            // The next turn ends that one all the same.
+            note("after", &error);
+        }
+    }
     let mut bytes = Vec::new();
     let read = stdin().take(MAX_LINE).read_to_end(&mut bytes);
     let text = String::from_utf8_lossy(&bytes);
     let line = text.strip_suffix('\n').unwrap_or(&text);
-    let doubt = call.doubt || read.is_err() || bytes.len() as u64 == MAX_LINE || text.contains('\u{fffd}');
+    // No shell runs an empty line: it could not be read.
+    let is_unread =
+        read.is_err() || bytes.len() as u64 == MAX_LINE || line.trim().is_empty() || text.contains('\u{fffd}');
+    let doubt = call.doubt || is_unread || runs_other_text(line, &call.shell());
     let command = call.with_aliases(line);
     // Where it cannot be judged here, the engine says why.
-    let judged = JudgedLine::of(&command).ok();
+    let judged = JudgedLine::of(call, &command).ok();
     if !doubt && judged.as_ref().is_some_and(|judged| is_harmless(line, &judged.verdict)) {
         return Ok(0);
     }
@@ -210,8 +256,9 @@ fn before(call: &LineCall) -> Result<u8> {
         |judged: &JudgedLine| judged.opaque == Opaque::Checkpoint && judged.verdict.confidence == Confidence::Opaque;
     let doubt = doubt || (call.is_step && judged.as_ref().is_some_and(is_opaque));
     let patience = PATIENCE + judged.as_ref().map(|judged| judged.deadline).unwrap_or_default();
-    let shown = if doubt && line.is_empty() { UNSEEN } else { line.lines().next().unwrap_or_default() };
-    let turn = format!("{}: {}", call.line, cut(&printable(shown), MAX_NAME));
+    stop_on_keys(call);
+    let shown = if line.trim().is_empty() { UNSEEN.to_owned() } else { line.lines().collect::<Vec<_>>().join("; ") };
+    let turn = format!("{}: {}", call.line, cut(&printable(&shown), MAX_NAME));
     let reply = conversation(call, patience, |talk| {
         if !call.is_step {
             let _: TurnReply = talk.ask(&Body::TurnStart(Turn { turn: turn.clone(), ..Turn::default() }))?;
@@ -220,7 +267,7 @@ fn before(call: &LineCall) -> Result<u8> {
             action: Some(call.action()),
             command: command.clone(),
             shell: call.client(),
-            cwd: std::env::current_dir().ok(),
+            cwd: call.place(),
             deadline_ms: None,
             doubt,
         }))
@@ -272,8 +319,10 @@ struct JudgedLine {
 }
 
 impl JudgedLine {
-    fn of(command: &str) -> Result<JudgedLine> {
-        let judge = CommandJudge::quiet(&Context::new(&GlobalArgs::default())?)?;
+    fn of(call: &LineCall, command: &str) -> Result<JudgedLine> {
+        let own = Context::new(&GlobalArgs::default()).and_then(|context| CommandJudge::quiet(&context));
+        // A policy holds also where piton's directory or the working directory cannot be used.
+        let judge = own.or_else(|_| CommandJudge::anywhere(call.place().unwrap_or_else(|| PathBuf::from(OUTSIDE))))?;
         let Policy { on_failure, opaque, deadline, .. } = judge.policy;
         Ok(JudgedLine { verdict: judge.verdict(command), on_failure, opaque, deadline })
     }
@@ -285,6 +334,28 @@ fn is_harmless(line: &str, verdict: &Verdict) -> bool {
     let is_own = program.rsplit('/').next() == Some("piton") && !line.contains(|c: char| ";&|<>()`\n".contains(c));
     let is_seen = is_own || verdict.confidence != Confidence::Opaque;
     verdict.needs == Needs::Nothing && verdict.hold.is_none() && is_seen
+}
+
+/// Returns true for a line whose words say nothing of what runs: a command of the history again, or a job that goes on, or
+/// commands from a pipe.
+fn runs_other_text(line: &str, shell: &str) -> bool {
+    line.split([';', '&', '|', '(', ')', '{', '}', '`', '\n']).any(|part| {
+        let mut words = part.split_whitespace();
+        let Some(first) = words.next() else { return false };
+        let rest: Vec<&str> = words.collect();
+        match first.trim_start_matches('\\') {
+            "fg" | "bg" => true,
+            "r" => shell == "zsh",
+            "fc" => !rest.first().is_some_and(|option| option.starts_with('-') && option.contains('l')),
+            "source" | "." => rest.is_empty() || rest.first() == Some(&"-"),
+            word => word.starts_with('%'),
+        }
+    })
+}
+
+/// Returns the nearest directory on a path that exists.
+fn existing(path: PathBuf) -> PathBuf {
+    path.ancestors().find(|dir| dir.is_dir()).map(ToOwned::to_owned).unwrap_or(path)
 }
 
 /// Returns the line for the person.
@@ -326,7 +397,8 @@ fn may_run(call: &LineCall, reason: &str, is_denied: bool) -> bool {
 /// Asks on the terminal itself: stdin has the line. Without a terminal the answer is no.
 fn agreed() -> bool {
     let Ok(mut terminal) = OpenOptions::new().read(true).write(true).open("/dev/tty") else { return false };
-    if terminal.write_all(b"piton: run it? [y/N] ").is_err() {
+    // An answer that was typed before the question is none.
+    if terminal::forget_input(terminal.as_fd()).is_err() || terminal.write_all(b"piton: run it? [y/N] ").is_err() {
         return false;
     }
     let mut answer = String::new();
@@ -349,4 +421,21 @@ fn after(call: &LineCall) -> Result<()> {
 /// The shell has ended, and with it its run.
 fn end(call: &LineCall) -> Result<()> {
     conversation(call, PATIENCE, |talk| talk.ask::<RunEndReply>(&Body::RunEnd(RunEnd::default())).map(drop))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_run_other_text_are_known() {
+        let yes = ["fg", "sleep 1; %2", "bg %1", "fc", "fc -s rm", "echo rm | source", "true && . -", "\\fc -e vi"];
+        let no = ["fc -l", "ls fg", "source a.sh", "echo %1", "git log --grep=fc"];
+        for (lines, told) in [(&yes[..], true), (&no[..], false)] {
+            for line in lines {
+                assert_eq!(runs_other_text(line, "bash"), told, "{line}");
+            }
+        }
+        assert!(runs_other_text("r rm", "zsh") && !runs_other_text("r rm", "bash"));
+    }
 }

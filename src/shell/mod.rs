@@ -45,8 +45,6 @@ pub const READS: &[&str] = &[
     "uptime",
     "clear",
     "exit",
-    "fg",
-    "bg",
     "jobs",
     "grep",
     "egrep",

@@ -14,6 +14,10 @@ fn lines_that_the_scripts_answer_for_are_harmless() {
     let mut judged_otherwise = Vec::new();
     for word in READS {
         for argument in &arguments {
+            // An option of these may run a program; with one, the line goes to piton.
+            if ["man", "jobs"].contains(word) && argument.starts_with('-') {
+                continue;
+            }
             let line = format!("{} {argument}", word.replacen("git-", "git ", 1));
             let verdict = classifier.shell(&line, &context, &policy);
             let is_seen = verdict.hold.is_none() && verdict.confidence != Confidence::Opaque;

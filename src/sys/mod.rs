@@ -14,5 +14,6 @@ pub mod pipe;
 pub mod process;
 pub mod running;
 pub mod stand_in;
+pub mod terminal;
 
 pub use linux::{beneath, descriptor, holders, inotify, lease, listing, mount, nameless, processes, share, writeback};

@@ -355,6 +355,129 @@ fn a_line_that_is_asked_about_waits_for_the_answer() {
     }
 }
 
+/// A shell with settings, in which a person has typed the first lines; a file `a` is there.
+fn prepared(shell: &str, settings: &str, first: &[&str]) -> Option<Typist> {
+    let lab = Lab::new();
+    lab.set(settings);
+    let mut person = Typist::with(shell, lab, &added(shell, env!("CARGO_BIN_EXE_piton")))?;
+    for line in first {
+        person.run(line);
+    }
+    person.lab.write("a", "a");
+    Some(person)
+}
+
+#[test]
+fn a_line_whose_text_says_too_little_is_guarded() {
+    // The shell, the lines before, and the line that removes the file.
+    let table: [(&str, &[&str], &str); 15] = [
+        ("bash", &["HISTSIZE=0"], "rm a"),
+        ("bash", &["enable -n history"], "rm a"),
+        ("bash", &["PROMPT_COMMAND=true"], " rm a"),
+        ("bash", &["PROMPT_COMMAND=true", "HISTIGNORE='rm *'"], "rm a"),
+        ("bash", &["shopt -u cmdhist"], "rm a \\\nls"),
+        ("bash", &["hash -p /bin/rm cat"], "cat a"),
+        (
+            "bash",
+            &["export GIT_PAGER=cat; git init -q . && git -c user.name=a -c user.email=b commit -q --allow-empty -m x"],
+            "git log \"--output=a\"",
+        ),
+        ("bash", &["readonly LC_ALL IFS"], "rm a"),
+        ("bash", &["ls() { command rm a; }"], "ls"),
+        ("zsh", &["ls() { command rm a }"], "ls"),
+        ("fish", &["function ls; command rm a; end"], "ls"),
+        ("fish", &["function contains; true; end", "function math; end", "function string; end"], "rm a"),
+        ("fish", &[], "echo rm a | source"),
+        ("zsh", &["TMPPREFIX=/proc/none"], "rm a"),
+        ("zsh", &["rm -f a", "cp /dev/null a"], "r rm"),
+    ];
+    for (shell, first, line) in table {
+        let Some(mut person) = prepared(shell, "", first) else { continue };
+        let said = person.run(line);
+        assert_ne!(std::fs::read(person.lab.work.join("a")).ok().as_deref(), Some(&b"a"[..]), "{shell} {line}: {said}");
+        let got = person.lab.piton(&["recover", "a", "--yes"]);
+        assert_eq!((got.code, person.lab.read("a")), (0, "a".to_owned()), "{shell} {first:?} {line}: {said} {got:?}");
+    }
+}
+
+#[test]
+fn no_trap_lets_a_denied_line_run() {
+    let table: [(&str, &[&str]); 8] = [
+        ("bash", &["trap true INT"]),
+        ("bash", &["trap '' INT"]),
+        ("bash", &["set -euE; trap 'echo oops' ERR; set -T"]),
+        ("bash", &["HISTTIMEFORMAT='%F %T '; readonly HISTTIMEFORMAT"]),
+        ("zsh", &["trap true INT"]),
+        ("zsh", &["trap '' INT"]),
+        ("zsh", &["TRAPINT() { return 0 }"]),
+        ("zsh", &["alias kill='kill -9'; kill() { true }"]),
+    ];
+    for (shell, first) in table {
+        let Some(mut person) = prepared(shell, "policy: {file-delete: deny}\n", first) else { continue };
+        person.press("rm a; echo ra''n\n");
+        let said = person.run("true");
+        assert!(person.lab.work.join("a").exists() && !said.contains("ran"), "{shell} {first:?}: {said}");
+        assert!(said.contains("the line was not run"), "{shell} {first:?}: {said}");
+        // The trap is the person's still.
+        let kept = person.run("trap; echo en''d");
+        let has = if first[0].contains("TRAPINT") { "" } else { first[0].split(['\'', ' ']).next().unwrap() };
+        assert!(has != "trap" || kept.contains("INT"), "{shell} {first:?}: {kept}");
+    }
+}
+
+#[test]
+fn a_denied_line_does_not_run_where_piton_cannot_work() {
+    for shell in ["bash", "zsh"] {
+        let Some(mut person) = prepared(shell, "policy: {file-delete: deny}\n", &["mkdir q; cd q"]) else { continue };
+        std::fs::remove_dir(person.lab.work.join("q")).unwrap();
+        let said = person.run("rm ../a");
+        assert!(person.lab.work.join("a").exists() && said.contains("the line was not run"), "{shell}: {said}");
+        person.run(&format!("cd '{}'; export PITON_HOME=/dev/null", person.lab.work.display()));
+        let said = person.run("rm a");
+        assert!(person.lab.work.join("a").exists() && said.contains("the line was not run"), "{shell}: {said}");
+    }
+}
+
+#[test]
+fn keys_that_are_no_answer_keep_a_line_from_running() {
+    for (shell, key) in [("bash", "\x1c"), ("bash", "\x1a"), ("zsh", "\x1a"), ("zsh", "\x03")] {
+        let Some(mut person) = prepared(shell, "policy: {file-delete: ask}\n", &["trap true INT"]) else { continue };
+        person.press("rm a\n");
+        person.until("[y/N]");
+        person.press(key);
+        let said = person.run("jobs");
+        assert!(person.lab.work.join("a").exists() && !said.contains("shell before"), "{shell} {key:?}: {said}");
+    }
+}
+
+#[test]
+fn traps_and_traces_do_not_see_piton() {
+    let Some(mut person) = prepared("bash", "", &["trap 'echo fa''iled' ERR"]) else { return };
+    person.press("false\n");
+    let said = person.run("true");
+    assert_eq!(said.matches("failed").count(), 1, "{said}");
+    // The other tool's part of it reads what a trap writes as a number; the next prompt adds piton's part again.
+    person.run("PS0=''");
+    person.run("set -ET; trap 'echo de''bug' DEBUG; trap 'echo re''turned' RETURN");
+    let said = person.run("rm a");
+    assert!(!person.lab.work.join("a").exists() && !said.contains("returned"), "{said}");
+    person.await_turn("rm a");
+    person.run("trap - DEBUG RETURN ERR; set -x");
+    let said = person.run("true");
+    assert!(said.contains("+ true") && !said.contains("__piton"), "{said}");
+    person.run("set +x");
+    // A shell that only inherits the variables says nothing.
+    person.run("export PROMPT_COMMAND PS0");
+    let said = person.run("echo true | bash --norc -i");
+    assert!(!said.contains("__piton"), "{said}");
+
+    let Some(mut person) = prepared("zsh", "", &["TRAPZERR() { echo fa''iled }"]) else { return };
+    let said = person.run("rm a");
+    assert!(!said.contains("failed"), "{said}");
+    person.await_turn("rm a");
+    assert!(person.run("functions TRAPZERR").contains("iled"));
+}
+
 /// Has a line judged as a script does, without a terminal to ask on.
 fn judge(lab: &Lab, line: &str, options: &[&str]) -> (i32, String) {
     let mut command = lab.command("setsid", &lab.work);
