@@ -375,7 +375,7 @@ pub(super) fn told(context: &Context, word: &str, step: (&UndoStep, bool), previ
 fn others(reply: &PreviewReply) -> String {
     let mut text = String::new();
     for other in &reply.others {
-        add_line!(text, "In {}:", print::path(std::path::Path::new(&other.workspace)));
+        add_line!(text, "In {}:", print::path(Path::new(&other.workspace)));
         match (&other.preview, &other.error) {
             (Some(preview), _) => text.push_str(&report::preview(preview)),
             (None, error) => {
@@ -401,7 +401,7 @@ pub(super) fn finished(
     }
     let mut text = String::new();
     for other in &reply.others {
-        add_line!(text, "In {}:", print::path(std::path::Path::new(&other.workspace)));
+        add_line!(text, "In {}:", print::path(Path::new(&other.workspace)));
         match (&other.done, &other.error) {
             (Some(done), _) => text.push_str(&report::outcome(done, verb, back)),
             (None, error) => {
