@@ -79,6 +79,13 @@ impl Client {
         format!("{}.{session}", self.name())
     }
 
+    /// Returns the name of a sub-agent in a session of the client. The beginning of the session's id is enough: the client's id of a
+    /// sub-agent is long by itself, and both together are no id of a run.
+    pub fn agent_name(self, session: &str, agent: &str) -> String {
+        let session: String = session.chars().take(8).collect();
+        format!("{}.{session}.{agent}", self.name())
+    }
+
     /// Returns the name for people.
     pub fn title(self) -> &'static str {
         self.names().1

@@ -412,15 +412,16 @@ impl Timeline {
         self.lock("run.end")?.end_run(run, status, control)
     }
 
-    /// Notes the end of the runs whose client's process has ended without a word.
+    /// Notes the end of the runs whose client's process has ended without a word, and of their open turns.
     ///
     /// # Errors
     /// Returns the errors of the lock and of writing; then the next call does it.
-    pub fn end_left_runs(&mut self) -> Result<()> {
+    pub fn end_left_runs(&mut self, control: &dyn Fn() -> Flow) -> Result<()> {
         let left = left_runs(&self.catalog.workspace.dir)?;
         if left.is_empty() {
             return Ok(());
         }
+        self.end_turns_of(&left, control)?;
         let locked = self.lock("run.end")?;
         left.iter().try_for_each(|run| locked.end_left_run(run))
     }

@@ -196,10 +196,10 @@ impl Exchange<'_> {
         let client = self.event.client.name();
         let cwd = self.event.cwd.clone().or_else(|| std::env::current_dir().ok());
         let cwd_text = cwd.as_deref().map(|cwd| cwd.to_string_lossy().into_owned());
-        let session = self.event.session.as_deref().or(cwd_text.as_deref()).unwrap_or_default();
-        let session = self.event.client.session_name(session);
+        let id = self.event.session.as_deref().or(cwd_text.as_deref()).unwrap_or_default();
+        let session = self.event.client.session_name(id);
         let (session, parent, goal) = match &self.event.agent {
-            Some(agent) => (format!("{session}.{}", agent.id), Some(session), agent.kind.clone()),
+            Some(agent) => (self.event.client.agent_name(id, &agent.id), Some(session), agent.kind.clone()),
             None => {
                 let parent = self.event.parent.as_deref();
                 (session, parent.map(|parent| self.event.client.session_name(parent)), None)

@@ -214,7 +214,7 @@ fn settle(timeline: &mut Timeline, give_way: Interrupt<'_>) {
     if let Err(error) = timeline.settle(give_way) {
         tracing::warn!(%error, "stamps or retention could not be written");
     }
-    if let Err(error) = timeline.end_left_runs() {
+    if let Err(error) = timeline.end_left_runs(give_way) {
         tracing::warn!(%error, "the end of a run could not be written");
     }
 }

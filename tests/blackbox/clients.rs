@@ -96,10 +96,13 @@ fn a_run_ends_with_the_process_of_its_client() {
         let hook = format!("hook claude-code PreToolUse{alone}");
         let mut first = client(lab, &bash(lab, "s", "rm a"), &hook);
         here.comes_to("claude-code.s", "open");
-        // A killed client tells of no end.
+        lab.sh("rm a");
+        // A killed client tells of no end, neither of its run nor of its turn.
         first.kill().unwrap();
         first.wait().unwrap();
         assert_eq!(here.run("claude-code.s")["status"], "exit", "{alone}");
+        let turns = lab.piton(&["turns", "--json"]).json()["turns"].as_array().unwrap().clone();
+        assert!(turns.iter().all(|turn| turn["open"] == false), "{alone} {turns:?}");
         let shown = lab.piton(&["runs"]).stdout;
         assert!(shown.contains("claude-code.s  exit  claude-code  1 checkpoint"), "{shown}");
         // The session goes on in another process, and ends by its own word.

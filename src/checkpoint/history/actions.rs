@@ -142,11 +142,23 @@ impl Timeline {
         Ok(ended)
     }
 
+    /// Ends the open turns of some runs.
+    ///
+    /// # Errors
+    /// As [`Timeline::end_turn`].
+    pub(crate) fn end_turns_of(&mut self, runs: &[String], control: Interrupt<'_>) -> Result<()> {
+        let of_runs = |turn: &&OpenTurn| runs.contains(&turn.run);
+        let open: Vec<OpenTurn> =
+            self.catalog().windows.borrow_mut().windows()?.turns.iter().filter(of_runs).cloned().collect();
+        open.iter().try_for_each(|turn| self.end_turn(&turn.key, control).map(drop))
+    }
+
     /// Writes down what the open turns have changed so far, so that it can be looked at and undone.
     ///
     /// # Errors
     /// As [`Timeline::end_turn`].
     pub fn settle_turns(&mut self, control: Interrupt<'_>) -> Result<()> {
+        self.end_left_runs(control)?;
         // Most of the time none is open, and no lock is needed.
         if self.catalog().windows.borrow_mut().windows()?.turns.is_empty() {
             return Ok(());

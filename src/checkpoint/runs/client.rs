@@ -120,6 +120,8 @@ mod tests {
 
     use super::*;
     use crate::checkpoint::capture::request::Take;
+    use crate::checkpoint::history::actions::NewAction;
+    use crate::checkpoint::history::turn_end::TurnName;
     use crate::checkpoint::runs::run::RunEnding;
     use crate::checkpoint::{Home, Timeline, Workspace};
     use crate::model::checkpoint::CheckpointKind;
@@ -171,13 +173,13 @@ mod tests {
         // A door that knows nothing of the process takes nothing away.
         RunClient { client: Some("codex".to_owned()), ..RunClient::default() }.keep(&workspace, "r").unwrap();
         assert_eq!(RunClient::load(&workspace, "r"), Some(told.clone()));
-        timeline.end_left_runs().unwrap();
+        timeline.end_left_runs(&|| Flow::Continue).unwrap();
         let (state, ending) = listed(&timeline, "r");
         assert_eq!((ending, state.client.as_deref(), state.parent.as_deref()), (None, Some("codex"), Some("above")));
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(listed(&timeline, "r").1, Some(RunEnding::Exit), "nobody has tidied yet");
-        timeline.end_left_runs().unwrap();
+        timeline.end_left_runs(&|| Flow::Continue).unwrap();
         let (state, ending) = listed(&timeline, "r");
         assert_eq!((ending, state.status, state.ended), (Some(RunEnding::Exit), Some(RunEnding::Exit), None));
         assert_eq!((state.named, state.parent), (told.named.clone(), told.parent.clone()));
@@ -190,8 +192,47 @@ mod tests {
         assert_eq!((listed(&timeline, "r").1, RunClient::load(&workspace, "r")), (Some(RunEnding::Completed), None));
         child.kill().unwrap();
         child.wait().unwrap();
-        timeline.end_left_runs().unwrap();
+        timeline.end_left_runs(&|| Flow::Continue).unwrap();
         assert_eq!(listed(&timeline, "r").1, Some(RunEnding::Completed));
+    }
+
+    #[test]
+    fn an_open_turn_ends_with_its_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut timeline = timeline(dir.path(), &["r"]);
+        let workspace = timeline.workspace().dir.clone();
+        let name = |key: &str, run: &str| TurnName {
+            key: key.to_owned(),
+            run: run.to_owned(),
+            actor: run.to_owned(),
+            turn: "t".to_owned(),
+            client: None,
+            places: Vec::new(),
+        };
+        for turn in [name("k", "r"), name("of another", "s")] {
+            let action = NewAction {
+                actor: turn.actor.clone(),
+                action: None,
+                named: Vec::new(),
+                moves_head: false,
+                is_opaque: true,
+                is_ended_here: false,
+                from: None,
+            };
+            timeline.begin_action(Some(&turn), &action, &|| Flow::Continue).unwrap();
+        }
+        let (mut child, told) = client();
+        told.keep(&workspace, "r").unwrap();
+        timeline.end_left_runs(&|| Flow::Continue).unwrap();
+        let open = |timeline: &Timeline| {
+            let mut log = timeline.catalog().windows.borrow_mut();
+            log.windows().unwrap().turns.iter().map(|turn| turn.key.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(open(&timeline), ["k", "of another"]);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        timeline.end_left_runs(&|| Flow::Continue).unwrap();
+        assert_eq!(open(&timeline), ["of another"]);
     }
 
     #[test]
@@ -203,7 +244,7 @@ mod tests {
         RunClient { parent: None, ..told }.keep(&workspace, "r").unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
-        timeline.end_left_runs().unwrap();
+        timeline.end_left_runs(&|| Flow::Continue).unwrap();
         assert!(timeline.runs().unwrap().0.is_empty());
         assert!(RunClient::load(&workspace, "r").is_none() && Run::load(&workspace, "r").unwrap().is_none());
     }
