@@ -41,6 +41,9 @@ pub(super) const RUN: &str = "PITON_RUN";
 /// The longest wait for an answer, beside the time that the settings give a checkpoint.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The longest wait for each answer at the end: the agent's exit code waits for it.
+const END_PATIENCE: Duration = Duration::from_secs(10);
+
 /// The wait for a notice that may have come already.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -320,6 +323,13 @@ impl GuardedRun {
         }
     }
 
+    fn record_end(&mut self, after: &After, outcome: RunStatus) -> Result<AfterReply> {
+        let _: AfterReply = self.saved.ask(&Body::ShellAfter(after.clone()), END_PATIENCE)?;
+        let turn = self.saved.ask(&Body::TurnEnd(Turn::default()), END_PATIENCE)?;
+        let _: RunEndReply = self.saved.ask(&Body::RunEnd(RunEnd { status: Some(outcome) }), END_PATIENCE)?;
+        Ok(turn)
+    }
+
     /// Ends the run.
     fn end(mut self, status: Option<ExitStatus>) {
         let exit = status.and_then(|status| status.code()).map(i64::from);
@@ -327,13 +337,15 @@ impl GuardedRun {
         let after = After { action: Some(AGENT.to_owned()), exit, signal, ok: None };
         let outcome =
             if status.is_some_and(|status| status.success()) { RunStatus::Completed } else { RunStatus::Error };
-        let ended = self.saved.ask::<AfterReply>(&Body::ShellAfter(after), PATIENCE).and_then(|_| {
-            let turn: AfterReply = self.saved.ask(&Body::TurnEnd(Turn::default()), PATIENCE)?;
-            let run: RunEndReply = self.saved.ask(&Body::RunEnd(RunEnd { status: Some(outcome) }), PATIENCE)?;
-            Ok((turn, run))
-        });
+        let ended = match self.record_end(&after, outcome) {
+            // The daemon ended just now.
+            Err(error) if error.code() == Code::ShuttingDown && matches!(self.saved.again(), Again::Connected) => {
+                self.record_end(&after, outcome)
+            }
+            ended => ended,
+        };
         match ended {
-            Ok((turn, _)) => turn.notices.iter().for_each(|notice| print::say(&printable(notice))),
+            Ok(turn) => turn.notices.iter().for_each(|notice| print::say(&printable(notice))),
             Err(error) => {
                 print::say(&format!("piton: the end of run {} could not be recorded: {}", self.name, error.text()));
             }

@@ -67,6 +67,14 @@ impl Ear {
 }
 
 #[cfg(test)]
+impl Ear {
+    /// Makes an ear that has just found these.
+    pub(in crate::engine) fn with(found: Vec<Silence>) -> Ear {
+        Ear(Mutex::new(Heard { looked: Some(Instant::now()), found }))
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

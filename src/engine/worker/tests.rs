@@ -6,8 +6,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
 use super::*;
+use crate::agents::Client;
 use crate::checkpoint::capture::request::Selection;
 use crate::checkpoint::{Home, Workspace};
+use crate::engine::silence::judge::Silence;
 use crate::model::change::{Admits, ChangeSource, Changes, Why};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::path::RelPath;
@@ -231,4 +233,29 @@ fn a_worker_that_ends_takes_nothing_more() {
         std::thread::sleep(Duration::from_millis(1));
     }
     assert!(worker.close(Instant::now()));
+}
+
+#[test]
+fn a_changed_tree_is_saved_unasked_only_where_a_client_is_silent() {
+    let silence = Silence { client: Client::ClaudeCode, since: 1 };
+    for (found, is_saved) in [(vec![], false), (vec![silence], true)] {
+        let (lab, timeline) = Lab::live();
+        let mut worker = WorkerLoop {
+            timeline,
+            queue: Arc::default(),
+            stop: Arc::default(),
+            watcher: SharedStatus::default(),
+            idle: Idle::new(lab.rounds(), ChangeSignal::new(|| {})),
+            ear: Arc::new(Ear::with(found)),
+            last: None,
+        };
+        std::fs::write(lab.temp.path().join("work/f"), "changed").unwrap();
+        lab.told.put(Some(Changes::Everything(Why::Overflow)));
+        assert_eq!(worker.save(), is_saved);
+        let all = worker.timeline.catalog().all().unwrap().checkpoints;
+        let saves = all.iter().filter(|one| one.record.kind == CheckpointKind::Autosave).count();
+        assert_eq!(saves, usize::from(is_saved));
+        lab.told.put(Some(Changes::none()));
+        assert!(!worker.save(), "nothing changed since");
+    }
 }
