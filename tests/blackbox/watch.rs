@@ -57,7 +57,7 @@ impl Watching<'_> {
 
     fn end(&mut self) {
         let pid = rustix::process::Pid::from_raw(self.child.id().cast_signed()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         self.child.wait().unwrap();
     }
 }

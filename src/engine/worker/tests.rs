@@ -252,8 +252,8 @@ fn a_changed_tree_is_saved_unasked_only_where_a_client_is_silent() {
         std::fs::write(lab.temp.path().join("work/f"), "changed").unwrap();
         lab.told.put(Some(Changes::Everything(Why::Overflow)));
         assert_eq!(worker.save(), is_saved);
-        let all = worker.timeline.catalog().all().unwrap().checkpoints;
-        let saves = all.iter().filter(|one| one.record.kind == CheckpointKind::Autosave).count();
+        let all = worker.timeline.catalog().all().unwrap();
+        let saves = all.checkpoints.iter().filter(|one| one.record.kind == CheckpointKind::Autosave).count();
         assert_eq!(saves, usize::from(is_saved));
         lab.told.put(Some(Changes::none()));
         assert!(!worker.save(), "nothing changed since");
