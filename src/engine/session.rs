@@ -219,9 +219,7 @@ impl Session {
     pub(super) fn note_event(&mut self) {
         let Ok(workspace) = self.workspace() else { return };
         let record = &workspace.workspace;
-        if let Err(error) = self.door.note(&record.id, &record.dir, self.client.as_deref()) {
-            tracing::debug!(%error, "an event goes on without the mark of its door");
-        }
+        self.door.note(&record.id, &record.dir, self.client.as_deref());
     }
 
     fn open(&mut self, opening: Opening) -> Result<SessionFacts> {

@@ -74,15 +74,20 @@ impl DoorMark {
         Ok(DoorMark { file, noted: None })
     }
 
+    /// Returns true if an event was noted a moment ago.
+    pub fn is_fresh(&self) -> bool {
+        self.noted.is_some_and(|noted| (0..SOON).contains(&now_ms().saturating_sub(noted)))
+    }
+
     /// Notes an event, now.
     ///
     /// # Errors
     /// `permission`.
     pub fn note(&mut self) -> std::io::Result<()> {
-        let now = now_ms();
-        if self.noted.is_some_and(|noted| (0..SOON).contains(&now.saturating_sub(noted))) {
+        if self.is_fresh() {
             return Ok(());
         }
+        let now = now_ms();
         let time = UNIX_EPOCH + Duration::from_millis(now.unsigned_abs());
         self.file.set_times(FileTimes::new().set_modified(time))?;
         self.noted = Some(now);
