@@ -2,13 +2,11 @@
 # names. docs/SHELLS.md.
 # shellcheck shell=bash
 
-if [[ -n ${PITON_BASH_ENV-} ]]; then
-    # Expanded as bash expands BASH_ENV itself, as if in double quotes.
-    eval "__piton_file=\"${PITON_BASH_ENV//\"/\\\"}\""
-    # shellcheck disable=SC1090,SC2154
-    if [[ -r $__piton_file ]]; then . "$__piton_file"; fi
-    unset __piton_file
-fi
+# A trace is for the command, and not for this.
+{
+    case $- in *x*) __piton_trace=1 ;; *) __piton_trace='' ;; esac
+    set +x
+} 2>/dev/null
 
 if [[ -n ${PITON_RUN-} && -x '@PROGRAM@' ]]; then
     __piton_step() {
@@ -28,4 +26,30 @@ if [[ -n ${PITON_RUN-} && -x '@PROGRAM@' ]]; then
     }
     __piton_step "$@"
     unset -f __piton_step
+fi
+
+if [[ -n ${PITON_BASH_ENV-} ]]; then
+    # Expanded as bash expands BASH_ENV itself: a tilde, and the rest as if in double quotes.
+    __piton_rest=$PITON_BASH_ENV __piton_file=''
+    if [[ $__piton_rest =~ ^(~[A-Za-z0-9_.-]*)(/.*)?$ ]]; then
+        __piton_rest=${BASH_REMATCH[2]}
+        eval "__piton_file=${BASH_REMATCH[1]}"
+    fi
+    if [[ $__piton_rest == *[\\\`]* ]]; then
+        # No name of a file that anybody has; its quotes would be those of the line below.
+        __piton_file+=$__piton_rest
+    else
+        eval "__piton_file+=\"${__piton_rest//\"/\\\"}\""
+    fi
+    unset __piton_rest
+    if [[ -n $__piton_trace ]]; then set -x; fi
+    # shellcheck disable=SC1090
+    if [[ -r $__piton_file ]]; then . "$__piton_file"; fi
+    { unset __piton_file; } 2>/dev/null
+fi
+if [[ -n $__piton_trace ]]; then
+    unset __piton_trace
+    set -x
+else
+    unset __piton_trace
 fi

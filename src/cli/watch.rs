@@ -17,6 +17,7 @@ use crate::engine::saves::{LATEST, QUIET};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::door::Door;
+use crate::model::policy::Guard;
 use crate::model::text::count;
 use crate::protocol::{Hello, NoticeBody, NoticeLine, WatchLine};
 
@@ -42,7 +43,11 @@ pub(super) fn watch(context: &Context, args: &WatchArgs) -> Result<Exit> {
     }
     let mut dirs = Vec::new();
     for dir in &args.dirs {
-        dirs.push(dir.canonicalize().at("looking for the directory", dir)?);
+        let real = dir.canonicalize().at("looking for the directory", dir)?;
+        if !real.is_dir() {
+            return Err(Error::new(Code::BadPath, "only a directory can be watched").path(dir));
+        }
+        dirs.push(real);
     }
     if dirs.is_empty() {
         dirs.push(context.root()?);
@@ -90,6 +95,12 @@ impl Watch {
         if !reply.autosave {
             let why = reply.faults.first().cloned().unwrap_or_else(|| "changes are not saved here".to_owned());
             return Err(Error::new(Code::WorkspaceRefused, why).path(dir).hint("name a project directory"));
+        }
+        if reply.guard.known() == Some(Guard::Off) {
+            let root = &reply.workspace.path;
+            print::say(&format!(
+                "piton: the guard is off in {root}: nothing is saved until it is on; `piton status` says why"
+            ));
         }
         Ok(Watch { root: reply.workspace.path, as_json, saved })
     }

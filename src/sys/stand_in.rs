@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getppid, waitid};
-use signal_hook::consts::{SIGALRM, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::consts::{SIGALRM, SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 use signal_hook::low_level::siginfo::{Cause, Origin};
@@ -46,6 +46,10 @@ impl StandIn {
     /// Returns the errors of the system.
     pub fn start(command: &mut Command) -> io::Result<StandIn> {
         let ignored = ignored_signals();
+        if ignored.contains(&SIGCHLD) {
+            // The end of a child is not told to a process that ignores it.
+            signal_hook::flag::register(SIGCHLD, Arc::default())?;
+        }
         let handed: Vec<i32> = HANDED.into_iter().filter(|signal| !ignored.contains(signal)).collect();
         // Before the child is there, so that no signal between ends this process alone.
         let mut signals = SignalsInfo::<WithOrigin>::new(handed)?;
@@ -85,19 +89,32 @@ impl StandIn {
     }
 }
 
-/// Returns true for a signal that no key of the terminal has sent, which the child got too.
+/// Returns true for a signal that the child did not get too, as it does those of the terminal's keys. The end of a terminal is told to
+/// the leader of its session alone.
 fn is_for_us(origin: &Origin) -> bool {
-    origin.signal == SIGCONT || !matches!(origin.cause, Cause::Kernel)
+    let leads = || rustix::process::getsid(None).is_ok_and(|session| session == rustix::process::getpid());
+    match (origin.signal, origin.cause) {
+        (SIGCONT, _) => true,
+        (SIGHUP, Cause::Kernel) => leads(),
+        (_, cause) => !matches!(cause, Cause::Kernel),
+    }
 }
 
 fn hand_on(child: &Mutex<Child>, number: i32) {
-    let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
-    // Under the lock and before the signal: the id of a reaped child may belong to another process.
-    if matches!(child.try_wait(), Ok(None))
+    let child = child.lock().unwrap_or_else(PoisonError::into_inner);
+    // It is reaped under the lock, and not here: its end is the exit of this process. Until then its id is its own.
+    if is_there(child.id())
         && let Err(error) = child::signal(child.id(), number)
     {
         tracing::warn!(%error, "a signal cannot be handed on");
     }
+}
+
+/// Returns true for a child that has not ended.
+fn is_there(id: u32) -> bool {
+    let Some(pid) = i32::try_from(id).ok().and_then(Pid::from_raw) else { return false };
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    matches!(waitid(WaitId::Pid(pid), options), Ok(None))
 }
 
 /// Stops this process whenever the child is stopped, until the child has ended.

@@ -147,7 +147,8 @@ fn each_step_of_bash_and_zsh_is_recoverable_also_of_what_the_run_itself_made() {
 #[test]
 fn what_sh_and_the_agent_itself_delete_was_saved_some_seconds_before() {
     let runs = Runs::new();
-    let mut agent = runs.start("printf work >made; echo up; read go; sh -c 'rm kept'; rm made; exit 0\n");
+    let mut agent =
+        runs.start("printf work >made.new; mv made.new made; echo up; read go; sh -c 'rm kept'; rm made; exit 0\n");
     until("no autosave", || {
         let listed = runs.0.piton(&["list", "--json"]).json();
         listed["checkpoints"].as_array().unwrap().iter().any(|one| one["kind"] == "autosave")
@@ -186,11 +187,16 @@ fn signals_reach_the_agent_and_its_stops_are_seen() {
     let mut agent =
         runs.start("trap 'echo usr1' USR1; trap 'echo term; exit 3' TERM; echo up; while :; do sleep 0.1; done\n");
     // An engine may be a child of the same process.
-    let child = |pid: u32| {
+    let found = |pid: u32| {
         let of = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
         let line = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let mut all = of.split_whitespace().map(|pid| pid.parse::<u32>().unwrap());
-        all.find(|pid| ["/agent", "sleep"].iter().any(|word| line(pid).contains(word))).unwrap()
+        all.find(|pid| ["/agent", "sleep"].iter().any(|word| line(pid).contains(word)))
+    };
+    // The list may lack one while another comes or goes.
+    let child = |pid: u32| {
+        until("no agent is there", || found(pid).is_some());
+        found(pid).or_else(|| found(pid)).unwrap()
     };
     let (piton, inner) = (agent.id(), child(agent.id()));
     send(inner, Signal::STOP);
@@ -200,6 +206,16 @@ fn signals_reach_the_agent_and_its_stops_are_seen() {
     send(piton, Signal::TERM);
     drop(agent.stdin.take());
     assert_eq!(agent.wait().unwrap().code(), Some(3));
+    // Whatever comes with the agent's end, its exit code is known.
+    for _ in 0..8 {
+        let mut agent = runs.start("trap 'exit 7' TERM; echo up; while :; do sleep 0.01; done\n");
+        let inner = child(agent.id());
+        send(inner, Signal::TERM);
+        for _ in 0..50 {
+            send(agent.id(), Signal::TERM);
+        }
+        assert_eq!(agent.wait().unwrap().code(), Some(7));
+    }
     // A signal that was ignored stays so.
     let script = runs.script("grep SigIgn /proc/self/status\n");
     let hup = format!("trap '' HUP; exec {} run -q {script}", env!("CARGO_BIN_EXE_piton"));
@@ -223,12 +239,19 @@ fn the_users_own_startup_files_are_read_as_without_it() {
     if has("bash") {
         std::fs::write(lab.home.join("env.sh"), "mine=\"from $HOME\"\n").unwrap();
         let script = "bash -c 'echo \"$mine\"; bash -c \"echo again \\$mine\"'";
-        let told = |own: bool| {
+        let told = |own: bool, env: &str| {
             let mut command = if own { lab.command("sh", &lab.work) } else { runs.command(&["-q", "sh"]) };
-            let output = command.args(["-c", script]).env("BASH_ENV", "$HOME/env.sh").output().unwrap();
+            let output = command.args(["-c", script]).env("BASH_ENV", env).output().unwrap();
             (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned(), output.stderr)
         };
-        assert_eq!(told(true), told(false));
+        for env in ["$HOME/env.sh", "~/env.sh", "", "none", "a\"b", "\\\""] {
+            assert_eq!(told(true, env), told(false, env), "{env}");
+        }
+        let traced = |own: bool| {
+            let mut command = if own { lab.command("bash", &lab.work) } else { runs.command(&["-q", "bash"]) };
+            command.args(["-xc", "echo hi"]).output().unwrap()
+        };
+        assert_eq!(traced(true), traced(false));
     }
     if has("zsh") {
         let dir = lab.home.join("zsh dir");
@@ -288,6 +311,27 @@ fn the_policy_holds_steps_of_the_agent() {
     let (told, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(told.contains("code 126\nfrom before"), "{output:?}");
     assert!(said.contains("the line was not run"), "{said}");
+}
+
+#[test]
+fn a_denied_step_of_zsh_stays_so_where_no_file_can_be_made() {
+    if !has("zsh") {
+        return;
+    }
+    let runs = Runs::new();
+    runs.0.set("policy: {file-delete: deny}\n");
+    let step = ["-q", "zsh", "-c", "rm kept"];
+    let output = runs.command(&step).env("TMPPREFIX", "/nonexistent/z").output().unwrap();
+    assert_eq!((output.status.code(), runs.0.read("kept").as_str()), (Some(126), "from before"), "{output:?}");
+}
+
+#[test]
+fn where_the_guard_is_off_nothing_is_promised() {
+    let runs = Runs::new();
+    runs.0.set("guard: off\n");
+    let output = runs.command(&["true"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("NOT GUARDED: the guard is off") && !said.contains("piton undo"), "{said}");
 }
 
 #[test]

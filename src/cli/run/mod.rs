@@ -24,6 +24,7 @@ use crate::engine::saves::LATEST;
 use crate::error::{Code, Error, Result};
 use crate::git;
 use crate::model::door::Door;
+use crate::model::policy::Guard;
 use crate::model::run::run_id;
 use crate::model::text::{cut, printable};
 use crate::protocol::{
@@ -185,6 +186,8 @@ struct GuardedRun {
     /// Reasons for which something was not saved, each once.
     faults: Vec<String>,
     is_talkative: bool,
+    /// True if the guard is on, and there is a checkpoint from before the agent.
+    is_guarded: bool,
 }
 
 impl GuardedRun {
@@ -230,8 +233,16 @@ impl GuardedRun {
         let before: BeforeReply = saved.ask(&Body::ShellBefore(before), PATIENCE)?;
         let hold = (!before.proceed).then(|| before.reason.unwrap_or_else(|| "the policy says no".to_owned()));
         let shims = Shims::write(&context.home);
-        let mut run =
-            GuardedRun { name, saved, start, shims: None, hold, faults: Vec::new(), is_talkative: !args.quiet };
+        let mut run = GuardedRun {
+            name,
+            saved,
+            start,
+            shims: None,
+            hold,
+            faults: Vec::new(),
+            is_talkative: !args.quiet,
+            is_guarded: false,
+        };
         if let Some(status) = before.checkpoint.status.fault() {
             let why = before.checkpoint.reason.as_deref().unwrap_or("no reason is known");
             print::say(&format!("piton: no checkpoint before the agent ({status}): {why}"));
@@ -240,12 +251,17 @@ impl GuardedRun {
             Ok(shims) => run.shims = Some(shims),
             Err(error) => print::say(&format!("piton: what bash and zsh do is not judged: {}", error.text())),
         }
-        run.tell_start(&reply);
+        run.tell_start(&reply, before.checkpoint.status.fault().is_none());
         Ok(run)
     }
 
-    fn tell_start(&self, reply: &HelloReply) {
-        if !reply.autosave {
+    fn tell_start(&mut self, reply: &HelloReply, has_checkpoint: bool) {
+        self.is_guarded = has_checkpoint && reply.guard.known() != Some(Guard::Off);
+        if reply.guard.known() == Some(Guard::Off) {
+            print::say("piton: NOT GUARDED: the guard is off here, and nothing is saved; `piton status` says why");
+        } else if !has_checkpoint {
+            // It was said why.
+        } else if !reply.autosave {
             let why = reply.faults.first().map_or("changes are not saved here", String::as_str);
             print::say(&format!("piton: {why}; what bash and zsh delete by name is saved before"));
         } else if self.is_talkative {
@@ -293,6 +309,8 @@ impl GuardedRun {
             }
             match self.saved.again() {
                 Again::Connected => {
+                    let gone = "the daemon ended during the run, and another one took over";
+                    self.fault(format!("{gone}: `piton list` has what both held"));
                     let begun = self.saved.ask::<RunReply>(&Body::RunStart(self.start.clone()), PATIENCE);
                     if let Err(error) = begun {
                         self.fault(error.text());
@@ -353,7 +371,8 @@ impl GuardedRun {
         self.faults.iter().for_each(|fault| print::say(&format!("piton: {}", printable(fault))));
         if self.is_talkative && status.is_some() {
             let how = if outcome == RunStatus::Completed { "has completed" } else { "has ended with an error" };
-            print::say(&format!("piton: run {} {how}; `piton undo` takes back what changed", self.name));
+            let back = if self.is_guarded { "; `piton undo` takes back what changed" } else { "" };
+            print::say(&format!("piton: run {} {how}{back}", self.name));
         }
     }
 }
