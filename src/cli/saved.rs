@@ -75,6 +75,18 @@ impl SavedLink {
     }
 }
 
+/// Refuses settings of the command line, which the daemon does not see.
+///
+/// # Errors
+/// `bad-request` where there are some.
+pub(super) fn refuse_settings(flags: &[(String, String)], verb: &str) -> Result<()> {
+    if flags.is_empty() {
+        return Ok(());
+    }
+    let text = format!("`piton {verb}` takes no --set: the daemon reads the settings itself");
+    Err(Error::new(Code::BadRequest, text).hint("put the setting into .piton.yaml (docs/CONFIG.md)"))
+}
+
 fn connected(home: &Home, hello: &Hello) -> Result<(Link, HelloReply)> {
     let mut link = Link::open(home)?;
     let reply = ask(&mut link, &Body::Hello(hello.clone()), PATIENCE)?;

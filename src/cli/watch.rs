@@ -11,7 +11,7 @@ use clap::Args;
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
-use super::saved::{Again, SavedLink};
+use super::saved::{Again, SavedLink, refuse_settings};
 use crate::checkpoint::Home;
 use crate::engine::saves::{LATEST, QUIET};
 use crate::error::{Code, Error, IoContext, Result};
@@ -37,10 +37,7 @@ pub(super) struct WatchArgs {
 /// # Errors
 /// Returns the error of the first directory that cannot be watched.
 pub(super) fn watch(context: &Context, args: &WatchArgs) -> Result<Exit> {
-    if !context.flags.is_empty() {
-        return Err(Error::new(Code::BadRequest, "`piton watch` takes no --set: the daemon reads the settings itself")
-            .hint("put the setting into piton.yml (docs/CONFIG.md)"));
-    }
+    refuse_settings(&context.flags, "watch")?;
     let mut dirs = Vec::new();
     for dir in &args.dirs {
         let real = dir.canonicalize().at("looking for the directory", dir)?;

@@ -206,7 +206,7 @@ fn signals_reach_the_agent_and_its_stops_are_seen() {
     send(piton, Signal::TERM);
     drop(agent.stdin.take());
     assert_eq!(agent.wait().unwrap().code(), Some(3));
-    // Whatever comes with the agent's end, its exit code is known.
+    // Signals that come with the agent's end do not cost its exit code.
     for _ in 0..8 {
         let mut agent = runs.start("trap 'exit 7' TERM; echo up; while :; do sleep 0.01; done\n");
         let inner = child(agent.id());
@@ -328,6 +328,11 @@ fn a_denied_step_of_zsh_stays_so_where_no_file_can_be_made() {
 #[test]
 fn where_the_guard_is_off_nothing_is_promised() {
     let runs = Runs::new();
+    let refused = runs.command(&["--set", "guard=off", "true"]).output().unwrap();
+    assert!(
+        !refused.status.success() && refused.stderr.starts_with(b"piton: `piton run` takes no --set"),
+        "{refused:?}"
+    );
     runs.0.set("guard: off\n");
     let output = runs.command(&["true"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);

@@ -18,7 +18,7 @@ use self::shims::Shims;
 use super::context::{Context, GlobalArgs, flags};
 use super::mcp_proxy::{holds, holds_without_home};
 use super::print;
-use super::saved::{Again, SavedLink};
+use super::saved::{Again, SavedLink, refuse_settings};
 use crate::checkpoint::records::workspace::root_for;
 use crate::engine::saves::LATEST;
 use crate::error::{Code, Error, Result};
@@ -92,6 +92,7 @@ pub(super) fn becomes_agent(words: &[OsString]) -> Option<ExitCode> {
 /// # Errors
 /// When the agent cannot be started, or the settings let nothing pass unguarded and it would.
 pub(super) fn run(global: &GlobalArgs, args: &RunArgs) -> Result<ExitCode> {
+    refuse_settings(&flags(global)?, "run")?;
     let mut command = agent_command(args)?;
     let guarded = match GuardedRun::begin(global, args) {
         Ok(mut guarded) => {
@@ -193,13 +194,6 @@ struct GuardedRun {
 impl GuardedRun {
     fn begin(global: &GlobalArgs, args: &RunArgs) -> Result<GuardedRun> {
         let context = Context::new(global)?;
-        if !context.flags.is_empty() {
-            return Err(Error::new(
-                Code::BadRequest,
-                "`piton run` takes no --set: the daemon reads the settings itself",
-            )
-            .hint("put the setting into piton.yml (docs/CONFIG.md)"));
-        }
         let (name, client) = (args.run_name(), args.agent());
         let hello = Hello {
             client: Some(client.clone()),
