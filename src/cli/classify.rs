@@ -65,6 +65,7 @@ impl CommandJudge {
     /// # Errors
     /// When the settings cannot be resolved.
     pub(super) fn anywhere(cwd: PathBuf) -> Result<CommandJudge> {
+        // A verb that needs the home itself says what is wrong with it. The policy of the user's settings holds without it.
         let home = Home::locate().ok();
         let known = home.as_ref().and_then(|home| Workspace::known(home).ok()).unwrap_or_default();
         let here = cwd.ancestors().find(|dir| dir.is_dir()).unwrap_or(&cwd);

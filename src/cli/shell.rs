@@ -125,6 +125,7 @@ fn stop_on_keys(call: &LineCall) {
     std::thread::spawn(move || {
         if signals.forever().next().is_some() {
             if digit {
+                // A shell that is gone runs no line.
                 let _ = print::data("5");
             }
             std::process::exit(if digit { 0 } else { DENIED.into() });

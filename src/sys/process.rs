@@ -1,12 +1,12 @@
 //! Processes: the identity of this program, its terminal and limits, and the end of another process.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 
 pub use super::linux::process::{close_inherited, ignored_signals, peer};
 
@@ -19,6 +19,17 @@ pub fn build() -> String {
         Ok(facts) => format!("{version}-{:x}-{:x}-{:x}", facts.ino(), facts.size(), facts.mtime_nsec() ^ facts.mtime()),
         Err(_) => format!("{version}-unknown"),
     }
+}
+
+/// Returns the path of this program.
+///
+/// # Errors
+/// `internal` where the system does not tell it.
+pub fn own_program() -> Result<PathBuf> {
+    std::env::current_exe().map_err(|error| {
+        Error::new(Code::Internal, format!("piton's own program is not known: {error}"))
+            .hint("call it by its full path")
+    })
 }
 
 /// Returns when the file of this program was last written, in nanoseconds since the epoch; 0 when it is gone.
@@ -76,7 +87,7 @@ pub fn leave_session() {
 /// `internal` when there is none of this number, or it belongs to another user.
 pub fn ask_to_end(pid: i32) -> Result<()> {
     let pid = rustix::process::Pid::from_raw(pid).filter(|pid| pid.as_raw_nonzero().get() > 1);
-    let pid = pid.ok_or_else(|| Error::new(crate::error::Code::BadRequest, "not the number of a process"))?;
+    let pid = pid.ok_or_else(|| Error::new(Code::BadRequest, "not the number of a process"))?;
     rustix::process::kill_process(pid, rustix::process::Signal::TERM)
         .map_err(|errno| Error::io(errno.into(), "ending the process", &Path::new("/proc").join(pid.to_string())))
 }

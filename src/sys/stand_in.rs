@@ -145,9 +145,10 @@ fn follow(id: u32, mut ended: UnixStream) {
 /// Ends this process as a child has ended: with its exit code, or by its signal.
 pub fn end_as(status: ExitStatus) -> u8 {
     if let Some(signal) = status.signal() {
-        // The child's core file is the one that matters.
+        // The child's core file is the one that matters. Where that cannot be set, there is a second one.
         let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
         let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
+        // It comes back for a signal that it does not know (a real-time one): then the code tells of the signal, as a shell's does.
         let _ = signal_hook::low_level::emulate_default_handler(signal);
         return u8::try_from(128 + signal).unwrap_or(u8::MAX);
     }

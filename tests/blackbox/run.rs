@@ -131,8 +131,8 @@ fn each_step_of_bash_and_zsh_is_recoverable_also_of_what_the_run_itself_made() {
         let output = runs.command(&["--name", "work", "--", &agent]).output().unwrap();
         assert_eq!(output.status.code(), Some(5), "{output:?}");
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains("piton: run work: saved before each command of bash and zsh"), "{said}");
-        assert!(said.contains("of other changes at most 10 s are lost"), "{said}");
+        assert!(said.contains("piton: run work: a checkpoint comes before commands of bash and zsh"), "{said}");
+        assert!(said.contains("of all other work, at most the last 10 s can be lost"), "{said}");
         assert_eq!(runs.recovered("kept"), "from before", "{shell}");
         assert_eq!(runs.recovered("other"), "three", "{shell}");
         assert_eq!(runs.recovered("last"), "four", "{shell}");

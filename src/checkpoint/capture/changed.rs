@@ -62,6 +62,7 @@ impl ChangeLook {
 
     /// Looks at one path. One that is gone is told by its directory.
     fn at(&mut self, path: &Path) -> Option<Metadata> {
+        // Of one that cannot be looked at, nothing is known to have changed: this only finds clues.
         let facts = path.symlink_metadata().ok();
         if let Some(facts) = &facts {
             // A directory's own times move with its entries, and its ctime with its mode.

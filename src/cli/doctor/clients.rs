@@ -312,7 +312,8 @@ fn is_program(path: &Path) -> bool {
 
 /// Returns whether a program is the running one.
 pub(super) fn is_this(path: &Path) -> bool {
-    let here = std::env::current_exe().and_then(|here| here.canonicalize());
-    let place = |path: &Path| path.metadata().map(|facts| (facts.dev(), facts.ino())).ok();
-    here.is_ok_and(|here| place(&here) == place(path))
+    let place = |path: &Path| path.metadata().map(|facts| (facts.dev(), facts.ino()));
+    let here = std::env::current_exe().and_then(|here| place(&here));
+    // A program that is gone, on either side, is not the same.
+    here.is_ok_and(|here| place(path).is_ok_and(|there| there == here))
 }

@@ -5,10 +5,11 @@ use std::ffi::OsStr;
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use crate::cli::print;
-use crate::error::{Code, Error, Result};
+use crate::error::Result;
 use crate::git;
 use crate::shell::{HookedShell, READS};
 use crate::sys::clock::now_ms;
+use crate::sys::process::own_program;
 
 /// Prints the script.
 ///
@@ -39,10 +40,7 @@ fn own_path() -> Result<std::ffi::OsString> {
     if let Some(path) = called.or_else(searched) {
         return Ok(path);
     }
-    let own = std::env::current_exe().map_err(|error| {
-        Error::new(Code::Internal, format!("piton's own program is not known: {error}"))
-            .hint("call it by its full path")
-    })?;
+    let own = own_program()?;
     Ok(own.into_os_string())
 }
 

@@ -34,6 +34,7 @@ use crate::protocol::{
 use crate::sys::clock::{local_stamp, now_ms};
 use crate::sys::fs::durable::{unique_suffix, with_callers_umask};
 use crate::sys::pipe;
+use crate::sys::process::own_program;
 use crate::sys::stand_in::{StandIn, become_agent, end_as};
 
 /// The variable with the name of the run, for the agent and all that it starts.
@@ -130,8 +131,7 @@ pub(super) fn run(global: &GlobalArgs, args: &RunArgs) -> Result<ExitCode> {
 
 /// Returns the command of the process that becomes the agent.
 fn agent_command(args: &RunArgs) -> Result<Command> {
-    let own = std::env::current_exe()
-        .map_err(|error| Error::new(Code::Internal, format!("piton's own program is not known: {error}")))?;
+    let own = own_program()?;
     let mut command = Command::new(own);
     command.args(["run", BECOME]).arg(std::process::id().to_string()).args(&args.command);
     Ok(command)
@@ -260,7 +260,7 @@ impl GuardedRun {
             print::say(&format!("piton: {why}; what bash and zsh delete by name is saved before"));
         } else if self.is_talkative {
             print::say(&format!(
-                "piton: run {}: saved before each command of bash and zsh; of other changes at most {} s are lost",
+                "piton: run {}: a checkpoint comes before commands of bash and zsh; of all other work, at most the last {} s can be lost",
                 self.name,
                 LATEST.as_secs()
             ));

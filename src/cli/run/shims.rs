@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::checkpoint::Home;
-use crate::error::{Code, Error, Result};
+use crate::error::Result;
 use crate::git;
 use crate::sys::fs::durable::{create_private_dir, replace_cache};
+use crate::sys::process::own_program;
 
 /// The place of piton's program in the files, with its quotes.
 const PROGRAM: &str = "'@PROGRAM@'";
@@ -38,8 +39,7 @@ impl Shims {
     /// # Errors
     /// `disk-full`, `permission`.
     pub(super) fn write(home: &Home) -> Result<Shims> {
-        let program = std::env::current_exe()
-            .map_err(|error| Error::new(Code::Internal, format!("piton's own program is not known: {error}")))?;
+        let program = own_program()?;
         let program = String::from_utf8_lossy(&git::sh(program.as_os_str())).into_owned();
         let dir = home.path().join("shims");
         let quoted = String::from_utf8_lossy(&git::sh(dir.as_os_str())).into_owned();

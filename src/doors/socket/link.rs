@@ -273,8 +273,7 @@ fn launch(home: &Home) -> Result<()> {
 fn detached(home: &Home, args: &[&str]) -> Result<Command> {
     // A daemon without a log is better than none.
     let log = log(home).map_or_else(|_| Stdio::null(), Stdio::from);
-    let program = std::env::current_exe()
-        .map_err(|error| Error::new(Code::Internal, format!("piton's own program is not known: {error}")))?;
+    let program = process::own_program()?;
     let mut command = Command::new(program);
     // In `/`, so that it keeps no file system busy; in its own group, so that Ctrl-C in the terminal does not end it.
     command.args(args).env("PITON_HOME", home.path()).current_dir("/").stderr(log).process_group(0);

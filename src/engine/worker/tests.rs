@@ -79,6 +79,19 @@ impl Lab {
         Home::at(&self.temp.path().join("home")).unwrap()
     }
 
+    /// Makes a worker without a thread.
+    fn worker(&self, timeline: Timeline, ear: Ear) -> WorkerLoop {
+        WorkerLoop {
+            timeline,
+            queue: Arc::default(),
+            stop: Arc::default(),
+            watcher: SharedStatus::default(),
+            idle: Idle::new(self.rounds(), ChangeSignal::new(|| {})),
+            ear: Arc::new(ear),
+            last: None,
+        }
+    }
+
     /// Returns the bugs that were written down.
     fn bugs(&self) -> Vec<String> {
         let is_bug = |entry: &String| entry.contains("a bug ended some work on");
@@ -120,15 +133,7 @@ fn next_job(worker: &Worker, to: &Sender<&'static str>, told: &Receiver<&'static
 fn a_capture_gives_way_if_it_has_to_scan_although_its_tree_was_live() {
     for (changes, gives_way) in [(Changes::none(), false), (Changes::Everything(Why::Overflow), true)] {
         let (lab, timeline) = Lab::live();
-        let mut worker = WorkerLoop {
-            timeline,
-            queue: Arc::default(),
-            stop: Arc::default(),
-            watcher: SharedStatus::default(),
-            idle: Idle::new(lab.rounds(), ChangeSignal::new(|| {})),
-            ear: Arc::default(),
-            last: None,
-        };
+        let mut worker = lab.worker(timeline, Ear::default());
         std::fs::write(lab.temp.path().join("work/f"), "changed").unwrap();
         lab.told.put(Some(changes));
         let waiting = action(&["f"], Box::new(|_, _| Box::new(|| ())));
@@ -240,15 +245,7 @@ fn a_changed_tree_is_saved_unasked_only_where_a_client_is_silent() {
     let silence = Silence { client: Client::ClaudeCode, since: 1 };
     for (found, is_saved) in [(vec![], false), (vec![silence], true)] {
         let (lab, timeline) = Lab::live();
-        let mut worker = WorkerLoop {
-            timeline,
-            queue: Arc::default(),
-            stop: Arc::default(),
-            watcher: SharedStatus::default(),
-            idle: Idle::new(lab.rounds(), ChangeSignal::new(|| {})),
-            ear: Arc::new(Ear::with(found)),
-            last: None,
-        };
+        let mut worker = lab.worker(timeline, Ear::with(found));
         std::fs::write(lab.temp.path().join("work/f"), "changed").unwrap();
         lab.told.put(Some(Changes::Everything(Why::Overflow)));
         assert_eq!(worker.save(), is_saved);
