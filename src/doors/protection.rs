@@ -76,7 +76,7 @@ pub fn silent_items(silences: &[Silence], hooks: Option<&[ClientHooks]>) -> Vec<
                 (format!(": {what}"), step.clone())
             }
             Some(Some(_)) => {
-                let cause = ": its hooks are there, and this session of its does not call them";
+                let cause = ": its hooks are installed, but its running session does not call them";
                 (cause.to_owned(), format!("end {title} and start it again"))
             }
         };
@@ -387,7 +387,7 @@ mod tests {
         assert_eq!(says(&[], &seen), told(": it has no hooks of piton's; piton install claude-code"));
         assert_eq!(says(&[off()], &seen), told(": off; mend it"));
         let anew =
-            ": its hooks are there, and this session of its does not call them; end Claude Code and start it again";
+            ": its hooks are installed, but its running session does not call them; end Claude Code and start it again";
         assert_eq!(says(&[hooks(Client::ClaudeCode, None)], &seen), told(anew));
         // Before the first event too.
         assert_eq!(says(&[hooks(Client::ClaudeCode, None)], &[]), told(anew));
