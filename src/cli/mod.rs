@@ -21,12 +21,14 @@ mod fetch;
 mod find;
 mod forget;
 mod git;
+mod git_door;
 mod grammar;
 mod hook;
 mod hook_answer;
 mod hunks;
 mod init;
 mod install;
+mod judged_line;
 mod list;
 mod list_remote;
 mod mcp_proxy;
@@ -88,6 +90,11 @@ pub fn main() -> ExitCode {
         // Called for nearly every line that a person types: the whole grammar would cost more than the work.
         let rest: Vec<String> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
         return shell::shell(&rest);
+    }
+    if verb.as_deref().is_some_and(|verb| verb == "git-door") {
+        // Called by nearly every git command.
+        let rest: Vec<String> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
+        return git_door::git_door(&rest);
     }
     if verb.as_deref().is_some_and(|verb| verb == "run")
         && let Some(code) = run::becomes_agent(&std::env::args_os().skip(2).collect::<Vec<_>>())

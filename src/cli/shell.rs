@@ -12,18 +12,17 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGINT, SIGQUIT, SIGTSTP};
 use signal_hook::iterator::Signals;
 
-use super::classify::CommandJudge;
 use super::context::{Context, GlobalArgs};
 use super::exit::Exit;
+use super::judged_line::JudgedLine;
 use super::print;
 use super::protection::with_causes;
 use super::talk::Talk;
 use crate::checkpoint::records::mishaps;
-use crate::engine::parts::OUTSIDE;
 use crate::error::{Code, Error, Result};
 use crate::model::door::Door;
 use crate::model::effect::{Confidence, Needs, Verdict};
-use crate::model::policy::{OnFailure, Opaque, Policy};
+use crate::model::policy::{OnFailure, Opaque};
 use crate::model::text::{cut, printable};
 
 use crate::protocol::{
@@ -248,7 +247,7 @@ fn before(call: &LineCall) -> Result<u8> {
     let doubt = call.doubt || is_unread || runs_other_text(line, &call.shell());
     let command = call.with_aliases(line);
     // Where it cannot be judged here, the engine says why.
-    let judged = JudgedLine::of(call, &command).ok();
+    let judged = JudgedLine::of(call.place(), &command).ok();
     if !doubt && judged.as_ref().is_some_and(|judged| is_harmless(line, &judged.verdict)) {
         return Ok(0);
     }
@@ -305,27 +304,6 @@ fn before(call: &LineCall) -> Result<u8> {
             Ok(0)
         }
         Err(error) => Err(error),
-    }
-}
-
-/// A line as this process judges it, and the settings that matter for it.
-struct JudgedLine {
-    verdict: Verdict,
-    /// The wish of the settings where piton fails.
-    on_failure: OnFailure,
-    /// The wish of the settings for what cannot be seen into.
-    opaque: Opaque,
-    /// The longest wait of a line for its checkpoint.
-    deadline: Duration,
-}
-
-impl JudgedLine {
-    fn of(call: &LineCall, command: &str) -> Result<JudgedLine> {
-        let own = Context::new(&GlobalArgs::default()).and_then(|context| CommandJudge::quiet(&context));
-        // A policy holds also where piton's directory or the working directory cannot be used.
-        let judge = own.or_else(|_| CommandJudge::anywhere(call.place().unwrap_or_else(|| PathBuf::from(OUTSIDE))))?;
-        let Policy { on_failure, opaque, deadline, .. } = judge.policy;
-        Ok(JudgedLine { verdict: judge.verdict(command), on_failure, opaque, deadline })
     }
 }
 
@@ -396,7 +374,7 @@ fn may_run(call: &LineCall, reason: &str, is_denied: bool) -> bool {
 }
 
 /// Asks on the terminal itself: stdin has the line. Without a terminal the answer is no.
-fn agreed() -> bool {
+pub(super) fn agreed() -> bool {
     let Ok(mut terminal) = OpenOptions::new().read(true).write(true).open("/dev/tty") else { return false };
     // An answer that was typed before the question is none.
     if terminal::forget_input(terminal.as_fd()).is_err() || terminal.write_all(b"piton: run it? [y/N] ").is_err() {

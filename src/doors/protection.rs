@@ -102,7 +102,7 @@ pub fn judge(
     let expected: Vec<(Door, &str)> = working.chain(lines).collect();
     let works = |door: &SeenDoor| match door.door {
         Door::Hook | Door::Shell => expected.iter().any(|(kind, name)| is_of(door, *kind, name)),
-        Door::Sidecar | Door::Stream | Door::McpProxy | Door::Run | Door::Watch => door.is_at_work,
+        Door::Sidecar | Door::Stream | Door::McpProxy | Door::Run | Door::Watch | Door::Git => door.is_at_work,
     };
     let item = |door: &SeenDoor| DoorItem {
         door: door.door.into(),
@@ -139,12 +139,17 @@ pub fn judge(
     if reasons.is_empty() && silent.is_empty() && state == ProtectionState::NotGuarded {
         reasons.push(ReasonItem { client: None, text: NOBODY.to_owned(), mend: Some(INSTALL.to_owned()) });
     }
-    let guards_agents = doors.iter().any(|door| door.guards && door.door.known() != Some(Door::Shell));
+    let guards_agents = doors.iter().any(|door| door.guards && !is_narrow(door));
     let is_shells_alone = matches!(state, ProtectionState::Protected | ProtectionState::Unseen) && !guards_agents;
     if is_shells_alone && hooks.is_empty() && silent.is_empty() {
         reasons.push(ReasonItem { client: None, text: AGENTS.to_owned(), mend: Some(INSTALL.to_owned()) });
     }
     ProtectionBlock { state, doors, waiting, reasons, silent }
+}
+
+/// Returns true for a door through which only some of what happens in a workspace comes.
+fn is_narrow(door: &DoorItem) -> bool {
+    matches!(door.door.known(), Some(Door::Shell | Door::Git))
 }
 
 /// Returns a client's name for people.
@@ -160,6 +165,7 @@ fn door_title(door: &DoorItem) -> String {
         Some(Door::Shell) => format!("lines typed in {client}"),
         Some(Door::McpProxy) => "the MCP proxy".to_owned(),
         Some(Door::Run) => format!("{client} (piton run)"),
+        Some(Door::Git) => "commands of git".to_owned(),
         Some(Door::Watch) => "autosaves (piton watch)".to_owned(),
         Some(Door::Sidecar | Door::Stream) | None => format!("{client} ({})", door.door.text()),
     }
@@ -172,7 +178,7 @@ fn last_event(door: &DoorItem) -> String {
 /// Says by which doors the workspace is protected, and when each was seen last. Shells alone protect only lines that are typed there.
 pub fn guards(protection: &ProtectionBlock) -> String {
     let guarding: Vec<&DoorItem> = protection.doors.iter().filter(|door| door.guards).collect();
-    let is_all = guarding.iter().any(|door| door.door.known() != Some(Door::Shell));
+    let is_all = guarding.iter().any(|door| !is_narrow(door));
     let told: Vec<String> =
         guarding.iter().map(|door| format!("{}, last event {}", door_title(door), last_event(door))).collect();
     format!("{} {}", if is_all { "by" } else { "for" }, told.join("; "))

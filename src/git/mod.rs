@@ -3,6 +3,7 @@
 //! No checkpoint and no restore needs it; `piton git`, `push` and `fetch` do. *Invariant:* no repository of the user is named to
 //! it, and nothing of the caller's `GIT_*` reaches it, but for what concerns the way to a server and only on that way.
 
+pub mod line;
 mod quote;
 mod verbs;
 

@@ -20,12 +20,14 @@ pub enum Door {
     Watch,
     /// A shell, with the lines that a person types.
     Shell,
+    /// git itself, which tells of its own commands, whoever runs them.
+    Git,
 }
 
 impl Door {
     /// All of them.
-    pub const ALL: [Door; 7] =
-        [Door::Hook, Door::Sidecar, Door::Stream, Door::McpProxy, Door::Run, Door::Watch, Door::Shell];
+    pub const ALL: [Door; 8] =
+        [Door::Hook, Door::Sidecar, Door::Stream, Door::McpProxy, Door::Run, Door::Watch, Door::Shell, Door::Git];
 
     /// Returns the word of the protocol.
     pub fn as_str(self) -> &'static str {
@@ -37,6 +39,7 @@ impl Door {
             Door::Run => "run",
             Door::Watch => "watch",
             Door::Shell => "shell",
+            Door::Git => "git",
         }
     }
 }

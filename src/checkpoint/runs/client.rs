@@ -3,6 +3,7 @@
 //! Each run that goes on has a small file. It is not synced: a power cut costs what an event of the run tells again. The end of the run
 //! takes its content into the run's own file, and removes it.
 
+use std::cmp::Reverse;
 use std::fs::{read, read_dir, remove_file};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::run::{Run, dir};
+use crate::checkpoint::records::home::Home;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::fs::durable::{create_private_dir, replace_cache};
 use crate::sys::processes::ProcessId;
@@ -95,6 +97,22 @@ fn file(workspace: &Path, run: &str) -> PathBuf {
 /// Returns the run of whose client a file tells, by its name.
 pub(super) fn client_of_file(name: &str) -> Option<&str> {
     name.strip_prefix('.')?.strip_suffix(".client")
+}
+
+/// Returns the run whose client is the nearest of some processes, which are given by their numbers, the nearest first. Of several
+/// runs of one client it is the one that was at work last. Runs of the client `but` are passed over.
+pub fn run_of(home: &Home, workspace: &Path, but: &str, pids: &[u32]) -> Option<String> {
+    let listing = read_dir(dir(workspace)).ok()?;
+    let worked = |run: &str| home.path().join("sessions").join(run).metadata().and_then(|facts| facts.modified()).ok();
+    let found = listing.flatten().filter_map(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let run = client_of_file(&name)?.to_owned();
+        let known = RunClient::load(workspace, &run).filter(|known| known.client.as_deref() != Some(but))?;
+        let process = known.process?;
+        let distance = pids.iter().position(|pid| *pid == process.pid)?;
+        (process.is_alive() == Some(true)).then(|| (Reverse(distance), worked(&run), run))
+    });
+    found.max().map(|(_, _, run)| run)
 }
 
 /// Returns the runs whose client's process has ended, though no event told of it.

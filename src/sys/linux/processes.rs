@@ -1,11 +1,16 @@
 //! Other processes: their parents, their words, and an identity that a later process with the same number does not have.
 
+use std::ffi::OsString;
 use std::fs::{read, read_link};
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
 
 use super::clock::boot_id;
+use crate::sys::pipe::is_ready;
 
 /// The identity of a process. Numbers are used again, so the moment of its start belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -36,6 +41,26 @@ impl ProcessId {
         Some(ProcessId { pid, started: stat.started, boot: boot_id(), space: space() })
     }
 
+    /// Waits until the process has ended; `false` if it has not after `limit`, or cannot be waited for.
+    pub fn await_end(&self, limit: Duration) -> bool {
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        // Opened before the look: a process of the same number that comes later is another one.
+        let handle = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let until = Instant::now() + limit;
+        while self.is_alive() == Some(true) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || !handle.as_ref().is_some_and(|handle| is_ready(handle, left).is_ok()) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Returns a name that no other process of this machine has.
+    pub fn key(&self) -> String {
+        format!("{}-{}", self.pid, self.started)
+    }
+
     /// Returns true if the process still runs; `None` where that cannot be told from here.
     pub fn is_alive(&self) -> Option<bool> {
         if self.boot != boot_id() {
@@ -62,6 +87,18 @@ pub fn facts(pid: u32) -> Option<ProcessFacts> {
         words.push(stat.name);
     }
     Some(ProcessFacts { parent: stat.parent, words })
+}
+
+/// Returns the working directory of a process; `None` where it cannot be told.
+pub fn directory(pid: u32) -> Option<PathBuf> {
+    read_link(place(pid, "cwd")).ok()
+}
+
+/// Returns a variable of the environment with which a process was started.
+pub fn variable(pid: u32, name: &str) -> Option<OsString> {
+    let all = read(place(pid, "environ")).ok()?;
+    let value = |entry: &[u8]| Some(entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?.to_owned());
+    all.split(|byte| *byte == 0).find_map(value).map(OsString::from_vec)
 }
 
 fn place(pid: u32, file: &str) -> PathBuf {

@@ -1,0 +1,77 @@
+//! The git that has called a hook: its process, its command line, and the directory in which it was started.
+
+use std::path::{Path, PathBuf};
+
+use crate::git::line::{self, GitLine};
+use crate::git::sh;
+use crate::sys::processes::{ProcessId, directory, facts, variable};
+
+/// The most processes between git and its hook: a shell that runs the hook, and a hook that runs another one.
+const NEAR: usize = 4;
+
+/// The most processes above a git among which the client of a run is looked for.
+const ABOVE: usize = 32;
+
+/// The git that has called this process.
+pub(super) struct GitCaller {
+    /// Its process.
+    pub id: ProcessId,
+    pub line: GitLine,
+    words: Vec<String>,
+    /// The number of the process that has started it.
+    parent: u32,
+}
+
+impl GitCaller {
+    /// Finds it; `None` where no git is near.
+    pub(super) fn find() -> Option<GitCaller> {
+        let mut pid = facts(std::process::id())?.parent;
+        for _ in 0..NEAR {
+            let found = facts(pid)?;
+            if let Some(line) = line::read(&found.words) {
+                return Some(GitCaller { id: ProcessId::of(pid)?, line, words: found.words, parent: found.parent });
+            }
+            pid = found.parent;
+        }
+        None
+    }
+
+    /// Returns its command line as a shell reads it.
+    pub(super) fn command(&self) -> String {
+        let quoted = |word: &String| match word
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_./=:,@%+~^".contains(&byte))
+        {
+            true if !word.is_empty() => word.clone(),
+            _ => String::from_utf8_lossy(&sh(word.as_ref())).into_owned(),
+        };
+        // Which of several gits it is says nothing to people.
+        let rest = self.words.iter().skip(1).map(quoted);
+        std::iter::once("git".to_owned()).chain(rest).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns the directory from which its paths count. git itself goes to the top of the work tree (`top`) before it calls a
+    /// hook, so that only its first environment and its parent tell. One that leads out of the work tree is not believed.
+    pub(super) fn place(&self, top: &Path) -> PathBuf {
+        let told = variable(self.id.pid, "PWD").map(PathBuf::from).into_iter().chain(directory(self.parent));
+        let fits = |dir: &PathBuf| {
+            let end = self.line.dirs.iter().fold(dir.clone(), |dir, further| dir.join(further));
+            dir.is_absolute() && end.canonicalize().is_ok_and(|end| end.starts_with(top))
+        };
+        told.into_iter().find(fits).unwrap_or_else(|| top.to_owned())
+    }
+
+    /// Returns the numbers of the processes above it, the nearest first.
+    pub(super) fn above(&self) -> Vec<u32> {
+        let mut pids = vec![self.parent];
+        while let Some(further) =
+            pids.last().and_then(|pid| facts(*pid)).map(|facts| facts.parent).filter(|pid| *pid > 1)
+        {
+            if pids.len() == ABOVE || pids.contains(&further) {
+                break;
+            }
+            pids.push(further);
+        }
+        pids
+    }
+}

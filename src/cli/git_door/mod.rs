@@ -1,0 +1,127 @@
+//! The verb `git-door`, which git's own hooks call: before a command destroys files of the work tree, before refs move, and before
+//! something is pushed (`docs/GIT.md`).
+//!
+//! `core.fsmonitor` is asked by nearly every git command, so the answer to a harmless one comes from the command line of git's
+//! process alone. It is "everything may have changed", which is always right.
+
+mod caller;
+mod told;
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use self::caller::GitCaller;
+use self::told::{Answer, GitCommand};
+use super::print;
+use crate::checkpoint::Home;
+use crate::checkpoint::records::mishaps;
+use crate::error::Error;
+use crate::sys::child::close_stdout;
+use crate::sys::process::ask_to_end;
+
+/// The answer to git: a token, and that everything may have changed.
+const EVERYTHING: &str = "piton\0/\0";
+
+/// The exit code by which a hook refuses.
+const REFUSED: u8 = 1;
+
+/// The most bytes that are read of a hook's input.
+const MAX_INPUT: u64 = 16 << 20;
+
+/// Answers a hook of git.
+pub(super) fn git_door(arguments: &[String]) -> ExitCode {
+    crate::sys::fs::durable::make_private();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["fsmonitor", "2", _token] => before_files(),
+        // An older protocol: git looks at everything by itself.
+        ["fsmonitor", ..] => REFUSED.into(),
+        ["reference-transaction", "prepared"] => before_refs(),
+        ["reference-transaction", _state] => ExitCode::SUCCESS,
+        ["pre-push", remote, ..] => before_push(remote),
+        ["behind", rest @ ..] => {
+            told::end(rest);
+            ExitCode::SUCCESS
+        }
+        _ => {
+            print::say("piton: `piton git-door` is called by git's hooks (`piton install git`, docs/GIT.md)");
+            super::exit::Exit::Usage.into()
+        }
+    }
+}
+
+/// Returns the command that has called this hook, unless it certainly destroys nothing.
+fn command() -> Option<GitCommand> {
+    let caller = GitCaller::find().filter(|caller| !caller.line.is_quiet())?;
+    // git runs its hooks at the top of the work tree, or in the directory of a repository without one.
+    let top = std::env::current_dir().and_then(|dir| dir.canonicalize()).ok()?;
+    Some(GitCommand::new(caller, top))
+}
+
+/// git is about to look at the work tree, which is the first thing of each command that rewrites it.
+fn before_files() -> ExitCode {
+    let refused = command().and_then(|command| {
+        let answer = command.told().unwrap_or_else(|error| failed("fsmonitor", &error));
+        matches!(answer, Answer::Refused).then_some(command)
+    });
+    if let Some(command) = refused {
+        // git takes no refusal here. It holds no lock that it would leave, and ends as if its person had stopped it.
+        if let Err(error) = ask_to_end(command.pid()) {
+            print::say(&format!("piton: git could not be stopped: {}", error.text()));
+        }
+    }
+    // git that was stopped reads no answer.
+    let _ = print::data(EVERYTHING);
+    // Whoever waits for the end of the answer need not wait for the rest.
+    let _ = close_stdout();
+    ExitCode::SUCCESS
+}
+
+/// git is about to move refs.
+fn before_refs() -> ExitCode {
+    drain();
+    match command().map(|command| command.told().unwrap_or_else(|error| failed("reference-transaction", &error))) {
+        Some(Answer::Refused) => REFUSED.into(),
+        Some(Answer::GoesOn) | None => ExitCode::SUCCESS,
+    }
+}
+
+/// git is about to push.
+fn before_push(remote: &str) -> ExitCode {
+    let input = drain();
+    let Some(caller) = GitCaller::find() else { return ExitCode::SUCCESS };
+    let Ok(top) = std::env::current_dir() else { return ExitCode::SUCCESS };
+    let forced = told::forced(&input);
+    if forced.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    let command = GitCommand::new(caller, top);
+    match command.told_of_push(remote, &forced).unwrap_or_else(|error| failed("pre-push", &error)) {
+        Answer::Refused => REFUSED.into(),
+        Answer::GoesOn => ExitCode::SUCCESS,
+    }
+}
+
+/// Returns the input of a hook. git fails where a hook does not read it.
+fn drain() -> String {
+    let mut input = Vec::new();
+    // What cannot be read is not judged; git goes on.
+    let _ = std::io::stdin().take(MAX_INPUT).read_to_end(&mut input);
+    String::from_utf8_lossy(&input).into_owned()
+}
+
+/// Says what went wrong, and keeps it for `piton status`: git goes on.
+fn failed(event: &str, error: &Error) -> Answer {
+    print::say(&format!("piton: {}", error.text()));
+    let kept = Home::locate().and_then(|home| mishaps::note_once(&home, &format!("git {event}: {}", error.text())));
+    if let Err(error) = kept {
+        tracing::warn!(%error, "a mishap could not be written down");
+    }
+    Answer::GoesOn
+}
+
+/// Returns the directory of a call, by its real name.
+fn real(dir: PathBuf) -> PathBuf {
+    dir.canonicalize().unwrap_or(dir)
+}

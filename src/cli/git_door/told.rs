@@ -1,0 +1,388 @@
+//! A command of git, told to the engine: before it acts, and after it has ended.
+
+use std::fs::{File, OpenOptions, remove_file};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::caller::GitCaller;
+use super::real;
+use crate::checkpoint::records::workspace::known_around;
+use crate::checkpoint::runs::client::run_of;
+use crate::checkpoint::{Home, Workspace};
+use crate::cli::judged_line::JudgedLine;
+use crate::cli::print;
+use crate::cli::run::RUN;
+use crate::cli::shell::agreed;
+use crate::cli::talk::Talk;
+use crate::error::{Code, Error, IoContext, Result};
+use crate::model::door::Door;
+use crate::model::effect::{Class, Confidence, Needs};
+use crate::model::id::{ObjectId, ObjectKind};
+use crate::model::policy::OnFailure;
+use crate::model::text::{cut, printable};
+use crate::protocol::{
+    After, AfterReply, BeforeReply, Body, ErrorBody, Hello, HelloReply, OtherBlock, ShellBefore, Turn, TurnReply, Word,
+    not_held_sentence,
+};
+use crate::sys::fs::durable::create_private_dir;
+use crate::sys::process::{leave_session, own_program};
+use crate::sys::processes::ProcessId;
+
+/// The longest wait for an answer, beside the time that the settings give a checkpoint.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The longest time for which the end of a git is waited for.
+const LONGEST: Duration = Duration::from_hours(24);
+
+/// The age from which on the mark of a call is certainly of a git that is gone.
+const OLD: Duration = Duration::from_hours(48);
+
+/// The longest command in the name of a turn, in characters.
+const MAX_NAME: usize = 48;
+
+/// The client's name of what is done with git outside of any other client's run.
+const CLIENT: &str = "git";
+
+/// The directory of the marks of calls, in piton's home.
+const CALLS: &str = "git-calls";
+
+/// The decision on a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// It goes on.
+    GoesOn,
+    /// The policy does not let it.
+    Refused,
+}
+
+/// The session that a command belongs to.
+struct GitSession {
+    name: String,
+    kind: SessionKind,
+    /// The process with which the run of an own session ends.
+    process: Option<u32>,
+}
+
+/// The kind of a session.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SessionKind {
+    /// Of an agent that `piton run` has started.
+    Run,
+    /// Of a client whose hook, shell or stream tells of its commands too.
+    Client,
+    /// Of nobody else.
+    Own,
+}
+
+/// A command of git that is about to act.
+pub(super) struct GitCommand {
+    caller: GitCaller,
+    /// The directory from which its paths count.
+    place: PathBuf,
+}
+
+impl GitCommand {
+    pub(super) fn new(caller: GitCaller, top: PathBuf) -> GitCommand {
+        let place = real(caller.place(&top));
+        GitCommand { caller, place }
+    }
+
+    /// Returns the number of its process.
+    pub(super) fn pid(&self) -> i32 {
+        i32::try_from(self.caller.id.pid).unwrap_or_default()
+    }
+
+    /// Tells the engine of the command, if it may destroy something, and returns the decision. Only the first call of one git
+    /// process tells.
+    ///
+    /// # Errors
+    /// When the engine does not answer. git goes on then, unless the policy holds.
+    pub(super) fn told(&self) -> Result<Answer> {
+        std::env::set_current_dir(&self.place).at("going to", &self.place)?;
+        let (line, command) = (&self.caller.line, self.caller.command());
+        let judged = JudgedLine::of(Some(self.place.clone()), &command).ok();
+        // An unknown verb is one of git's own helpers, or may do anything.
+        let is_seen = |confidence| confidence != Confidence::Opaque || line.verb.contains("--");
+        let is_harmless = judged.as_ref().is_some_and(|judged| {
+            let verdict = &judged.verdict;
+            verdict.needs == Needs::Nothing && verdict.hold.is_none() && is_seen(verdict.confidence)
+        });
+        if is_harmless && !line.rewrites() {
+            return Ok(Answer::GoesOn);
+        }
+        let home = Home::locate()?;
+        let Some(mark) = CallMark::set(&home, &self.caller.id)? else { return Ok(Answer::GoesOn) };
+        let session = self.session(&home);
+        let reply = self.before(&home, &session, &command, judged.as_ref(), is_harmless);
+        let decided = self.decided(&session, judged.as_ref(), reply);
+        match decided {
+            // The next hook of this git is refused as well.
+            Ok(Answer::Refused) => mark.remove(),
+            _ => self.wait_behind(&session),
+        }
+        decided
+    }
+
+    /// Tells the engine of a push that rewrites or deletes something.
+    ///
+    /// # Errors
+    /// As [`GitCommand::told`].
+    pub(super) fn told_of_push(&self, remote: &str, forced: &[String]) -> Result<Answer> {
+        let names = forced.iter().map(|name| format!("`{}`", printable(name))).collect::<Vec<_>>().join(", ");
+        print::say(&format!(
+            "piton: this push rewrites or deletes {names} on {}; no checkpoint takes that back",
+            printable(remote)
+        ));
+        let command = self.caller.command();
+        let judged = JudgedLine::of(Some(self.place.clone()), &command).ok();
+        let (home, session) = (Home::locate()?, self.session(&Home::locate()?));
+        if session.kind != SessionKind::Own {
+            // The client's own door has told of the command.
+            return Ok(Answer::GoesOn);
+        }
+        let reply = self.before(&home, &session, &command, judged.as_ref(), false);
+        let decided = self.decided(&session, judged.as_ref(), reply);
+        self.wait_behind(&session);
+        decided
+    }
+
+    fn session(&self, home: &Home) -> GitSession {
+        if let Some(name) = std::env::var(RUN).ok().filter(|name| !name.is_empty()) {
+            return GitSession { name, kind: SessionKind::Run, process: None };
+        }
+        let known = Workspace::known(home).unwrap_or_default();
+        let root = known_around(&self.place, &known);
+        let workspace = known.iter().find(|workspace| Some(&workspace.path) == root.as_ref());
+        if let Some(name) = workspace.and_then(|workspace| run_of(home, &workspace.dir, CLIENT, &self.caller.above())) {
+            return GitSession { name, kind: SessionKind::Client, process: None };
+        }
+        let place = root.as_deref().unwrap_or(&self.place).as_os_str().as_encoded_bytes();
+        let id = ObjectId::of(ObjectKind::Blob, place).map(|id| id.to_string()).unwrap_or_default();
+        let name = format!("{CLIENT}.{}", id.get(..8).unwrap_or_default());
+        GitSession { name, kind: SessionKind::Own, process: self.caller.above().first().copied() }
+    }
+
+    fn action(&self) -> String {
+        format!("git-{}", self.caller.id.pid)
+    }
+
+    fn before(
+        &self,
+        home: &Home,
+        session: &GitSession,
+        command: &str,
+        judged: Option<&JudgedLine>,
+        is_harmless: bool,
+    ) -> Result<BeforeReply> {
+        let patience = PATIENCE + judged.map(|judged| judged.deadline).unwrap_or_default();
+        let turn = format!("{}: git {}", self.caller.id.pid, cut(&printable(&self.caller.line.shown()), MAX_NAME));
+        conversation(home, session, &self.place, patience, |talk| {
+            if session.kind == SessionKind::Own {
+                let _: TurnReply = talk.ask(&Body::TurnStart(Turn { turn: turn.clone(), ..Turn::default() }))?;
+            }
+            talk.ask(&Body::ShellBefore(ShellBefore {
+                action: Some(self.action()),
+                command: command.to_owned(),
+                shell: None,
+                cwd: Some(self.place.clone()),
+                deadline_ms: None,
+                // It rewrites files, though the classifier knows that nothing is lost.
+                doubt: is_harmless,
+            }))
+        })
+    }
+
+    fn decided(&self, session: &GitSession, judged: Option<&JudgedLine>, reply: Result<BeforeReply>) -> Result<Answer> {
+        if let Ok(reply) = &reply {
+            said(reply).iter().for_each(|text| print::say(text));
+        }
+        let hold = match &reply {
+            Ok(reply) if reply.proceed => None,
+            Ok(reply) => Some(reply.reason.clone().unwrap_or_else(|| "the policy says no".to_owned())),
+            Err(error) => judged.and_then(|judged| {
+                let failed = || (judged.on_failure == OnFailure::Hold).then(|| error.text());
+                judged.verdict.hold.clone().or_else(failed)
+            }),
+        };
+        let Some(reason) = hold else {
+            return match reply {
+                Err(error) if error.code() != Code::Busy => Err(error),
+                Err(error) => {
+                    print::say(&format!("piton: {}", error.text()));
+                    Ok(Answer::GoesOn)
+                }
+                Ok(_) => Ok(Answer::GoesOn),
+            };
+        };
+        let is_denied = judged.is_some_and(|judged| judged.verdict.denied && judged.verdict.hold.is_some());
+        let may_run = match (is_denied, session.kind) {
+            (true, _) | (false, SessionKind::Run) => false,
+            // Its own door has asked already.
+            (false, SessionKind::Client) => true,
+            (false, SessionKind::Own) => {
+                print::say(&format!("piton: {}", printable(&reason)));
+                agreed()
+            }
+        };
+        if may_run {
+            return Ok(Answer::GoesOn);
+        }
+        print::say(&format!("piton: git was not let go on: {}", printable(&reason)));
+        Ok(Answer::Refused)
+    }
+
+    /// Has a process of its own wait for the end of the git, which waits for no hook that tells of it.
+    fn wait_behind(&self, session: &GitSession) {
+        let kind = if session.kind == SessionKind::Own { "own" } else { "other" };
+        let started = own_program().map_err(std::io::Error::other).and_then(|program| {
+            let mut command = Command::new(program);
+            command.args(["git-door", "behind", &self.caller.id.pid.to_string(), kind, &session.name, &self.action()]);
+            command.arg(&self.place).current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            command.spawn()
+        });
+        if let Err(error) = started {
+            tracing::warn!(%error, "the end of a git command will not be known");
+        }
+    }
+}
+
+/// Waits for the end of a git, and tells the engine of it.
+pub(super) fn end(words: &[&str]) {
+    let [pid, kind, name, action, place] = words else { return };
+    leave_session();
+    let (Some(id), Ok(home)) = (pid.parse().ok().and_then(ProcessId::of), Home::locate()) else { return };
+    if !id.await_end(LONGEST) {
+        return;
+    }
+    CallMark::of(&home, &id).remove();
+    let kind = if *kind == "own" { SessionKind::Own } else { SessionKind::Client };
+    let (session, place) = (GitSession { name: (*name).to_owned(), kind, process: None }, PathBuf::from(place));
+    let told = conversation(&home, &session, &place, PATIENCE, |talk| {
+        let ended = After { action: Some((*action).to_owned()), ..After::default() };
+        let _: AfterReply = talk.ask(&Body::ShellAfter(ended))?;
+        if session.kind == SessionKind::Own {
+            // An end without a name is the open turn's.
+            let _: AfterReply = talk.ask(&Body::TurnEnd(Turn::default()))?;
+        }
+        Ok(())
+    });
+    if let Err(error) = told {
+        super::failed("end", &error);
+    }
+}
+
+/// A conversation about one command; one that the daemon cut off is had again with a private engine.
+fn conversation<T>(
+    home: &Home,
+    session: &GitSession,
+    place: &Path,
+    patience: Duration,
+    have: impl Fn(&mut Talk) -> Result<T, ErrorBody>,
+) -> Result<T> {
+    let own = session.kind == SessionKind::Own;
+    let hello = Body::Hello(Hello {
+        client: own.then(|| CLIENT.to_owned()),
+        session: Some(session.name.clone()),
+        pid: session.process.map(u64::from),
+        door: Some(Door::Git.into()),
+        cwd: Some(place.to_owned()),
+        // The model reads of it only if its client shows what git prints.
+        reaches_model: Some(false),
+        ..Hello::default()
+    });
+    let greeted = |mut talk: Talk| -> Result<T, ErrorBody> {
+        let _: HelloReply = talk.ask(&hello)?;
+        have(&mut talk)
+    };
+    let talk = Talk::open(home, Instant::now() + patience)?;
+    let is_daemons = talk.is_daemons();
+    match greeted(talk) {
+        Err(error) if is_daemons && error.is(Code::ShuttingDown) => {
+            Ok(greeted(Talk::alone(home, Instant::now() + patience)?)?)
+        }
+        had => Ok(had?),
+    }
+}
+
+/// Returns the lines for whoever reads what git prints. What `piton git-undo` takes back is no reason to warn.
+fn said(reply: &BeforeReply) -> Vec<String> {
+    let is_told = |class: Option<Class>| class.is_none_or(|class| class != Class::VcsHistory);
+    let warnings = reply.warnings.iter().filter(|warning| is_told(warning.class.as_ref().and_then(Word::known)));
+    let mut said: Vec<String> = warnings.map(|warning| warning.message.clone()).collect();
+    said.extend(not_held_sentence(&reply.not_held));
+    if let Some(status) = reply.checkpoint.status.fault() {
+        let why = reply.checkpoint.reason.as_deref().unwrap_or("no reason is known");
+        said.push(format!("no checkpoint before this command ({status}): {why}"));
+    }
+    said.extend(reply.others.iter().filter_map(OtherBlock::fault));
+    said.iter().map(|text| format!("piton: {}", printable(text))).collect()
+}
+
+/// Returns the refs of the other side that a push rewrites or deletes. A line of `input` has the names and ids of both sides.
+pub(super) fn forced(input: &str) -> Vec<String> {
+    let is_none = |id: &str| id.bytes().all(|byte| byte == b'0');
+    let is_forced = |line: &str| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [_local, new, name, old] = words.as_slice() else { return None };
+        let rewrites = || !is_none(old) && (is_none(new) || !is_ancestor(old, new));
+        (!is_none(old) && rewrites()).then(|| (*name).to_owned())
+    };
+    input.lines().filter_map(is_forced).collect()
+}
+
+/// Returns true if one commit is certainly an ancestor of another one.
+fn is_ancestor(old: &str, new: &str) -> bool {
+    let mut command = Command::new("git");
+    command.args(["-c", "core.fsmonitor=false", "merge-base", "--is-ancestor", old, new]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// The mark that a git process has told of its command: it may run many hooks.
+struct CallMark(PathBuf);
+
+impl CallMark {
+    fn of(home: &Home, id: &ProcessId) -> CallMark {
+        CallMark(home.path().join(CALLS).join(id.key()))
+    }
+
+    /// Sets it; `None` if it was set before.
+    fn set(home: &Home, id: &ProcessId) -> Result<Option<CallMark>> {
+        let mark = CallMark::of(home, id);
+        let set = |path: &Path| OpenOptions::new().write(true).create_new(true).open(path).map(drop::<File>);
+        let set = match set(&mark.0) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let dir = mark.0.parent().unwrap_or(home.path());
+                create_private_dir(dir)?;
+                set(&mark.0)
+            }
+            Ok(()) => {
+                sweep(&home.path().join(CALLS));
+                Ok(())
+            }
+            other => other,
+        };
+        match set {
+            Ok(()) => Ok(Some(mark)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
+            Err(error) => Err(Error::io(error, "marking a call of git", &mark.0)),
+        }
+    }
+
+    fn remove(self) {
+        // One that stays is swept later.
+        let _ = remove_file(&self.0);
+    }
+}
+
+/// Removes marks whose waiting process was killed.
+fn sweep(dir: &Path) {
+    let Ok(listing) = std::fs::read_dir(dir) else { return };
+    let is_old = |at: SystemTime| at.elapsed().is_ok_and(|age| age > OLD);
+    for entry in listing.flatten().filter(|entry| entry.metadata().and_then(|facts| facts.modified()).is_ok_and(is_old))
+    {
+        let _ = remove_file(entry.path());
+    }
+}

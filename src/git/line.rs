@@ -1,0 +1,152 @@
+//! The command line of a git process: its verb, and the words behind that. Pure.
+
+/// Options before the verb that a value follows as the next word.
+const VALUED: &[&str] = &[
+    "-C",
+    "-c",
+    "--attr-source",
+    "--config-env",
+    "--git-dir",
+    "--list-cmds",
+    "--namespace",
+    "--super-prefix",
+    "--work-tree",
+];
+
+/// Verbs that change no file of the work tree, and move refs to nothing but what they make or fetch.
+const QUIET: &[&str] = &[
+    "add",
+    "annotate",
+    "archive",
+    "blame",
+    "cat-file",
+    "check-ignore",
+    "clone",
+    "commit",
+    "describe",
+    "diff",
+    "diff-files",
+    "diff-index",
+    "diff-tree",
+    "fetch",
+    "fetch-pack",
+    "for-each-ref",
+    "grep",
+    "init",
+    "log",
+    "ls-files",
+    "ls-tree",
+    "merge-base",
+    "name-rev",
+    "push",
+    "receive-pack",
+    "remote-https",
+    "rev-list",
+    "rev-parse",
+    "send-pack",
+    "show",
+    "status",
+    "update-index",
+    "upload-pack",
+    "write-tree",
+];
+
+/// Verbs that write into the work tree, and that a person may want to take back as a whole.
+const REWRITES: &[&str] = &["am", "cherry-pick", "merge", "pull", "rebase", "revert", "stash"];
+
+/// The command line of a git.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GitLine {
+    /// The verb; empty where there is none (`--version`).
+    pub verb: String,
+    /// The words behind the verb.
+    pub arguments: Vec<String>,
+    /// The values of `-C`, in their order.
+    pub dirs: Vec<String>,
+}
+
+/// Reads the words of a process; `None` if it is no git.
+pub fn read(words: &[String]) -> Option<GitLine> {
+    let (program, rest) = words.split_first()?;
+    let name = program.rsplit('/').next().unwrap_or_default();
+    if let Some(verb) = name.strip_prefix("git-") {
+        return Some(GitLine { verb: verb.to_owned(), arguments: rest.to_vec(), dirs: Vec::new() });
+    }
+    if name != "git" {
+        return None;
+    }
+    let (mut dirs, mut rest) = (Vec::new(), rest.iter());
+    while let Some(word) = rest.next() {
+        if VALUED.contains(&word.as_str()) {
+            let value = rest.next();
+            dirs.extend(value.filter(|_| word == "-C").cloned());
+        } else if !word.starts_with('-') {
+            return Some(GitLine { verb: word.clone(), arguments: rest.cloned().collect(), dirs });
+        }
+    }
+    Some(GitLine { verb: String::new(), arguments: Vec::new(), dirs })
+}
+
+impl GitLine {
+    /// Returns true if it certainly destroys nothing: neither files nor what a ref names.
+    pub fn is_quiet(&self) -> bool {
+        // git takes an option by any beginning of its name that is no other's.
+        let amends = |word: &String| word.starts_with("--am") && "--amend".starts_with(word.as_str());
+        QUIET.contains(&self.verb.as_str()) && !(self.verb == "commit" && self.arguments.iter().any(amends))
+    }
+
+    /// Returns true if it writes into the work tree in a way that is worth a checkpoint, also where nothing is lost by it.
+    pub fn rewrites(&self) -> bool {
+        let lists = self.verb == "stash" && matches!(self.arguments.first().map(String::as_str), Some("list" | "show"));
+        REWRITES.contains(&self.verb.as_str()) && !lists
+    }
+
+    /// Returns its verb and the words behind it, for people.
+    pub fn shown(&self) -> String {
+        std::iter::once(self.verb.as_str())
+            .chain(self.arguments.iter().map(String::as_str))
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str) -> Option<GitLine> {
+        read(&text.split(' ').map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_verb_is_found_behind_options() {
+        for (text, shown, dirs) in [
+            ("git reset --hard HEAD~1", "reset --hard HEAD~1", &[][..]),
+            ("/usr/lib/git-core/git -C a -c x.y=z -C b --no-pager checkout -f", "checkout -f", &["a", "b"]),
+            ("git --git-dir /x/.git --work-tree=/x clean -fdx", "clean -fdx", &[]),
+            ("/usr/lib/git-core/git-stash drop", "stash drop", &[]),
+            ("git --version", "", &[]),
+        ] {
+            let line = line(text).unwrap();
+            assert_eq!(
+                (line.shown().as_str(), line.dirs.as_slice()),
+                (shown, dirs.iter().map(|dir| (*dir).to_owned()).collect::<Vec<_>>().as_slice())
+            );
+        }
+        assert_eq!((line("vim -c reset"), line("gitk --all")), (None, None));
+    }
+
+    #[test]
+    fn quiet_lines_destroy_nothing() {
+        for text in ["git status -s", "git commit -m x", "git add -A", "git fetch -p", "git commit --am-i-an-option"] {
+            assert!(line(text).unwrap().is_quiet(), "{text}");
+        }
+        for text in
+            ["git commit --amend", "git commit -q --ame -m x", "git reset", "git stash", "git unheard-of", "git"]
+        {
+            assert!(!line(text).unwrap().is_quiet(), "{text}");
+        }
+        assert!(line("git rebase main").unwrap().rewrites() && line("git stash").unwrap().rewrites());
+        assert!(!line("git stash list").unwrap().rewrites() && !line("git reset --hard").unwrap().rewrites());
+    }
+}
