@@ -8,6 +8,7 @@ pub mod history;
 mod locked;
 pub mod records;
 pub mod remote;
+pub mod repository;
 pub mod runs;
 pub mod timeline;
 pub mod upkeep;

@@ -16,6 +16,7 @@ use super::fetch::FetchArgs;
 use super::find::FindArgs;
 use super::forget::ForgetArgs;
 use super::git::GitArgs;
+use super::git_undo::GitUndoArgs;
 use super::hook::HookArgs;
 use super::init::InitArgs;
 use super::install::InstallArgs;
@@ -94,6 +95,8 @@ pub(super) enum Verb {
     Undo(UndoArgs),
     /// Redo what was undone
     Redo(RedoArgs),
+    /// Take back what a command of git did to refs, the index, the stash and files
+    GitUndo(GitUndoArgs),
     /// Pin checkpoints: retention never drops them
     Pin(PinArgs),
     /// Unpin checkpoints

@@ -22,6 +22,7 @@ mod find;
 mod forget;
 mod git;
 mod git_door;
+mod git_undo;
 mod grammar;
 mod hook;
 mod hook_answer;
@@ -185,6 +186,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Some(Verb::Turns(args)) => turns::turns(&mut context, args),
         Some(Verb::Undo(args)) => undo::undo(&mut context, args),
         Some(Verb::Redo(args)) => undo::redo(&mut context, args),
+        Some(Verb::GitUndo(args)) => git_undo::git_undo(&mut context, args),
         Some(Verb::Pin(args)) => pin::pin(&mut context, args),
         Some(Verb::Unpin(args)) => pin::unpin(&mut context, args),
         Some(Verb::Delete(args)) => pin::delete(&mut context, args),

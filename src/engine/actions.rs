@@ -19,8 +19,11 @@ use crate::checkpoint::history::actions::NewAction;
 use crate::checkpoint::history::turn_end::{EndedTurn, TurnName};
 use crate::checkpoint::records::windows::own_name;
 use crate::checkpoint::records::workspace::Scope;
+use crate::checkpoint::repository::NewGitOperation;
 use crate::error::Result;
-use crate::model::effect::{Confidence, Verdict};
+use crate::model::door::Door;
+use crate::model::effect::{Class, Confidence, Effect, Verdict};
+use crate::model::id::ObjectId;
 use crate::model::text::{count, printable};
 use crate::sys::clock::since_boot_ns;
 use crate::sys::interrupt::Interrupt;
@@ -40,15 +43,30 @@ pub(super) struct ActionNote {
     /// The open turn, to which the action belongs.
     turn: Option<TurnName>,
     action: NewAction,
+    /// The operation of git that it is.
+    git: Option<NewGitOperation>,
     /// The moment at which the event came.
     asked: i64,
 }
 
 impl ActionNote {
-    /// Notes the action, on the worker's thread. `is_late` says that the client was answered before.
-    pub(super) fn write(mut self, timeline: &mut Timeline, is_late: bool, control: Interrupt<'_>) {
+    /// Notes the action, on the worker's thread. `is_late` says that the client was answered before. `files` is the checkpoint that
+    /// holds the files as they are before it.
+    pub(super) fn write(
+        mut self,
+        timeline: &mut Timeline,
+        is_late: bool,
+        files: Option<ObjectId>,
+        control: Interrupt<'_>,
+    ) {
         if is_late {
             self.action.from = Some(self.asked);
+        }
+        // The state of a repository is of no use once the command may have run.
+        if let Some(git) = self.git.filter(|_| !is_late)
+            && let Err(error) = timeline.begin_git(&git, files)
+        {
+            tracing::warn!(%error, "the state of a repository could not be kept; `piton git-undo` will not know this command");
         }
         if let Err(error) = timeline.begin_action(self.turn.as_ref(), &self.action, control) {
             tracing::warn!(%error, "an action could not be noted; who changed what will be less certain");
@@ -106,8 +124,21 @@ impl Session {
                 is_ended_here: self.is_alone,
                 from: None,
             },
+            git: self.git_operation(action, cwd, verdict),
             asked: since_boot_ns(),
         })
+    }
+
+    /// Returns the operation of git that an action is; `None` for one that moves nothing in a repository.
+    fn git_operation(&self, action: &Action, cwd: &Path, verdict: &Verdict) -> Option<NewGitOperation> {
+        let Doing::Shell { command } = &action.what else { return None };
+        let moves = |effect: &Effect| matches!(effect.class, Class::VcsDiscard | Class::VcsHistory | Class::VcsRemote);
+        if !self.door.is(Door::Git) && !verdict.effects.iter().any(moves) {
+            return None;
+        }
+        let (run, turn) = self.run_and_turn();
+        let (dir, action, command) = (cwd.to_owned(), action.id.clone(), command.clone());
+        Some(NewGitOperation { dir, run, turn, action, command, over: None })
     }
 
     /// Notes that the open turn acts in a workspace. All of its workspaces know of each other.
@@ -170,11 +201,15 @@ impl Session {
         answer: (Decision, Reply<Decision>),
     ) {
         let Some(note) = note else { return answer.1(self, Ok(answer.0)) };
+        let files = match &answer.0 {
+            Decision::Action(decision) => decision.protection.held().and_then(|held| held.id.parse().ok()),
+            _ => None,
+        };
         let patience = if note.turn.is_some() { TURN_WAIT } else { NOTE_WAIT };
         let patience = wait.map_or(patience, |wait| wait.min(patience));
         let deadline = Instant::now() + patience;
         self.answer_behind((open, true), answer, patience, move |timeline, control| {
-            note.write(timeline, Instant::now() > deadline, control);
+            note.write(timeline, Instant::now() > deadline, files, control);
         });
     }
 
@@ -190,18 +225,24 @@ impl Session {
     /// Notes the end of an action in all workspaces of its turn, and answers with `decision`.
     pub(super) fn end_action(&mut self, action: Option<String>, decision: Decision, reply: Reply<Decision>) {
         let places = self.state().turns.places().to_vec();
-        let actor = self.actor();
+        let (actor, run) = (self.actor(), self.run_and_turn().0);
         let own = self.workspace().ok().filter(|open| open.workspace.scope == Scope::Tree);
         let others = places.iter().filter(|place| own.as_ref().is_none_or(|own| own.workspace.path != **place));
         for place in others.filter_map(|place| self.engine.opened(place)).collect::<Vec<_>>() {
-            let (actor, action) = (actor.clone(), action.clone());
-            self.quietly(&place, move |timeline, _| timeline.end_action(&actor, action.as_deref()));
+            let (actor, action, run) = (actor.clone(), action.clone(), run.clone());
+            self.quietly(&place, move |timeline, control| {
+                timeline.end_action(&actor, action.as_deref())?;
+                timeline.end_git(&run, action.as_deref(), control)
+            });
         }
         // Without a daemon each hook is a process: there the workspace is opened only where something is to be noted.
         let Some(own) = own else { return reply(self, Ok(decision)) };
-        self.answer_behind((&own, false), (decision, reply), NOTE_WAIT, move |timeline, _| {
+        self.answer_behind((&own, false), (decision, reply), NOTE_WAIT, move |timeline, control| {
             if let Err(error) = timeline.end_action(&actor, action.as_deref()) {
                 tracing::warn!(%error, "the end of an action could not be noted");
+            }
+            if let Err(error) = timeline.end_git(&run, action.as_deref(), control) {
+                tracing::warn!(%error, "the end of a command of git could not be noted");
             }
         });
     }
@@ -234,6 +275,7 @@ impl Session {
             }
             return;
         };
+        let run = self.run_and_turn().0;
         let ticket = answer.map(|(decision, reply)| {
             let deadline = Instant::now() + TURN_WAIT;
             self.deadlines.add_behind(Behind { decision, reply, deadline })
@@ -242,7 +284,13 @@ impl Session {
         let left = Arc::new(AtomicUsize::new(places.len()));
         for place in places {
             let (key, told, left) = (key.clone(), Arc::clone(&told), Arc::clone(&left));
-            let work = move |timeline: &mut Timeline, control: Interrupt<'_>| timeline.end_turn(&key, control);
+            let run = run.clone();
+            let work = move |timeline: &mut Timeline, control: Interrupt<'_>| {
+                if let Err(error) = timeline.end_git(&run, None, control) {
+                    tracing::warn!(%error, "the end of a command of git could not be noted");
+                }
+                timeline.end_turn(&key, control)
+            };
             self.queue(&place, work, move |session, ended: Result<Option<EndedTurn>>| {
                 match ended {
                     Ok(ended) => {

@@ -350,7 +350,8 @@ impl Session {
                     protect::begin_turn(timeline, turn, base);
                 }
                 if let Some(action) = action_note {
-                    action.write(timeline, Instant::now() > deadline, &|| Flow::Continue);
+                    let files = protected.as_ref().ok().map(|done| done.checkpoint().id);
+                    action.write(timeline, Instant::now() > deadline, files, &|| Flow::Continue);
                 }
                 // In a directory that is too broad, a repository is a workspace of its own.
                 let of_tree = judged.as_ref().filter(|_| scope == Scope::Tree);

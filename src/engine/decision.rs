@@ -174,6 +174,11 @@ pub enum Protection {
 }
 
 impl Protection {
+    /// Returns the turn's checkpoint, if that holds what the action may destroy.
+    pub fn held(&self) -> Option<&TurnCheckpoint> {
+        if let Protection::Held(held) = self { Some(held) } else { None }
+    }
+
     /// Returns why there is no checkpoint before the action, where one was called for.
     pub fn fault(&self) -> Option<&str> {
         match self {

@@ -39,6 +39,11 @@ impl SessionDoor {
         }
     }
 
+    /// Returns true if the client comes through a kind of door.
+    pub(super) fn is(&self, kind: Door) -> bool {
+        self.kind == Some(kind)
+    }
+
     /// Notes an event of a client in a workspace, whose records are in `dir`.
     pub(super) fn note(&mut self, workspace: &str, dir: &Path, client: Option<&str>) {
         let is_open = |open: &OpenMark| open.workspace == workspace && open.client.as_deref() == client;

@@ -5,13 +5,14 @@
 
 pub mod line;
 mod quote;
+pub mod user;
 mod verbs;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{ErrorKind, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 pub use quote::{config_value, fish, sh};
 pub use verbs::{Asked, RefusedLine, judge, needs_index};
@@ -114,6 +115,12 @@ pub fn become_it(mut command: Command) -> Error {
 /// # Errors
 /// When there is no git.
 pub fn run(command: &mut Command, input: Option<&[u8]>) -> Result<(Vec<u8>, bool)> {
+    let output = output(command, input)?;
+    Ok((output.stdout, output.status.success()))
+}
+
+/// As [`run`], with all that it said.
+fn output(command: &mut Command, input: Option<&[u8]>) -> Result<Output> {
     let stdin = if input.is_some() { Stdio::piped() } else { Stdio::inherit() };
     let mut child = command.stdin(stdin).stdout(Stdio::piped()).spawn().map_err(missing)?;
     let (pipe, input) = (child.stdin.take(), input.unwrap_or_default());
@@ -124,8 +131,7 @@ pub fn run(command: &mut Command, input: Option<&[u8]>) -> Result<(Vec<u8>, bool
         }
         child.wait_with_output()
     });
-    let output = output.at("waiting for", "git")?;
-    Ok((output.stdout, output.status.success()))
+    output.at("waiting for", "git")
 }
 
 /// Runs it; what it prints, if it succeeded.

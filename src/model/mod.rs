@@ -18,6 +18,7 @@ pub mod operation;
 pub mod path;
 pub mod policy;
 pub mod redact;
+pub mod repository;
 pub mod run;
 pub mod sink;
 pub mod sought;

@@ -65,10 +65,11 @@ pub use stores::{
 pub use turns::{ShareCounts, TurnDiff, TurnDiffReply, TurnItem, TurnListReply, TurnQuery};
 pub use verbs::{
     CheckedDocument, ClassifyDocument, ClientItem, ClientsDocument, DaemonDocument, DoctorDocument, DoctorRow,
-    ExportDocument, FailedVerb, FetchDocument, InitDocument, InstallDocument, InstallItem, InstallOutcome, MendBlock,
-    OffDocument, OnDocument, PruneDocument, PruneItem, PushDocument, RefFinding, RefsDocument, RefusedRef, RemoteItem,
-    RemoteListDocument, RowState, SettingItem, SettingsDocument, ShowDirectoryDocument, ShowDocument, ShowFileDocument,
-    StatusDocument, StopDocument, TrackedBlock, TrustDocument, VerbError, WithheldItem,
+    ExportDocument, FailedVerb, FetchDocument, GitOperationItem, GitOperationsDocument, GitUndoDocument, InitDocument,
+    InstallDocument, InstallItem, InstallOutcome, KeptItem, MendBlock, OffDocument, OnDocument, PruneDocument,
+    PruneItem, PushDocument, RefFinding, RefMoveItem, RefsDocument, RefusedRef, RemoteItem, RemoteListDocument,
+    RowState, SettingItem, SettingsDocument, ShowDirectoryDocument, ShowDocument, ShowFileDocument, StatusDocument,
+    StopDocument, TrackedBlock, TrustDocument, VerbError, WithheldItem,
 };
 pub use words::{Word, spelling};
 

@@ -36,6 +36,11 @@ impl GitDir {
         })
     }
 
+    /// Returns the directory of branches and objects.
+    pub(super) fn common(&self) -> &Path {
+        &self.common
+    }
+
     /// Returns what the file system says of the files that rule a capture, whether they lie in the workspace or
     /// elsewhere.
     pub(super) fn marks(&self) -> GitMarks {

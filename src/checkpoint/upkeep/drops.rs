@@ -19,6 +19,7 @@ use crate::checkpoint::records::lock::LOCK_WAIT;
 use crate::checkpoint::records::pins::Pins;
 use crate::checkpoint::records::state::{Detached, WorkspaceState};
 use crate::checkpoint::records::windows::WindowLog;
+use crate::checkpoint::repository::log::ends;
 use crate::checkpoint::runs::at_work::open_runs;
 use crate::checkpoint::runs::run::Run;
 use crate::checkpoint::timeline::Timeline;
@@ -81,7 +82,8 @@ impl Catalog {
     pub fn kept(&self, with_runs: bool) -> Result<Kept> {
         let history = self.history()?;
         let mut needed: HashSet<ObjectId> = history.needed().into_iter().collect();
-        let of_turns = of_turns(&history, &mut self.windows.borrow_mut())?.into_iter().collect();
+        let mut of_turns: HashSet<ObjectId> = of_turns(&history, &mut self.windows.borrow_mut())?.into_iter().collect();
+        of_turns.extend(ends(&self.workspace.dir)?);
         // A run whose next checkpoint follows one keeps it.
         needed.extend(moved(&self.state()));
         let dir = &self.workspace.dir;

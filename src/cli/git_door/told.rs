@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use super::caller::GitCaller;
 use super::real;
 use crate::checkpoint::records::workspace::known_around;
+use crate::checkpoint::repository::undo::OF_GIT;
 use crate::checkpoint::runs::client::run_of;
 use crate::checkpoint::{Home, Workspace};
 use crate::cli::judged_line::JudgedLine;
@@ -63,6 +64,8 @@ struct GitSession {
     kind: SessionKind,
     /// The process with which the run of an own session ends.
     process: Option<u32>,
+    /// The git that has told of its command, of which this one is a part.
+    part_of: Option<u32>,
 }
 
 /// The kind of a session.
@@ -115,11 +118,16 @@ impl GitCommand {
         let home = Home::locate()?;
         let Some(mark) = CallMark::set(&home, &self.caller.id)? else { return Ok(Answer::GoesOn) };
         let session = self.session(&home);
+        // A git that another one has started is a part of that.
+        let outer =
+            self.caller.above().into_iter().filter_map(ProcessId::of).find(|id| CallMark::of(&home, id).is_set());
+        let session = GitSession { part_of: outer.map(|id| id.pid), ..session };
         let reply = self.before(&home, &session, &command, judged.as_ref(), is_harmless);
         let decided = self.decided(&session, judged.as_ref(), reply);
         match decided {
             // The next hook of this git is refused as well.
             Ok(Answer::Refused) => mark.remove(),
+            // A part ends with the whole, which removes its mark.
             _ => self.wait_behind(&session),
         }
         decided
@@ -150,22 +158,22 @@ impl GitCommand {
 
     fn session(&self, home: &Home) -> GitSession {
         if let Some(name) = std::env::var(RUN).ok().filter(|name| !name.is_empty()) {
-            return GitSession { name, kind: SessionKind::Run, process: None };
+            return GitSession { name, kind: SessionKind::Run, process: None, part_of: None };
         }
         let known = Workspace::known(home).unwrap_or_default();
         let root = known_around(&self.place, &known);
         let workspace = known.iter().find(|workspace| Some(&workspace.path) == root.as_ref());
         if let Some(name) = workspace.and_then(|workspace| run_of(home, &workspace.dir, CLIENT, &self.caller.above())) {
-            return GitSession { name, kind: SessionKind::Client, process: None };
+            return GitSession { name, kind: SessionKind::Client, process: None, part_of: None };
         }
         let place = root.as_deref().unwrap_or(&self.place).as_os_str().as_encoded_bytes();
         let id = ObjectId::of(ObjectKind::Blob, place).map(|id| id.to_string()).unwrap_or_default();
         let name = format!("{CLIENT}.{}", id.get(..8).unwrap_or_default());
-        GitSession { name, kind: SessionKind::Own, process: self.caller.above().first().copied() }
+        GitSession { name, kind: SessionKind::Own, process: self.caller.above().first().copied(), part_of: None }
     }
 
-    fn action(&self) -> String {
-        format!("git-{}", self.caller.id.pid)
+    fn action(&self, session: &GitSession) -> String {
+        format!("{OF_GIT}{}", session.part_of.unwrap_or(self.caller.id.pid))
     }
 
     fn before(
@@ -179,11 +187,11 @@ impl GitCommand {
         let patience = PATIENCE + judged.map(|judged| judged.deadline).unwrap_or_default();
         let turn = format!("{}: git {}", self.caller.id.pid, cut(&printable(&self.caller.line.shown()), MAX_NAME));
         conversation(home, session, &self.place, patience, |talk| {
-            if session.kind == SessionKind::Own {
+            if session.kind == SessionKind::Own && session.part_of.is_none() {
                 let _: TurnReply = talk.ask(&Body::TurnStart(Turn { turn: turn.clone(), ..Turn::default() }))?;
             }
             talk.ask(&Body::ShellBefore(ShellBefore {
-                action: Some(self.action()),
+                action: Some(self.action(session)),
                 command: command.to_owned(),
                 shell: None,
                 cwd: Some(self.place.clone()),
@@ -235,10 +243,21 @@ impl GitCommand {
 
     /// Has a process of its own wait for the end of the git, which waits for no hook that tells of it.
     fn wait_behind(&self, session: &GitSession) {
-        let kind = if session.kind == SessionKind::Own { "own" } else { "other" };
+        let kind = match (session.kind, session.part_of) {
+            (_, Some(_)) => "part",
+            (SessionKind::Own, None) => "own",
+            (SessionKind::Client | SessionKind::Run, None) => "other",
+        };
         let started = own_program().map_err(std::io::Error::other).and_then(|program| {
             let mut command = Command::new(program);
-            command.args(["git-door", "behind", &self.caller.id.pid.to_string(), kind, &session.name, &self.action()]);
+            command.args([
+                "git-door",
+                "behind",
+                &self.caller.id.pid.to_string(),
+                kind,
+                &session.name,
+                &self.action(session),
+            ]);
             command.arg(&self.place).current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             command.spawn()
         });
@@ -257,8 +276,12 @@ pub(super) fn end(words: &[&str]) {
         return;
     }
     CallMark::of(&home, &id).remove();
+    if *kind == "part" {
+        return;
+    }
     let kind = if *kind == "own" { SessionKind::Own } else { SessionKind::Client };
-    let (session, place) = (GitSession { name: (*name).to_owned(), kind, process: None }, PathBuf::from(place));
+    let (session, place) =
+        (GitSession { name: (*name).to_owned(), kind, process: None, part_of: None }, PathBuf::from(place));
     let told = conversation(&home, &session, &place, PATIENCE, |talk| {
         let ended = After { action: Some((*action).to_owned()), ..After::default() };
         let _: AfterReply = talk.ask(&Body::ShellAfter(ended))?;
@@ -346,6 +369,10 @@ struct CallMark(PathBuf);
 impl CallMark {
     fn of(home: &Home, id: &ProcessId) -> CallMark {
         CallMark(home.path().join(CALLS).join(id.key()))
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.symlink_metadata().is_ok()
     }
 
     /// Sets it; `None` if it was set before.

@@ -30,6 +30,7 @@ use crate::checkpoint::records::leftovers::sweep_removed;
 use crate::checkpoint::records::lock::{LOCK_WAIT, WorkspaceLock};
 use crate::checkpoint::records::repositories;
 use crate::checkpoint::records::workspace::Workspace;
+use crate::checkpoint::repository::operations::forget_git;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::meta::unquote;
@@ -274,6 +275,15 @@ fn move_all(
     pace: Pace<'_>,
 ) -> Result<()> {
     let _maintenance = lock(home, "consolidate.lock", pace)?;
+    for workspace in scope(home, of)? {
+        let lock = WorkspaceLock::acquire(&workspace.dir, "forgetting", pace.workspace)?;
+        if let Some(local) = &rewriter.local {
+            local.complete(&workspace.dir.join(local.log_name()))?;
+            flush(local, &workspace.dir)?;
+        }
+        // Nobody looks into what git noted of an operation in progress.
+        forget_git(rewriter.local.as_ref(), &workspace, &lock)?;
+    }
     let roots = roots_of(home, &rewriter.store, of)?;
     store_new(home, rewriter, roots)?;
     let private = layers::roots_of(home, rewriter.local.as_ref(), of)?;

@@ -1,0 +1,274 @@
+//! The file `git-operations` of a workspace: the operations of git, one JSON line for each beginning and each end, the newest last.
+//!
+//! A torn or damaged line is passed over: what it told can not be taken back by `piton git-undo`, and nothing else depends on it.
+
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::checkpoint::records::lock::WorkspaceLock;
+use crate::error::{Code, Error, IoContext, Result};
+use crate::model::id::ObjectId;
+use crate::model::meta::unquote;
+use crate::model::path::RelPath;
+use crate::sys::fs::durable::{append_private, open_private, replace_file};
+
+/// The name of the file.
+const NAME: &str = "git-operations";
+
+/// The file that is there while an operation is open.
+const OPEN: &str = "git-open";
+
+/// The operations that are kept at least.
+pub const KEPT: usize = 50;
+
+/// The newest operations whose files stay, so that they can be taken back.
+pub const WITH_FILES: usize = 20;
+
+/// The beginning of an operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitOperation {
+    /// Its number; people read `g-1`, `g-2`, ….
+    pub op: u64,
+    /// The moment before it: RFC 3339, UTC, milliseconds.
+    pub time: String,
+    /// The id of the run that it belongs to.
+    pub run: String,
+    /// The client's name of the turn, if one is open.
+    pub turn: Option<String>,
+    /// The client's id of the action.
+    pub action: Option<String>,
+    /// The command, redacted and cut.
+    pub command: String,
+    /// The top of the work tree, from the root of the file system on; percent-encoded.
+    pub top: String,
+    /// The checkpoint that holds the files from before it.
+    pub files: Option<ObjectId>,
+    /// The operation that this one takes back.
+    pub over: Option<u64>,
+}
+
+impl GitOperation {
+    /// Returns its name for people.
+    pub fn name(&self) -> String {
+        format!("g-{}", self.op)
+    }
+
+    /// Returns the top of the work tree.
+    ///
+    /// # Errors
+    /// `store-damaged` for a text that is no path.
+    pub fn place(&self) -> Result<PathBuf> {
+        let path = unquote(&self.top).and_then(|bytes| RelPath::parse(&bytes))?;
+        Ok(path.under(Path::new("/")))
+    }
+}
+
+/// The end of an operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitEnd {
+    /// The number of the operation.
+    pub op: u64,
+    /// The moment at which its end was known.
+    pub time: String,
+    /// The capture of the files after it.
+    pub files: Option<ObjectId>,
+    /// False if it has left the repository as it was.
+    pub moved: bool,
+}
+
+/// A line of the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum GitLogLine {
+    Begin(GitOperation),
+    End(GitEnd),
+}
+
+/// An operation as the whole file tells of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoggedOperation {
+    /// Its beginning.
+    pub begin: GitOperation,
+    /// Its end, once that is known.
+    pub end: Option<GitEnd>,
+    /// The operation that has taken it back.
+    pub undone: Option<u64>,
+}
+
+impl LoggedOperation {
+    /// Returns true if it is known to have changed nothing: neither the repository nor the files.
+    pub fn did_nothing(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| !end.moved && end.files == self.begin.files)
+    }
+}
+
+/// Returns the operations, the oldest first; none where there is no file.
+///
+/// # Errors
+/// Returns the errors of reading.
+pub fn operations(dir: &Path) -> Result<Vec<LoggedOperation>> {
+    let path = dir.join(NAME);
+    let bytes = match std::fs::read(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        read => read.at("reading the operations of git", &path)?,
+    };
+    let mut known: BTreeMap<u64, LoggedOperation> = BTreeMap::new();
+    for line in bytes.split(|byte| *byte == b'\n') {
+        match serde_json::from_slice(line) {
+            Ok(GitLogLine::Begin(begin)) => {
+                known.insert(begin.op, LoggedOperation { begin, end: None, undone: None });
+            }
+            Ok(GitLogLine::End(end)) => {
+                if let Some(one) = known.get_mut(&end.op) {
+                    one.end = Some(end);
+                }
+            }
+            Err(_) => {}
+        }
+    }
+    // One that was interrupted has taken nothing back for certain. One that takes back what has taken another one back brings that into force again.
+    let ended = known.values().filter(|one| one.end.is_some());
+    let steps: Vec<(u64, u64)> = ended.filter_map(|one| Some((one.begin.op, one.begin.over?))).collect();
+    for (by, over) in steps {
+        let again = known.get(&over).and_then(|one| one.begin.over);
+        if let Some(first) = again.and_then(|first| known.get_mut(&first)) {
+            first.undone = None;
+        }
+        if let Some(one) = known.get_mut(&over) {
+            one.undone = Some(by);
+        }
+    }
+    Ok(known.into_values().collect())
+}
+
+/// Appends a line.
+///
+/// # Errors
+/// `disk-full`, `permission`.
+pub(super) fn append(dir: &Path, line: &GitLogLine, _lock: &WorkspaceLock) -> Result<()> {
+    let path = dir.join(NAME);
+    let text = serde_json::to_string(line)
+        .map_err(|error| Error::new(Code::Internal, "writing an operation of git").caused_by(error))?;
+    // The line before may be torn.
+    let written = append_private(&path).and_then(|mut file| {
+        file.write_all(format!("\n{text}\n").as_bytes())?;
+        file.sync_data()
+    });
+    written.at("writing an operation of git", &path)
+}
+
+/// Writes the file anew, with these operations alone.
+///
+/// # Errors
+/// `disk-full`, `permission`.
+pub(super) fn rewrite(dir: &Path, kept: &[LoggedOperation], _lock: &WorkspaceLock) -> Result<()> {
+    let lines = kept.iter().flat_map(|one| {
+        let end = one.end.clone().map(GitLogLine::End);
+        std::iter::once(GitLogLine::Begin(one.begin.clone())).chain(end)
+    });
+    let mut text = String::new();
+    for line in lines {
+        text.push_str(&serde_json::to_string(&line).unwrap_or_default());
+        text.push('\n');
+    }
+    replace_file(&dir.join(NAME), text.as_bytes())
+}
+
+/// Returns the checkpoints at both ends of the newest operations.
+///
+/// # Errors
+/// Returns the errors of reading.
+pub fn ends(dir: &Path) -> Result<Vec<ObjectId>> {
+    let all = operations(dir)?;
+    let newest = all.iter().rev().filter(|one| !one.did_nothing()).take(WITH_FILES);
+    Ok(newest.flat_map(|one| one.begin.files.into_iter().chain(one.end.as_ref().and_then(|end| end.files))).collect())
+}
+
+/// Notes that an operation is open, or that none is: an end costs one look where none is.
+pub(super) fn mark_open(dir: &Path, is_open: bool) {
+    let path = dir.join(OPEN);
+    let done = if is_open { open_private(&path).map(drop) } else { std::fs::remove_file(&path) };
+    // Without the mark an end is not noted; one too many costs a look.
+    done.unwrap_or_else(|error| tracing::debug!(%error, "an operation of git"));
+}
+
+/// Returns true if an operation may be open.
+pub(super) fn may_be_open(dir: &Path) -> bool {
+    dir.join(OPEN).symlink_metadata().is_ok()
+}
+
+/// Removes the file.
+///
+/// # Errors
+/// `permission`.
+pub(super) fn remove(dir: &Path, _lock: &WorkspaceLock) -> Result<()> {
+    let path = dir.join(NAME);
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io(error, "removing", &path)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begin(op: u64, over: Option<u64>) -> GitOperation {
+        GitOperation {
+            op,
+            time: "2026-11-27T12:00:00.000Z".to_owned(),
+            run: "r".to_owned(),
+            turn: None,
+            action: None,
+            command: "git reset --hard".to_owned(),
+            top: "work".to_owned(),
+            files: None,
+            over,
+        }
+    }
+
+    #[test]
+    fn a_torn_line_hides_itself_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = WorkspaceLock::acquire(dir.path(), "test", std::time::Duration::ZERO).unwrap();
+        append(dir.path(), &GitLogLine::Begin(begin(1, None)), &lock).unwrap();
+        let torn = std::fs::read(dir.path().join(NAME)).unwrap();
+        std::fs::write(dir.path().join(NAME), [&torn[..], b"{\"begin\":{\"op\":2"].concat()).unwrap();
+        append(dir.path(), &GitLogLine::Begin(begin(3, None)), &lock).unwrap();
+        let end = GitEnd { op: 3, time: String::new(), files: None, moved: true };
+        append(dir.path(), &GitLogLine::End(end.clone()), &lock).unwrap();
+        append(dir.path(), &GitLogLine::End(GitEnd { op: 9, ..end }), &lock).unwrap();
+        let all = operations(dir.path()).unwrap();
+        assert_eq!(
+            all.iter().map(|one| (one.begin.op, one.end.is_some())).collect::<Vec<_>>(),
+            [(1, false), (3, true)]
+        );
+        assert_eq!(all[0].begin.place().unwrap(), Path::new("/work"));
+        rewrite(dir.path(), &all[1..], &lock).unwrap();
+        assert_eq!(operations(dir.path()).unwrap(), &all[1..]);
+    }
+
+    #[test]
+    fn what_is_taken_back_twice_is_in_force_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = WorkspaceLock::acquire(dir.path(), "test", std::time::Duration::ZERO).unwrap();
+        let undone = || operations(dir.path()).unwrap().iter().map(|one| one.undone).collect::<Vec<_>>();
+        for (over, expected) in [
+            (None, vec![None]),
+            (Some(1), vec![Some(2), None]),
+            (Some(2), vec![None, Some(3), None]),
+            (Some(1), vec![Some(4), Some(3), None, None]),
+        ] {
+            let op = expected.len() as u64;
+            let known = undone();
+            append(dir.path(), &GitLogLine::Begin(begin(op, over)), &lock).unwrap();
+            assert_eq!(undone()[..known.len()], known, "it has not ended yet");
+            let end = GitEnd { op, time: String::new(), files: None, moved: true };
+            append(dir.path(), &GitLogLine::End(end), &lock).unwrap();
+            assert_eq!(undone(), expected);
+        }
+    }
+}

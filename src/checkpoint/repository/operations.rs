@@ -1,0 +1,162 @@
+//! Operations of git in a workspace: noted before they begin, and again when they have ended.
+
+use std::path::PathBuf;
+
+use super::log::{
+    GitEnd, GitLogLine, GitOperation, KEPT, LoggedOperation, append, mark_open, may_be_open, operations, remove,
+    rewrite,
+};
+use super::states::OperationEdge;
+use crate::checkpoint::capture::request::Take;
+use crate::checkpoint::locked::Locked;
+use crate::checkpoint::records::lock::WorkspaceLock;
+use crate::checkpoint::records::workspace::{Scope, Workspace};
+use crate::checkpoint::timeline::Timeline;
+use crate::error::Result;
+use crate::model::checkpoint::CheckpointKind;
+use crate::model::id::ObjectId;
+use crate::model::meta::quote;
+use crate::model::path::RelPath;
+use crate::model::redact::redact;
+use crate::model::text::{cut, printable};
+use crate::store::Store;
+use crate::sys::clock::{now_ms, rfc3339};
+use crate::sys::interrupt::Interrupt;
+use crate::worktree::repository_state::RepositoryPlace;
+
+/// The longest command that is written down, in characters.
+const MAX_COMMAND: usize = 160;
+
+/// An operation of git that is about to begin.
+#[derive(Clone, Debug, Default)]
+pub struct NewGitOperation {
+    /// The directory in which the command runs.
+    pub dir: PathBuf,
+    /// The id of the run that it belongs to.
+    pub run: String,
+    /// The open turn.
+    pub turn: Option<String>,
+    /// The client's id of the action.
+    pub action: Option<String>,
+    /// The command, as it came.
+    pub command: String,
+    /// The operation that it takes back.
+    pub over: Option<u64>,
+}
+
+impl Timeline {
+    /// Notes that an operation of git begins, and keeps the state of the repository. `files` is the checkpoint that holds the files
+    /// as they are now. Returns its number; `None` where there is no repository, or the action is noted already.
+    ///
+    /// # Errors
+    /// `conflict` and `too-large` for a repository whose state cannot be kept; errors of the store.
+    pub fn begin_git(&mut self, new: &NewGitOperation, files: Option<ObjectId>) -> Result<Option<u64>> {
+        let Some(place) = RepositoryPlace::around(&new.dir) else { return Ok(None) };
+        let locked = self.lock("git")?;
+        let known = operations(&locked.catalog.workspace.dir)?;
+        let is_same = |one: &&LoggedOperation| {
+            one.begin.run == new.run && new.action.is_some() && one.begin.action == new.action && one.end.is_none()
+        };
+        if known.iter().rev().take(KEPT).any(|one| is_same(&one)) {
+            return Ok(None);
+        }
+        let (state, top) = (place.state()?, quoted_top(&place)?);
+        // git tells of a command of which its client has told already: one that has moved nothing yet is the same.
+        if let Some(open) = known.last().filter(|last| last.end.is_none() && last.begin.run == new.run)
+            && open.begin.top == top
+            && locked.catalog.repository_state(open.begin.op, OperationEdge::Before).ok().flatten().as_ref()
+                == Some(&state)
+        {
+            return Ok(None);
+        }
+        let op = known.last().map_or(1, |newest| newest.begin.op + 1);
+        locked.keep_state(op, OperationEdge::Before, &state)?;
+        let begin = GitOperation {
+            op,
+            time: rfc3339(now_ms()),
+            run: new.run.clone(),
+            turn: new.turn.clone(),
+            action: new.action.clone(),
+            command: cut(&printable(&redact(&new.command)), MAX_COMMAND),
+            top,
+            files,
+            over: new.over,
+        };
+        append(&locked.catalog.workspace.dir, &GitLogLine::Begin(begin), &locked.lock)?;
+        mark_open(&locked.catalog.workspace.dir, true);
+        locked.shorten_git(known)?;
+        Ok(Some(op))
+    }
+
+    /// Notes that the operations of an action have ended, or those of all actions of a run.
+    ///
+    /// # Errors
+    /// As [`Timeline::begin_git`].
+    pub fn end_git(&mut self, run: &str, action: Option<&str>, control: Interrupt<'_>) -> Result<()> {
+        if !may_be_open(&self.workspace().dir) {
+            return Ok(());
+        }
+        let of_action = |one: &LoggedOperation| {
+            one.begin.run == run && one.end.is_none() && (action.is_none() || one.begin.action.as_deref() == action)
+        };
+        let open = operations(&self.catalog().workspace.dir)?.into_iter().rev().take(KEPT).filter(of_action);
+        for one in open.collect::<Vec<_>>() {
+            self.end_operation(&one.begin, control)?;
+        }
+        let dir = &self.workspace().dir;
+        if operations(dir)?.iter().rev().take(KEPT).all(|one| one.end.is_some()) {
+            mark_open(dir, false);
+        }
+        Ok(())
+    }
+
+    /// Notes that an operation has ended: keeps the state of the repository, and captures the files.
+    ///
+    /// # Errors
+    /// As [`Timeline::begin_git`].
+    pub fn end_operation(&mut self, begin: &GitOperation, control: Interrupt<'_>) -> Result<()> {
+        let is_tree = self.workspace().scope == Scope::Tree;
+        let take = Take::of(CheckpointKind::Turn, &begin.run, "after a command of git");
+        let files = if is_tree { Some(self.take(&take, control)?.checkpoint.id) } else { None };
+        let state = RepositoryPlace::around(&begin.place()?).map(|place| place.state()).transpose()?;
+        let locked = self.lock("git")?;
+        let before = locked.catalog.repository_state(begin.op, OperationEdge::Before)?;
+        let moved = before != state;
+        if let Some(state) = state.filter(|_| moved) {
+            locked.keep_state(begin.op, OperationEdge::After, &state)?;
+        }
+        let end = GitEnd { op: begin.op, time: rfc3339(now_ms()), files, moved };
+        append(&locked.catalog.workspace.dir, &GitLogLine::End(end), &locked.lock)
+    }
+}
+
+/// Returns the top of a work tree as it is written down.
+fn quoted_top(place: &RepositoryPlace) -> Result<String> {
+    let top = place.top.strip_prefix("/").unwrap_or(&place.top);
+    Ok(quote(RelPath::from_path(top)?.as_bytes()))
+}
+
+/// Forgets all operations of a workspace, with their states. The log of the store of private files is empty.
+///
+/// # Errors
+/// Returns the errors of writing.
+pub(crate) fn forget_git(local: Option<&Store>, workspace: &Workspace, lock: &WorkspaceLock) -> Result<()> {
+    remove(&workspace.dir, lock)?;
+    let Some(local) = local else { return Ok(()) };
+    let refs = local.refs(&format!("refs/piton/{}/git/", workspace.id))?.into_iter();
+    let refs: Vec<_> = refs.filter_map(|entry| Some((entry.name.to_string(), entry.target.ok()?))).collect();
+    if refs.is_empty() { Ok(()) } else { local.delete_refs(&refs).map(drop) }
+}
+
+impl Locked<'_> {
+    /// Drops the oldest operations, where there are twice as many as are kept.
+    fn shorten_git(&self, known: Vec<LoggedOperation>) -> Result<()> {
+        if known.len() < 2 * KEPT {
+            return Ok(());
+        }
+        let all = operations(&self.catalog.workspace.dir)?;
+        let (old, kept) = all.split_at(all.len().saturating_sub(KEPT));
+        rewrite(&self.catalog.workspace.dir, kept, &self.lock)?;
+        self.catalog.drop_states(old.iter().map(|one| one.begin.op))
+    }
+}

@@ -1,0 +1,135 @@
+//! States of repositories in the store of private files.
+
+use std::collections::BTreeMap;
+
+use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::locked::Locked;
+use crate::checkpoint::records::lock::LOCK_WAIT;
+use crate::error::{Code, Error, Result};
+use crate::model::id::{ObjectId, ObjectKind};
+use crate::model::meta::{quote, unquote};
+use crate::model::path::RelPath;
+use crate::model::policy::Durability;
+use crate::model::repository::RepositoryState;
+use crate::model::sink::ObjectSink;
+use crate::model::tree::{self, Mode, TreeEntry};
+use crate::store::{Batch, Landing, NewCommit, Store};
+use crate::sys::clock::now_ms;
+
+/// The names of the parts of a state.
+const REFS: &[u8] = b"refs";
+const INDEX: &[u8] = b"index";
+const STASH: &[u8] = b"stash";
+const OPERATION: &[u8] = b"operation";
+
+/// The largest part that is read, in bytes.
+const MAX_PART: u64 = 256 << 20;
+
+/// A moment of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OperationEdge {
+    /// Before it.
+    Before,
+    /// After it.
+    After,
+}
+
+impl Catalog {
+    /// Returns the name of the ref of a state.
+    pub(super) fn state_ref(&self, op: u64, edge: OperationEdge) -> String {
+        let number = op * 2 + u64::from(edge == OperationEdge::After);
+        format!("refs/piton/{}/git/{number}", self.workspace.id)
+    }
+
+    /// Returns a state; `None` where it is not kept.
+    ///
+    /// # Errors
+    /// `store-damaged`; errors of reading.
+    pub(super) fn repository_state(&self, op: u64, edge: OperationEdge) -> Result<Option<RepositoryState>> {
+        let Some(store) = self.local_if_any()? else { return Ok(None) };
+        let Some(commit) = store.target_of(&self.state_ref(op, edge))? else { return Ok(None) };
+        let mut state = RepositoryState::default();
+        for entry in store.read_tree_within(&store.read_commit(&commit)?.tree, MAX_PART)? {
+            let blob = |id: &ObjectId| store.read_blob_within(id, MAX_PART);
+            match entry.name.as_slice() {
+                REFS => state.refs = RepositoryState::decoded_refs(&blob(&entry.id)?)?,
+                INDEX => state.index = Some(blob(&entry.id)?),
+                STASH => state.stash = blob(&entry.id)?,
+                OPERATION => state.operation = operation(store, &entry.id)?,
+                _ => return Err(Error::new(Code::StoreDamaged, "a kept state of a repository has an unknown part")),
+            }
+        }
+        Ok(Some(state))
+    }
+
+    /// Deletes the states of operations.
+    ///
+    /// # Errors
+    /// Returns the errors of writing.
+    pub(super) fn drop_states(&self, ops: impl Iterator<Item = u64>) -> Result<()> {
+        let Some(store) = self.local_if_any()? else { return Ok(()) };
+        let mut refs = Vec::new();
+        for name in
+            ops.flat_map(|op| [OperationEdge::Before, OperationEdge::After].map(|edge| self.state_ref(op, edge)))
+        {
+            refs.extend(store.target_of(&name)?.map(|target| (name, target)));
+        }
+        self.drop_layers(&refs)
+    }
+}
+
+fn operation(store: &Store, id: &ObjectId) -> Result<BTreeMap<RelPath, Vec<u8>>> {
+    let read = |entry: TreeEntry| {
+        let name = std::str::from_utf8(&entry.name).unwrap_or_default();
+        Ok((RelPath::parse(&unquote(name)?)?, store.read_blob_within(&entry.id, MAX_PART)?))
+    };
+    store.read_tree_within(id, MAX_PART)?.into_iter().map(read).collect()
+}
+
+impl Locked<'_> {
+    /// Keeps a state, durably.
+    pub(super) fn keep_state(&self, op: u64, edge: OperationEdge, state: &RepositoryState) -> Result<()> {
+        let catalog = &*self.catalog;
+        // Held until the ref has moved: no object that counts as "already there" may be deleted before.
+        let _shared = catalog.store.lock_shared("git", LOCK_WAIT)?;
+        let store = catalog.local()?;
+        let batch = store.batch()?;
+        let mut entries = vec![blob(&batch, REFS, &state.encoded_refs())?];
+        if let Some(index) = &state.index {
+            entries.push(blob(&batch, INDEX, index)?);
+        }
+        if !state.stash.is_empty() {
+            entries.push(blob(&batch, STASH, &state.stash)?);
+        }
+        if !state.operation.is_empty() {
+            let files = state.operation.iter().map(|(path, bytes)| {
+                let name = quote(path.as_bytes()).replace('/', "%2F");
+                blob(&batch, name.as_bytes(), bytes)
+            });
+            let id = put(&batch, ObjectKind::Tree, &tree::encode(files.collect::<Result<_>>()?))?;
+            entries.push(TreeEntry { name: OPERATION.to_vec(), mode: Mode::Dir, id });
+        }
+        let tree = put(&batch, ObjectKind::Tree, &tree::encode(entries))?;
+        let message = format!("the repository at g-{op}, {edge:?}\n");
+        let new = batch.put_commit(&NewCommit { tree, parents: &[], message: &message, time_ms: now_ms() })?;
+        let name = catalog.state_ref(op, edge);
+        let expect = store.target_of(&name)?;
+        let synced = catalog.policy.durability == Durability::Power;
+        let landing = |log: &mut _| batch.land(store, Landing { log, name: &name, expect, new, synced });
+        let stats = catalog.with_local_log(landing)?;
+        catalog.stored.set(catalog.stored.get() + stats.bytes);
+        Ok(())
+    }
+}
+
+fn blob(batch: &Batch<'_>, name: &[u8], bytes: &[u8]) -> Result<TreeEntry> {
+    Ok(TreeEntry { name: name.to_vec(), mode: Mode::File, id: put(batch, ObjectKind::Blob, bytes)? })
+}
+
+fn put(batch: &Batch<'_>, kind: ObjectKind, bytes: &[u8]) -> Result<ObjectId> {
+    let id = ObjectId::of(kind, bytes)?;
+    if !batch.contains(&id)? {
+        batch.write(kind, id, bytes)?;
+    }
+    Ok(id)
+}

@@ -1,0 +1,465 @@
+//! The way back over an operation of git: which refs, files and entries of the index go back, and which have moved on since.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::log::{GitOperation, KEPT, LoggedOperation, operations};
+use super::operations::NewGitOperation;
+use super::states::OperationEdge;
+use crate::checkpoint::capture::request::Take;
+use crate::checkpoint::history::request::{Expected, Preview, Restore, Restored};
+use crate::checkpoint::records::workspace::Scope;
+use crate::checkpoint::timeline::Timeline;
+use crate::error::{Code, Error, Result};
+use crate::git::user::{RefMove, UserRepository, require_git};
+use crate::model::checkpoint::CheckpointKind;
+use crate::model::id::ObjectId;
+use crate::model::path::RelPath;
+use crate::model::repository::{REMOTES, RefValue, RepositoryState, STASH};
+use crate::model::text::printable;
+use crate::sys::interrupt::Interrupt;
+use crate::sys::process::exists;
+use crate::worktree::repository_state::RepositoryPlace;
+
+/// The run of a person's own commands.
+const RUN: &str = "local";
+
+/// The beginning of the name of an action of which git itself tells; the number of its process follows.
+pub const OF_GIT: &str = "git-";
+
+/// A part of a repository that stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptPart {
+    /// The part, for people: "branch `x`", "the index".
+    pub what: String,
+    /// The reason.
+    pub why: &'static str,
+}
+
+/// The reason of a part that somebody else has changed since.
+const MOVED_ON: &str = "changed since";
+
+/// The reason of a ref whose objects are gone.
+const GONE: &str = "its commit is not in the repository any more (`git gc` removes what no ref names)";
+
+/// The steps by which a repository goes back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RepositoryPlan {
+    /// Refs that move, in the order of their names.
+    pub refs: Vec<RefMove>,
+    /// The log that the stash gets.
+    pub stash: Option<Vec<u8>>,
+    /// True if the index goes back.
+    pub index: bool,
+    /// Files of an operation in progress that are written, or removed.
+    pub operation: BTreeMap<RelPath, Option<Vec<u8>>>,
+    /// The parts that stay.
+    pub kept: Vec<KeptPart>,
+}
+
+impl RepositoryPlan {
+    /// Returns true if it does nothing.
+    pub fn is_nothing(&self) -> bool {
+        self.refs.is_empty() && self.stash.is_none() && !self.index && self.operation.is_empty()
+    }
+}
+
+/// The step that one part takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PartStep {
+    Stays,
+    GoesBack,
+    HasMovedOn,
+}
+
+/// Decides on one part. Without a known end of the operation, all that differs goes back.
+fn step<T: PartialEq>(before: &T, after: Option<&T>, now: &T) -> PartStep {
+    match after {
+        _ if now == before => PartStep::Stays,
+        Some(after) if after == before => PartStep::Stays,
+        Some(after) if after != now => PartStep::HasMovedOn,
+        _ => PartStep::GoesBack,
+    }
+}
+
+/// What the index says at the three moments.
+pub struct IndexEntries {
+    before: Vec<u8>,
+    after: Option<Vec<u8>>,
+    now: Vec<u8>,
+}
+
+/// Plans the way back from `now`; `after` is the state that the operation has left, if that is known.
+fn plan(
+    before: &RepositoryState,
+    after: Option<&RepositoryState>,
+    now: &RepositoryState,
+    index: &IndexEntries,
+) -> RepositoryPlan {
+    let mut plan = RepositoryPlan::default();
+    let mut keep = |what: String| plan.kept.push(KeptPart { what, why: MOVED_ON });
+    let names: BTreeSet<&Vec<u8>> = before.refs.keys().chain(now.refs.keys()).collect();
+    let (mut refs, mut remote) = (Vec::new(), Vec::new());
+    for name in names.into_iter().filter(|name| name.as_slice() != STASH) {
+        let value = |state: &RepositoryState| state.refs.get(name).cloned();
+        let (to, from) = (value(before), value(now));
+        match step(&to, after.map(value).as_ref(), &from) {
+            PartStep::Stays => {}
+            PartStep::HasMovedOn => keep(title(name)),
+            PartStep::GoesBack if name.starts_with(REMOTES) => remote.push(RefMove { name: name.clone(), from, to }),
+            PartStep::GoesBack => refs.push(RefMove { name: name.clone(), from, to }),
+        }
+    }
+    let stash = |state: &RepositoryState| (state.refs.get(STASH).cloned(), state.stash.clone());
+    let (old, new) = (stash(before), stash(now));
+    match step(&old, after.map(stash).as_ref(), &new) {
+        PartStep::Stays => {}
+        PartStep::HasMovedOn => keep("the stash".to_owned()),
+        PartStep::GoesBack => {
+            refs.extend((old.0 != new.0).then(|| RefMove { name: STASH.to_vec(), from: new.0, to: old.0 }));
+            plan.stash = Some(old.1);
+        }
+    }
+    match step(&index.before, index.after.as_ref(), &index.now) {
+        PartStep::Stays => {}
+        PartStep::HasMovedOn => keep("the index (what is staged)".to_owned()),
+        PartStep::GoesBack => plan.index = true,
+    }
+    match step(&before.operation, after.map(|after| &after.operation), &now.operation) {
+        PartStep::Stays => {}
+        PartStep::HasMovedOn => keep("a merge, rebase or the like in progress".to_owned()),
+        PartStep::GoesBack => {
+            let gone = now.operation.keys().filter(|path| !before.operation.contains_key(path));
+            plan.operation.extend(gone.map(|path| (path.clone(), None)));
+            let back = before.operation.iter().filter(|(path, bytes)| now.operation.get(path) != Some(bytes));
+            plan.operation.extend(back.map(|(path, bytes)| (path.clone(), Some(bytes.clone()))));
+        }
+    }
+    plan.refs = refs;
+    // Where a command has moved more than what is known of another repository, it has fetched that: this is no loss.
+    if plan.is_nothing() {
+        plan.refs = remote;
+    }
+    plan
+}
+
+/// Returns a ref for people.
+pub fn title(name: &[u8]) -> String {
+    let text = printable(&String::from_utf8_lossy(name));
+    for (prefix, kind) in [("refs/heads/", "branch"), ("refs/tags/", "tag"), ("refs/remotes/", "remote branch")] {
+        if let Some(short) = text.strip_prefix(prefix) {
+            return format!("{kind} `{short}`");
+        }
+    }
+    if name == STASH { "the newest stash".to_owned() } else { format!("`{text}`") }
+}
+
+/// The way back over an operation.
+pub struct GitUndo {
+    /// The operation.
+    pub operation: LoggedOperation,
+    /// The steps in the repository.
+    pub plan: RepositoryPlan,
+    /// The steps of the files; `None` where none are known to have changed.
+    pub files: Option<(Restore, Preview)>,
+    place: RepositoryPlace,
+    before: RepositoryState,
+}
+
+impl GitUndo {
+    /// Returns true if there is nothing to take back, and nothing that stays.
+    pub fn is_nothing(&self) -> bool {
+        let stays = self.files.as_ref().is_some_and(|(_, preview)| !preview.plan.changes_nothing());
+        self.plan.is_nothing() && self.plan.kept.is_empty() && !stays
+    }
+
+    /// Returns the top of the work tree.
+    pub fn top(&self) -> &Path {
+        &self.place.top
+    }
+
+    fn repository(&self) -> UserRepository {
+        UserRepository { dir: self.place.dir.clone(), common: self.place.common.clone() }
+    }
+}
+
+/// An operation that was taken back.
+#[derive(Debug)]
+pub struct GitUndone {
+    /// The number of the operation that has done it: `piton git-undo g-N` takes it back in turn.
+    pub by: Option<u64>,
+    /// The files that changed; `None` where none had to.
+    pub files: Option<Restored>,
+}
+
+impl Timeline {
+    /// Returns the operations of git in this workspace, the oldest first.
+    ///
+    /// # Errors
+    /// Returns the errors of reading.
+    pub fn git_operations(&self) -> Result<Vec<LoggedOperation>> {
+        operations(&self.workspace().dir)
+    }
+
+    /// Returns the way back over an operation; without a number, over the newest that is not taken back and that has changed something.
+    /// `None` when there is none.
+    ///
+    /// # Errors
+    /// `no-such-turn` for an unknown number; `conflict` for a repository that is gone; errors of git and of reading.
+    pub fn git_undo(&mut self, op: Option<u64>, control: Interrupt<'_>) -> Result<Option<GitUndo>> {
+        require_git()?;
+        self.end_gone(control)?;
+        let all = self.git_operations()?;
+        if let Some(op) = op {
+            let chosen = all.into_iter().find(|one| one.begin.op == op).ok_or_else(|| {
+                Error::new(Code::NoSuchTurn, format!("there is no operation g-{op} of git"))
+                    .hint("`piton git-undo --list` has those that are known")
+            })?;
+            return self.way_back(chosen, control).map(Some);
+        }
+        let open = all.into_iter().rev().filter(|one| one.undone.is_none() && one.begin.over.is_none());
+        for one in open.filter(|one| !one.did_nothing()).collect::<Vec<_>>() {
+            let way = self.way_back(one, control)?;
+            if !way.is_nothing() {
+                return Ok(Some(way));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Notes the end of operations whose git has ended a moment ago: whoever waits for that may be about to.
+    fn end_gone(&mut self, control: Interrupt<'_>) -> Result<()> {
+        let is_gone = |one: &LoggedOperation| {
+            let pid = one.begin.action.as_deref().and_then(|action| action.strip_prefix(OF_GIT)?.parse().ok());
+            one.end.is_none() && pid.is_some_and(|pid: u32| !exists(pid))
+        };
+        for one in self.git_operations()?.into_iter().rev().take(KEPT).filter(is_gone).collect::<Vec<_>>() {
+            self.end_operation(&one.begin, control)?;
+        }
+        Ok(())
+    }
+
+    fn way_back(&mut self, operation: LoggedOperation, control: Interrupt<'_>) -> Result<GitUndo> {
+        let top = operation.begin.place()?;
+        let place = RepositoryPlace::around(&top).filter(|place| place.top == top).ok_or_else(|| {
+            Error::new(Code::Conflict, "the repository is gone").path(&top).hint(
+                "`piton list` names the checkpoint before that, and `piton restore N .git` brings a repository back",
+            )
+        })?;
+        let (op, name) = (operation.begin.op, operation.begin.name());
+        let before = self.catalog().repository_state(op, OperationEdge::Before)?.ok_or_else(|| {
+            Error::new(Code::Pruned, format!("the state of the repository before {name} is not kept any more"))
+        })?;
+        let after = match &operation.end {
+            Some(end) if end.moved => self.catalog().repository_state(op, OperationEdge::After)?,
+            Some(_) => Some(before.clone()),
+            None => None,
+        };
+        let now = place.state()?;
+        let repository = UserRepository { dir: place.dir.clone(), common: place.common.clone() };
+        let entries = |state: &RepositoryState| repository.index_entries(state.index.as_deref());
+        let index = IndexEntries {
+            before: entries(&before)?,
+            after: after.as_ref().map(entries).transpose()?,
+            now: entries(&now)?,
+        };
+        let mut plan = plan(&before, after.as_ref(), &now, &index);
+        keep_without_objects(&mut plan, &repository)?;
+        let files = self.files_back(&operation.begin, operation.end.as_ref().and_then(|end| end.files), control)?;
+        Ok(GitUndo { operation, plan, files, place, before })
+    }
+
+    /// Returns how the files go back: those that the operation has changed, where they are as it left them.
+    fn files_back(
+        &mut self,
+        begin: &GitOperation,
+        end: Option<ObjectId>,
+        control: Interrupt<'_>,
+    ) -> Result<Option<(Restore, Preview)>> {
+        let Some(files) = begin.files else { return Ok(None) };
+        let mut restore = Restore::to(files, RUN, Vec::new(), false);
+        if let Some(end) = end {
+            let (from, to) = (self.catalog().checkpoint_of(files)?, self.catalog().checkpoint_of(end)?);
+            let changed = self.catalog().changed_entries(&from, &to)?;
+            let states: BTreeMap<RelPath, _> = changed.into_iter().map(|(path, _, after)| (path, after)).collect();
+            restore.only = Some(states.keys().cloned().collect());
+            restore.expected = Some(Arc::new(Expected { states, ..Expected::default() }));
+        }
+        let preview = self.preview(&restore, control)?;
+        Ok(Some((restore, preview)))
+    }
+
+    /// Returns the capture of the files as they are now; `None` in a directory that is too broad for one.
+    fn take_present(&mut self, control: Interrupt<'_>) -> Result<Option<ObjectId>> {
+        let take = Take::of(CheckpointKind::Turn, RUN, "before `piton git-undo`");
+        let is_tree = self.workspace().scope == Scope::Tree;
+        if is_tree { self.take(&take, control).map(|taken| Some(taken.checkpoint.id)) } else { Ok(None) }
+    }
+
+    /// Takes an operation back, as its preview has shown.
+    ///
+    /// # Errors
+    /// `busy` while a git is at work; `conflict` where something has moved since the preview: nothing was done then. `stale-plan` where
+    /// files have: what git knows is back then, and the next try does the rest.
+    pub fn take_git_back(&mut self, way: GitUndo, control: Interrupt<'_>) -> Result<GitUndone> {
+        let name = way.operation.begin.name();
+        let repository = way.repository();
+        let now = way.place.state()?;
+        let has_moved = |one: &RefMove| now.refs.get(&one.name) != one.from.as_ref();
+        if way.plan.refs.iter().any(has_moved) {
+            let text = "refs have moved since the preview, so nothing was done";
+            return Err(Error::new(Code::StalePlan, text).hint("look again: `piton git-undo --preview`"));
+        }
+        let index = repository.lock_index()?;
+        let new = NewGitOperation {
+            dir: way.place.top.clone(),
+            run: RUN.to_owned(),
+            turn: None,
+            action: None,
+            command: format!("piton git-undo {name}"),
+            over: Some(way.operation.begin.op),
+        };
+        let present = self.take_present(control)?;
+        let by = self.begin_git(&new, present)?;
+        let reason = format!("piton git-undo {name}");
+        repository.move_refs(&way.plan.refs, &reason)?;
+        if let Some(log) = &way.plan.stash {
+            let newest = way.before.refs.get(STASH).and_then(|value| match value {
+                RefValue::Object(id) => Some(id.as_str()),
+                RefValue::Symbolic(_) => None,
+            });
+            repository.put_stash_log(log, newest)?;
+        }
+        for (path, content) in &way.plan.operation {
+            repository.put_operation(path, content.as_deref())?;
+        }
+        match way.plan.index {
+            true => repository.put_index(index, way.before.index.as_deref())?,
+            false => drop(index),
+        }
+        let files = match way.files {
+            Some((restore, preview)) if !preview.plan.changes_nothing() => {
+                Some(self.restore(&restore.agreeing(&preview), control)?)
+            }
+            _ => None,
+        };
+        if by.is_some() {
+            self.end_git(RUN, None, control)?;
+        }
+        Ok(GitUndone { by, files })
+    }
+}
+
+/// Keeps refs where they are whose objects are gone.
+fn keep_without_objects(plan: &mut RepositoryPlan, repository: &UserRepository) -> Result<()> {
+    let id = |one: &RefMove| match &one.to {
+        Some(RefValue::Object(id)) => Some(id.clone()),
+        _ => None,
+    };
+    let ids: Vec<String> = plan.refs.iter().filter_map(id).collect();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let gone = repository.lacking(&ids.iter().map(String::as_str).collect::<Vec<_>>())?;
+    let is_gone = |one: &RefMove| id(one).is_some_and(|id| gone.contains(&id));
+    let lost: Vec<RefMove> = plan.refs.iter().filter(|one| is_gone(one)).cloned().collect();
+    plan.kept.extend(lost.iter().map(|one| KeptPart { what: title(&one.name), why: GONE }));
+    plan.refs.retain(|one| !is_gone(one));
+    if lost.iter().any(|one| one.name == STASH) {
+        plan.stash = None;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::repository::HEAD;
+
+    fn state(refs: &[(&str, char)]) -> RepositoryState {
+        let value = |digit: char| RefValue::Object(digit.to_string().repeat(40));
+        let refs = refs.iter().map(|(name, digit)| (name.as_bytes().to_vec(), value(*digit))).collect();
+        RepositoryState { refs, ..RepositoryState::default() }
+    }
+
+    fn index(before: &str, after: Option<&str>, now: &str) -> IndexEntries {
+        let bytes = |text: &str| text.as_bytes().to_vec();
+        IndexEntries { before: bytes(before), after: after.map(bytes), now: bytes(now) }
+    }
+
+    /// Returns the refs that move and the parts that stay.
+    fn planned(
+        before: &RepositoryState,
+        after: Option<&RepositoryState>,
+        now: &RepositoryState,
+    ) -> (Vec<String>, Vec<String>) {
+        let plan = plan(before, after, now, &index("", None, ""));
+        let moves = plan.refs.iter().map(|one| String::from_utf8_lossy(&one.name).into_owned()).collect();
+        (moves, plan.kept.into_iter().map(|part| part.what).collect())
+    }
+
+    #[test]
+    fn what_the_operation_moved_goes_back_and_what_has_moved_on_stays() {
+        let main = "refs/heads/main";
+        let (a, b, c) = (state(&[(main, 'a')]), state(&[(main, 'b')]), state(&[(main, 'c')]));
+        let none = state(&[]);
+        let moved = || (vec![main.to_owned()], vec![]);
+        let nothing = || (vec![], vec![]);
+        let stays = || (vec![], vec!["branch `main`".to_owned()]);
+        for (before, after, now, expected) in [
+            (&a, Some(&b), &b, moved()),
+            (&a, Some(&b), &c, stays()),
+            (&a, Some(&b), &a, nothing()),
+            (&a, Some(&a), &b, nothing()),
+            (&a, None, &b, moved()),
+            (&a, Some(&none), &none, moved()),
+            (&none, Some(&a), &a, moved()),
+            (&a, Some(&none), &b, stays()),
+        ] {
+            assert_eq!(planned(before, after, now), expected, "{before:?} {after:?} {now:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_fetched_is_no_loss_but_where_nothing_else_moved() {
+        let (main, remote) = ("refs/heads/main", "refs/remotes/origin/main");
+        let before = state(&[(main, 'a'), (remote, 'a')]);
+        let (pulled, pushed) = (state(&[(main, 'b'), (remote, 'b')]), state(&[(main, 'a'), (remote, 'b')]));
+        assert_eq!(planned(&before, Some(&pulled), &pulled).0, [main]);
+        assert_eq!(planned(&before, Some(&pushed), &pushed).0, [remote]);
+    }
+
+    #[test]
+    fn the_stash_goes_back_with_its_log() {
+        let mut before = state(&[("refs/stash", 'a')]);
+        before.stash = b"one\ntwo\n".to_vec();
+        let mut after = before.clone();
+        after.stash = b"two\n".to_vec();
+        let none = index("", None, "");
+        let back = plan(&before, Some(&after), &after, &none);
+        assert_eq!((back.refs, back.stash), (vec![], Some(b"one\ntwo\n".to_vec())));
+        let gone = state(&[]);
+        let back = plan(&before, Some(&gone), &gone, &none);
+        assert_eq!((back.refs.len(), back.stash.is_some()), (1, true));
+        after.stash = b"two\nthree\n".to_vec();
+        let stays = plan(&before, Some(&gone), &after, &none);
+        assert_eq!((stays.refs.len(), stays.kept.len()), (0, 1));
+    }
+
+    #[test]
+    fn the_index_and_an_operation_in_progress_go_back_as_a_whole() {
+        let mut before = state(&[("HEAD", 'a')]);
+        let (path, other) = (RelPath::parse(b"MERGE_HEAD").unwrap(), RelPath::parse(b"rebase-merge/done").unwrap());
+        before.operation.insert(path.clone(), b"x".to_vec());
+        let mut now = before.clone();
+        now.operation = BTreeMap::from([(other.clone(), b"y".to_vec())]);
+        let back = plan(&before, Some(&now), &now, &index("a", Some("b"), "b"));
+        assert!(back.index && !back.is_nothing());
+        assert_eq!(back.operation, BTreeMap::from([(path, Some(b"x".to_vec())), (other, None)]));
+        let stays = plan(&before, Some(&before), &now, &index("a", Some("b"), "c"));
+        assert!(!stays.index && stays.operation.is_empty());
+        assert_eq!(stays.kept.len(), 1, "{:?}", stays.kept);
+        assert_eq!(title(HEAD), "`HEAD`");
+    }
+}

@@ -1,0 +1,247 @@
+//! `piton git-undo`: takes back what a command of git did to refs, the index, the stash and files.
+
+use clap::Args;
+
+use super::confirm::{agreed, finished};
+use super::context::Context;
+use super::exit::Exit;
+use super::print;
+use super::report;
+use crate::checkpoint::repository::log::LoggedOperation;
+use crate::checkpoint::repository::undo::{GitUndo, GitUndone, title};
+use crate::doors::replies;
+use crate::error::{Code, Error, Result};
+use crate::git::user::RefMove;
+use crate::model::repository::RefValue;
+use crate::model::text::printable;
+use crate::protocol::{GitOperationItem, GitOperationsDocument, GitUndoDocument, KeptItem, RefMoveItem};
+use crate::sys::interrupt::Flow;
+
+/// The operations that a list shows.
+const LISTED: usize = 20;
+
+/// The digits of an object's id that people read.
+const SHORT: usize = 7;
+
+/// The verb, whose effect on a server nothing here takes back.
+const PUSH: &str = "git push";
+
+/// The arguments of `piton git-undo`.
+#[derive(Debug, Args)]
+pub(super) struct GitUndoArgs {
+    /// An operation of `--list` (g-7) [default: the newest that is not taken back]
+    pub operation: Option<String>,
+    /// List the commands of git that can be taken back, newest first
+    #[arg(long, conflicts_with_all = ["operation", "yes", "preview"])]
+    pub list: bool,
+    /// Do not ask
+    #[arg(long, short = 'y')]
+    pub yes: bool,
+    /// Only show what would be done
+    #[arg(long)]
+    pub preview: bool,
+}
+
+/// Takes a command of git back.
+///
+/// # Errors
+/// Returns the error of what could not be done.
+pub(super) fn git_undo(context: &mut Context, args: &GitUndoArgs) -> Result<Exit> {
+    let mut timeline = context.timeline()?;
+    if args.list {
+        return list(context, &timeline.git_operations()?);
+    }
+    timeline.catalog().refuse_interrupted()?;
+    let number = args.operation.as_deref().map(number).transpose()?;
+    let Some(way) = timeline.git_undo(number, &|| Flow::Continue)? else {
+        let text = "Nothing to take back: no command of git is known here that has changed something. `piton install git` has git tell of its commands.";
+        print::say(text);
+        return Ok(Exit::Nothing);
+    };
+    let shown = preview(context, &way);
+    if context.json && (args.preview || !args.yes) {
+        print::json(&document(&way, None))?;
+        return Ok(if args.preview { Exit::Done } else { Exit::Refused });
+    }
+    if !context.json {
+        print::data(&shown)?;
+    }
+    let does_nothing =
+        way.plan.is_nothing() && way.files.as_ref().is_none_or(|(_, preview)| preview.plan.changes_nothing());
+    if does_nothing {
+        print::data(report::NOTHING)?;
+        return Ok(if way.plan.kept.is_empty() { Exit::Nothing } else { Exit::Part });
+    }
+    if args.preview {
+        return Ok(Exit::Done);
+    }
+    if !args.yes
+        && let Some(exit) = agreed("Take it back")
+    {
+        return Ok(exit);
+    }
+    let is_part = !way.plan.kept.is_empty();
+    let mut told = document(&way, None);
+    let undone = timeline.take_git_back(way, &|| Flow::Continue)?;
+    print::settled(timeline.leave());
+    told.by = undone.by.map(name);
+    done(context, &told, &undone, is_part)
+}
+
+fn done(context: &Context, told: &GitUndoDocument, undone: &GitUndone, is_part: bool) -> Result<Exit> {
+    let mut exit = if is_part { Exit::Part } else { Exit::Done };
+    if context.json {
+        print::json(told)?;
+    } else if let Some(files) = &undone.files
+        && finished(context, files, "Brought back", None)? == Exit::Part
+    {
+        exit = Exit::Part;
+    }
+    if !context.json {
+        let back = undone.by.map(|by| format!("; `piton git-undo {}` takes this back", name(by))).unwrap_or_default();
+        print::data(&format!("Taken back: {}{back}.\n", printable(&told.operation.command)))?;
+    }
+    Ok(exit)
+}
+
+fn name(op: u64) -> String {
+    format!("g-{op}")
+}
+
+fn number(text: &str) -> Result<u64> {
+    text.strip_prefix("g-").unwrap_or(text).parse().map_err(|_| {
+        let said = format!("`{}` is no operation of git", printable(text));
+        Error::new(Code::BadRequest, said).hint("their names are g-1, g-2, …: `piton git-undo --list`")
+    })
+}
+
+fn list(context: &Context, all: &[LoggedOperation]) -> Result<Exit> {
+    let newest = all.iter().rev().filter(|one| !one.did_nothing()).take(LISTED);
+    let operations: Vec<GitOperationItem> = newest.map(item).collect();
+    if context.json {
+        print::json(&GitOperationsDocument { operations })?;
+        return Ok(Exit::Done);
+    }
+    if operations.is_empty() {
+        print::data("No command of git is known here. `piton install git` has git tell of its commands.\n")?;
+        return Ok(Exit::Done);
+    }
+    let mut text = "Commands of git, newest first\n\n".to_owned();
+    for one in &operations {
+        let undone = one.undone.as_ref().map(|by| format!("  [taken back by {by}]")).unwrap_or_default();
+        add_line!(
+            text,
+            "  {:>5}  {}  {}  {}{undone}",
+            one.op,
+            print::local_time(&one.time),
+            printable(&one.run),
+            printable(&one.command)
+        );
+    }
+    add_line!(text, "\n  piton git-undo        take the newest back (asks first)");
+    add_line!(text, "  piton git-undo g-N    take another one back");
+    print::data(&text)?;
+    Ok(Exit::Done)
+}
+
+fn item(one: &LoggedOperation) -> GitOperationItem {
+    GitOperationItem {
+        op: one.begin.name(),
+        time: one.begin.time.clone(),
+        run: one.begin.run.clone(),
+        turn: one.begin.turn.clone(),
+        command: one.begin.command.clone(),
+        repository: one.begin.place().map(|place| place.to_string_lossy().into_owned()).unwrap_or_default(),
+        ended: one.end.as_ref().map(|end| end.time.clone()),
+        undone: one.undone.map(name),
+    }
+}
+
+/// Returns a value of a ref for people.
+fn value(value: Option<&RefValue>) -> String {
+    match value {
+        None => "none".to_owned(),
+        Some(RefValue::Object(id)) => id.get(..SHORT).unwrap_or(id).to_owned(),
+        Some(RefValue::Symbolic(target)) => {
+            let text = String::from_utf8_lossy(target);
+            printable(text.strip_prefix("refs/heads/").unwrap_or(&text))
+        }
+    }
+}
+
+fn moved(one: &RefMove) -> String {
+    let what = title(&one.name);
+    match (&one.from, &one.to) {
+        (None, to) => format!("{what} comes back, at {}", value(to.as_ref())),
+        (Some(from), None) => format!("{what} goes, it was not there before (now at {})", value(Some(from))),
+        (from, to) => format!("{what} goes back from {} to {}", value(from.as_ref()), value(to.as_ref())),
+    }
+}
+
+fn document(way: &GitUndo, by: Option<u64>) -> GitUndoDocument {
+    let text = |value: &Option<RefValue>| match value {
+        None => None,
+        Some(RefValue::Object(id)) => Some(id.clone()),
+        Some(RefValue::Symbolic(target)) => Some(format!("ref: {}", String::from_utf8_lossy(target))),
+    };
+    let item_of = |one: &RefMove| RefMoveItem {
+        name: String::from_utf8_lossy(&one.name).into_owned(),
+        from: text(&one.from),
+        to: text(&one.to),
+    };
+    let kept = |part: &crate::checkpoint::repository::undo::KeptPart| KeptItem {
+        what: part.what.clone(),
+        why: part.why.to_owned(),
+    };
+    GitUndoDocument {
+        operation: item(&way.operation),
+        refs: way.plan.refs.iter().map(item_of).collect(),
+        stash: way.plan.stash.is_some(),
+        index: way.plan.index,
+        in_progress: way.plan.operation.keys().map(crate::model::path::RelPath::display).collect(),
+        kept: way.plan.kept.iter().map(kept).collect(),
+        files: way.files.as_ref().map(|(_, preview)| replies::preview(preview)),
+        by: by.map(name),
+    }
+}
+
+/// Returns the preview for people.
+fn preview(context: &Context, way: &GitUndo) -> String {
+    let begin = &way.operation.begin;
+    let mut text = format!(
+        "{} ({}, {}, run {})",
+        printable(&begin.command),
+        begin.name(),
+        print::local_time(&begin.time),
+        printable(&begin.run)
+    );
+    if context.root().is_ok_and(|root| root != way.top()) {
+        text.push_str(&format!(" in {}", print::path(way.top())));
+    }
+    text.push('\n');
+    if way.operation.end.is_none() {
+        add_line!(text, "  note: its end is not known, so everything that differs from before it goes back");
+    }
+    for one in &way.plan.refs {
+        add_line!(text, "  {}", moved(one));
+    }
+    if way.plan.stash.is_some() {
+        add_line!(text, "  the stash goes back, with its list");
+    }
+    if way.plan.index {
+        add_line!(text, "  the index (what is staged) goes back");
+    }
+    if !way.plan.operation.is_empty() {
+        add_line!(text, "  the merge, rebase or the like that was in progress goes back");
+    }
+    for part in &way.plan.kept {
+        add_line!(text, "  stays: {}: {}", part.what, part.why);
+    }
+    if begin.command.contains(PUSH) {
+        add_line!(text, "  NOT UNDONE: what the push has changed on the other side");
+    }
+    if let Some((_, preview)) = way.files.as_ref().filter(|(_, preview)| !preview.plan.changes_nothing()) {
+        text.push_str(&report::preview(&replies::preview(preview)));
+    }
+    text
+}

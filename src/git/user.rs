@@ -1,0 +1,290 @@
+//! An ordinary git on a repository of the user, for `piton git-undo` alone: it moves refs as git does, with their logs and locks.
+//!
+//! No hook of the repository runs meanwhile, and nothing of the caller's `GIT_*` reaches it. *Invariant:* a ref moves only if it is
+//! where it was expected.
+
+use std::fs::{File, OpenOptions, remove_dir, remove_file, rename};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::{missing, output};
+use crate::error::{Code, Error, IoContext, Result};
+use crate::model::path::RelPath;
+use crate::model::repository::{HEAD, RefValue};
+use crate::model::text::printable;
+use crate::sys::fs::durable::{unique_suffix, with_callers_umask};
+
+/// Settings that hold whatever the repository's own say.
+const QUIET: &[(&str, &str)] =
+    &[("core.fsmonitor", "false"), ("core.hooksPath", "/dev/null"), ("gc.auto", "0"), ("maintenance.auto", "false")];
+
+/// A copy of an index for git to read.
+struct TemporaryIndex(PathBuf);
+
+impl Drop for TemporaryIndex {
+    fn drop(&mut self) {
+        // One that stays is removed with the temporary directory.
+        let _ = remove_file(&self.0);
+    }
+}
+
+/// A ref that is to move.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefMove {
+    /// Its name.
+    pub name: Vec<u8>,
+    /// Its value now; `None` if there is none.
+    pub from: Option<RefValue>,
+    /// The value that it gets; `None` to delete it.
+    pub to: Option<RefValue>,
+}
+
+/// A repository of the user.
+#[derive(Clone, Debug)]
+pub struct UserRepository {
+    /// The directory of HEAD and the index.
+    pub dir: PathBuf,
+    /// The directory of branches and objects.
+    pub common: PathBuf,
+}
+
+/// The lock of an index, as git itself takes it. Dropped, it is free again.
+#[derive(Debug)]
+pub struct IndexLock {
+    file: File,
+    place: PathBuf,
+    is_done: bool,
+}
+
+impl Drop for IndexLock {
+    fn drop(&mut self) {
+        if !self.is_done {
+            // A person who finds it left over is told by git what to do.
+            let _ = remove_file(&self.place);
+        }
+    }
+}
+
+impl UserRepository {
+    fn command(&self) -> Command {
+        let mut command = Command::new("git");
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {
+            command.env_remove(name);
+        }
+        for (at, (key, value)) in QUIET.iter().enumerate() {
+            command.env(format!("GIT_CONFIG_KEY_{at}"), key).env(format!("GIT_CONFIG_VALUE_{at}"), value);
+        }
+        command.env("GIT_CONFIG_COUNT", QUIET.len().to_string()).env("GIT_DIR", &self.dir);
+        command
+    }
+
+    /// Runs a git, and returns what it prints.
+    ///
+    /// # Errors
+    /// `conflict` with git's own words.
+    fn ask(&self, command: &mut Command, input: Option<&[u8]>) -> Result<Vec<u8>> {
+        let verb = command.get_args().next().unwrap_or_default().to_string_lossy().into_owned();
+        let done = with_callers_umask(|| output(command.stderr(Stdio::piped()), Some(input.unwrap_or_default())))?;
+        if done.status.success() {
+            return Ok(done.stdout);
+        }
+        let said = printable(String::from_utf8_lossy(&done.stderr).trim());
+        Err(Error::new(Code::Conflict, format!("`git {verb}` refused: {said}")).path(&self.common))
+    }
+
+    /// Returns what an index says of paths, without what it knows of the files on the disk.
+    ///
+    /// # Errors
+    /// `conflict` for an index that git does not read; errors of writing a temporary file.
+    pub fn index_entries(&self, index: Option<&[u8]>) -> Result<Vec<u8>> {
+        let Some(index) = index else { return Ok(Vec::new()) };
+        let file = TemporaryIndex(std::env::temp_dir().join(format!("piton-index-{}", unique_suffix())));
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file.0);
+        made.and_then(|mut made| made.write_all(index)).at("writing", &file.0)?;
+        self.ask(self.command().args(["ls-files", "--stage", "-z"]).env("GIT_INDEX_FILE", &file.0), None)
+    }
+
+    /// Returns those of some objects that the repository does not have.
+    ///
+    /// # Errors
+    /// Returns the errors of git.
+    pub fn lacking(&self, ids: &[&str]) -> Result<Vec<String>> {
+        let input: String = ids.iter().map(|id| format!("{id}\n")).collect();
+        let told = self.ask(self.command().args(["cat-file", "--batch-check"]), Some(input.as_bytes()))?;
+        let told = String::from_utf8_lossy(&told).into_owned();
+        Ok(told.lines().filter_map(|line| line.strip_suffix(" missing")).map(str::to_owned).collect())
+    }
+
+    /// Moves refs, all or none of those that name objects; then those that name other refs, with HEAD last.
+    ///
+    /// # Errors
+    /// `conflict` if one is not where it was expected, or is locked.
+    pub fn move_refs(&self, moves: &[RefMove], reason: &str) -> Result<()> {
+        let object = |value: &Option<RefValue>| match value {
+            Some(RefValue::Object(id)) => Some(id.clone()),
+            None => Some(String::new()),
+            Some(RefValue::Symbolic(_)) => None,
+        };
+        let mut input = Vec::new();
+        let (mut symbolic, mut head) = (Vec::new(), None);
+        for one in moves {
+            match (object(&one.from), object(&one.to)) {
+                _ if one.name == HEAD => head = Some(one),
+                (Some(from), Some(to)) => {
+                    let (verb, words) = match (from.as_str(), to.as_str()) {
+                        ("", to) => ("create", vec![to]),
+                        (from, "") => ("delete", vec![from]),
+                        (from, to) => ("update", vec![to, from]),
+                    };
+                    input.extend(verb.bytes().chain(*b" ").chain(one.name.iter().copied()).chain([0]));
+                    words.iter().for_each(|word| input.extend(word.bytes().chain([0])));
+                }
+                _ => symbolic.push(one),
+            }
+        }
+        if !input.is_empty() {
+            let mut command = self.command();
+            self.ask(command.args(["update-ref", "-m", reason, "--no-deref", "--stdin", "-z"]), Some(&input))?;
+        }
+        for one in symbolic.into_iter().chain(head) {
+            let name = String::from_utf8_lossy(&one.name).into_owned();
+            let mut command = self.command();
+            match &one.to {
+                Some(RefValue::Symbolic(target)) => {
+                    let target = String::from_utf8_lossy(target).into_owned();
+                    command.args(["symbolic-ref", "-m", reason, &name, &target]);
+                }
+                Some(RefValue::Object(id)) => {
+                    command.args(["update-ref", "-m", reason, "--no-deref", &name, id]);
+                }
+                None => {
+                    command.args(["symbolic-ref", "--delete", &name]);
+                }
+            }
+            self.ask(&mut command, None)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the lock of the index.
+    ///
+    /// # Errors
+    /// `busy` while a git has it.
+    pub fn lock_index(&self) -> Result<IndexLock> {
+        let place = self.dir.join("index.lock");
+        match with_callers_umask(|| OpenOptions::new().write(true).create_new(true).open(&place)) {
+            Ok(file) => Ok(IndexLock { file, place, is_done: false }),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                let text = "a git command is at work here: it has locked the index";
+                Err(Error::new(Code::Busy, text)
+                    .path(&place)
+                    .hint("try again when it has ended; one that was killed leaves that file"))
+            }
+            Err(error) => Err(Error::io(error, "locking the index", &place)),
+        }
+    }
+
+    /// Puts an index in the place of the present one; `None` removes it.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`.
+    pub fn put_index(&self, mut lock: IndexLock, index: Option<&[u8]>) -> Result<()> {
+        let place = self.dir.join("index");
+        match index {
+            Some(bytes) => {
+                lock.file.write_all(bytes).and_then(|()| lock.file.sync_all()).at("writing the index", &lock.place)?;
+                rename(&lock.place, &place).at("writing the index", &place)?;
+                lock.is_done = true;
+            }
+            None => remove_if_any(&place)?,
+        }
+        Ok(())
+    }
+
+    /// Puts the log of the stash in its place; an empty one removes it. `newest` is the stash that the ref names: where the log
+    /// lacks it, it is stored again by its own message. git takes a stash out of the log before it tells of that.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`; the errors of git.
+    pub fn put_stash_log(&self, log: &[u8], newest: Option<&str>) -> Result<()> {
+        let place = self.common.join("logs/refs/stash");
+        if log.is_empty() {
+            remove_if_any(&place)?
+        } else {
+            put(&place, log)?
+        }
+        let Some(newest) = newest.filter(|newest| newest_in(log) != Some(newest.as_bytes())) else { return Ok(()) };
+        let subject = self.ask(self.command().args(["log", "-1", "--format=%s", newest]), None)?;
+        let subject = String::from_utf8_lossy(&subject).trim().to_owned();
+        // git adds no line where the ref does not move.
+        self.ask(self.command().args(["update-ref", "-d", "refs/stash"]), None)?;
+        if !log.is_empty() {
+            // It went with the ref.
+            let before = newest_in(log).map(|id| String::from_utf8_lossy(id).into_owned()).unwrap_or_default();
+            self.ask(self.command().args(["update-ref", "refs/stash", &before]), None)?;
+            put(&place, log)?;
+        }
+        self.ask(self.command().args(["stash", "store", "-m", &subject, newest]), None).map(drop)
+    }
+
+    /// Writes a file of an operation in progress, or removes it with the directories that are empty then.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`.
+    pub fn put_operation(&self, path: &RelPath, content: Option<&[u8]>) -> Result<()> {
+        let place = path.under(&self.dir);
+        if let Some(content) = content {
+            return put(&place, content);
+        }
+        remove_if_any(&place)?;
+        let above = std::iter::successors(path.parent(), RelPath::parent).take_while(|dir| !dir.is_root());
+        for dir in above {
+            // One that has other files stays.
+            if remove_dir(dir.under(&self.dir)).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the object that the newest line of a ref's log names.
+fn newest_in(log: &[u8]) -> Option<&[u8]> {
+    let line = log.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty())?;
+    line.split(|byte| *byte == b' ').nth(1)
+}
+
+fn put(place: &Path, content: &[u8]) -> Result<()> {
+    let aside = place.with_file_name(format!("{}.piton", unique_suffix()));
+    let written = with_callers_umask(|| -> std::io::Result<()> {
+        place.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).open(&aside)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        rename(&aside, place)
+    });
+    if written.is_err() {
+        // The first error is the one to report.
+        let _ = remove_file(&aside);
+    }
+    written.at("writing", place)
+}
+
+fn remove_if_any(place: &Path) -> Result<()> {
+    match remove_file(place) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io(error, "removing", place)),
+        _ => Ok(()),
+    }
+}
+
+/// Requires that there is a git.
+///
+/// # Errors
+/// `internal` without one.
+pub fn require_git() -> Result<()> {
+    let mut command = Command::new("git");
+    command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().map(drop).map_err(missing)
+}

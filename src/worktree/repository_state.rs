@@ -1,0 +1,245 @@
+//! Reads the state of the git repository around a directory: its refs, index, stash and an operation in progress. Nothing is written,
+//! and no git is run.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::git_dir::{GitDir, read_regular};
+use crate::error::{Code, Error, IoContext, Result};
+use crate::model::path::RelPath;
+use crate::model::repository::{HEAD, RefValue, RepositoryState, is_ref_name};
+
+/// The largest index that is kept, in bytes.
+const MAX_INDEX: u64 = 64 << 20;
+
+/// The largest file of packed refs, and of the stash's log, in bytes.
+const MAX_LIST: u64 = 32 << 20;
+
+/// The most refs that are kept.
+const MAX_REFS: usize = 200_000;
+
+/// The largest file of a single ref, in bytes.
+const MAX_REF: u64 = 4096;
+
+/// The most bytes of an operation in progress.
+const MAX_OPERATION: u64 = 16 << 20;
+
+/// The deepest directory of refs, and of an operation.
+const DEEPEST: usize = 32;
+
+/// Files and directories of the git directory that tell of an operation in progress.
+const OPERATION: &[&str] = &[
+    "AUTO_MERGE",
+    "BISECT_ANCESTORS_OK",
+    "BISECT_EXPECTED_REV",
+    "BISECT_LOG",
+    "BISECT_NAMES",
+    "BISECT_START",
+    "BISECT_TERMS",
+    "CHERRY_PICK_HEAD",
+    "MERGE_HEAD",
+    "MERGE_MODE",
+    "MERGE_MSG",
+    "MERGE_RR",
+    "REBASE_HEAD",
+    "REVERT_HEAD",
+    "SQUASH_MSG",
+    "rebase-apply",
+    "rebase-merge",
+    "sequencer",
+];
+
+/// The directories of a repository, as its work tree leads to them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepositoryPlace {
+    /// The top of the work tree.
+    pub top: PathBuf,
+    /// The directory of HEAD and the index.
+    pub dir: PathBuf,
+    /// The directory of branches and objects; another one in linked worktrees.
+    pub common: PathBuf,
+}
+
+impl RepositoryPlace {
+    /// Finds the repository whose work tree contains a directory; `None` outside of all.
+    pub fn around(dir: &Path) -> Option<RepositoryPlace> {
+        dir.ancestors().find_map(|top| {
+            let git = GitDir::of(top).filter(|git| git.dir.join("HEAD").symlink_metadata().is_ok())?;
+            Some(RepositoryPlace { top: top.to_owned(), dir: git.dir.clone(), common: git.common().to_owned() })
+        })
+    }
+
+    /// Reads the state.
+    ///
+    /// # Errors
+    /// `conflict` for a repository that keeps its refs in another way, or has too many; `too-large`; errors of reading.
+    pub fn state(&self) -> Result<RepositoryState> {
+        if self.common.join("reftable").symlink_metadata().is_ok() {
+            let text = "the repository keeps its refs as a table (reftable), which piton does not read";
+            return Err(Error::new(Code::Conflict, text).path(&self.common));
+        }
+        let mut refs = BTreeMap::new();
+        let packed = self.common.join("packed-refs");
+        let listed = read_regular(&packed, MAX_LIST).at("reading refs", &packed)?.unwrap_or_default();
+        refs.extend(packed_refs(&listed));
+        self.loose(&mut refs)?;
+        let head = self.dir.join("HEAD");
+        let text = read_regular(&head, MAX_REF).at("reading", &head)?.unwrap_or_default();
+        refs.extend(RefValue::parse(&text).map(|value| (HEAD.to_vec(), value)));
+        let whole = |path: PathBuf, most| read_regular(&path, most).at("reading", &path);
+        Ok(RepositoryState {
+            refs,
+            index: whole(self.dir.join("index"), MAX_INDEX)?,
+            stash: whole(self.common.join("logs/refs/stash"), MAX_LIST)?.unwrap_or_default(),
+            operation: self.operation()?,
+        })
+    }
+
+    /// Adds the refs with files of their own, which count more than packed ones.
+    fn loose(&self, refs: &mut BTreeMap<Vec<u8>, RefValue>) -> Result<()> {
+        let mut roots = vec![self.common.clone()];
+        // A linked worktree has some of its own.
+        roots.extend((self.dir != self.common).then(|| self.dir.clone()));
+        for root in roots {
+            for path in files_below(&root, Path::new("refs"))? {
+                let name = path.as_os_str().as_bytes().to_vec();
+                if !is_ref_name(&name) {
+                    continue;
+                }
+                // A ref that is gone again is none.
+                let text = read_regular(&root.join(&path), MAX_REF).ok().flatten().unwrap_or_default();
+                refs.extend(RefValue::parse(&text).map(|value| (name, value)));
+                if refs.len() > MAX_REFS {
+                    let text = format!("the repository has more than {MAX_REFS} refs, and they are not kept");
+                    return Err(Error::new(Code::TooLarge, text).path(&self.common));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the files of an operation in progress.
+    fn operation(&self) -> Result<BTreeMap<RelPath, Vec<u8>>> {
+        let (mut found, mut left) = (BTreeMap::new(), MAX_OPERATION);
+        for name in OPERATION {
+            let place = self.dir.join(name);
+            // Mostly there is none.
+            let Ok(facts) = place.symlink_metadata() else { continue };
+            let files = match (facts.is_dir(), facts.is_file()) {
+                (true, _) => files_below(&self.dir, Path::new(name))?,
+                (false, true) => vec![PathBuf::from(name)],
+                (false, false) => continue,
+            };
+            for file in files {
+                let path = self.dir.join(&file);
+                let Some(bytes) = read_regular(&path, left).at("reading", &path)? else { continue };
+                left -= bytes.len() as u64;
+                found.insert(RelPath::from_path(&file)?, bytes);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Returns the names of what belongs to an operation in progress, as paths of the git directory.
+pub fn of_operation() -> impl Iterator<Item = &'static str> {
+    OPERATION.iter().copied()
+}
+
+/// Reads a file of packed refs. A line that is none is passed over, as git does with those that begin with a sign.
+fn packed_refs(bytes: &[u8]) -> impl Iterator<Item = (Vec<u8>, RefValue)> {
+    bytes.split(|byte| *byte == b'\n').filter_map(|line| {
+        let at = line.iter().position(|byte| *byte == b' ')?;
+        let (id, name) = (&line[..at], &line[at + 1..]);
+        let value = RefValue::parse(id).filter(|value| matches!(value, RefValue::Object(_)))?;
+        is_ref_name(name).then(|| (name.to_vec(), value))
+    })
+}
+
+/// Returns the regular files below a directory, as paths from `root` on. Symbolic links are passed over.
+fn files_below(root: &Path, dir: &Path) -> Result<Vec<PathBuf>> {
+    let (mut found, mut pending) = (Vec::new(), vec![(dir.to_owned(), 0)]);
+    while let Some((dir, depth)) = pending.pop() {
+        let place = root.join(&dir);
+        let listing = match std::fs::read_dir(&place) {
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            listing => listing.at("listing", &place)?,
+        };
+        for entry in listing {
+            let entry = entry.at("listing", &place)?;
+            let path = dir.join(entry.file_name());
+            let Ok(kind) = entry.file_type() else { continue }; // gone again
+            if kind.is_dir() && depth < DEEPEST {
+                pending.push((path, depth + 1));
+            } else if kind.is_file() {
+                found.push(path);
+            }
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: &str = "1111111111111111111111111111111111111111";
+    const B: &str = "2222222222222222222222222222222222222222";
+
+    fn put(path: &Path, text: &str) {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn a_state_has_refs_of_both_kinds_the_index_the_stash_and_the_operation() {
+        let temp = tempfile::tempdir().unwrap();
+        let (top, git) = (temp.path().join("work"), temp.path().join("work/.git"));
+        put(&git.join("HEAD"), "ref: refs/heads/main\n");
+        put(
+            &git.join("packed-refs"),
+            &format!("# pack-refs with: peeled\n{A} refs/heads/main\n{A} refs/tags/v1\n^{B}\nnonsense\n"),
+        );
+        put(&git.join("refs/heads/main"), &format!("{B}\n"));
+        put(&git.join("refs/heads/main.lock"), B);
+        put(&git.join("refs/heads/torn"), "");
+        put(&git.join("refs/remotes/origin/HEAD"), "ref: refs/remotes/origin/main\n");
+        put(&git.join("index"), "DIRC");
+        put(&git.join("logs/refs/stash"), "a line\n");
+        put(&git.join("rebase-merge/git-rebase-todo"), "pick\n");
+        put(&git.join("MERGE_HEAD"), A);
+        std::os::unix::fs::symlink("/etc", git.join("refs/heads/link")).unwrap();
+        let place = RepositoryPlace::around(&top.join("sub/dir")).unwrap();
+        assert_eq!((&place.top, &place.dir, &place.common), (&top, &git, &git));
+        let state = place.state().unwrap();
+        let names: Vec<String> = state.refs.keys().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+        assert_eq!(names, ["HEAD", "refs/heads/main", "refs/remotes/origin/HEAD", "refs/tags/v1"]);
+        assert_eq!(state.refs[&b"refs/heads/main"[..]], RefValue::Object(B.to_owned()));
+        assert_eq!((state.index.as_deref(), state.stash.as_slice()), (Some(&b"DIRC"[..]), &b"a line\n"[..]));
+        let operation: Vec<String> = state.operation.keys().map(RelPath::display).collect();
+        assert_eq!(operation, ["MERGE_HEAD", "rebase-merge/git-rebase-todo"]);
+        put(&git.join("reftable/tables.list"), "x");
+        assert_eq!(place.state().unwrap_err().code(), Code::Conflict);
+        assert_eq!(RepositoryPlace::around(temp.path()), None);
+    }
+
+    #[test]
+    fn a_linked_worktree_has_its_own_head_and_shares_the_branches() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path();
+        let own = root.join("main/.git/worktrees/wt");
+        put(&own.join("commondir"), "../..\n");
+        put(&own.join("HEAD"), &format!("{A}\n"));
+        put(&own.join("refs/bisect/bad"), A);
+        put(&root.join("main/.git/HEAD"), "ref: refs/heads/main\n");
+        put(&root.join("main/.git/refs/heads/main"), B);
+        put(&root.join("wt/.git"), &format!("gitdir: {}\n", own.display()));
+        let place = RepositoryPlace::around(&root.join("wt")).unwrap();
+        assert_eq!(place.dir, own);
+        let state = place.state().unwrap();
+        assert_eq!(state.refs[HEAD], RefValue::Object(A.to_owned()));
+        assert!(state.refs.contains_key(&b"refs/heads/main"[..]) && state.refs.contains_key(&b"refs/bisect/bad"[..]));
+    }
+}
