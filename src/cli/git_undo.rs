@@ -11,7 +11,7 @@ use crate::checkpoint::repository::log::LoggedOperation;
 use crate::checkpoint::repository::undo::{GitUndo, GitUndone, title};
 use crate::doors::replies;
 use crate::error::{Code, Error, Result};
-use crate::git::user::RefMove;
+use crate::git::user_repository::RefMove;
 use crate::model::repository::RefValue;
 use crate::model::text::printable;
 use crate::protocol::{GitOperationItem, GitOperationsDocument, GitUndoDocument, KeptItem, RefMoveItem};

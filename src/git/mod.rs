@@ -5,7 +5,7 @@
 
 pub mod line;
 mod quote;
-pub mod user;
+pub mod user_repository;
 mod verbs;
 
 use std::ffi::{OsStr, OsString};

@@ -19,6 +19,7 @@ mod environment;
 mod faults;
 mod forget;
 mod git;
+mod git_door;
 mod golden;
 mod home;
 mod hooks;

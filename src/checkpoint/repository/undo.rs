@@ -12,7 +12,7 @@ use crate::checkpoint::history::request::{Expected, Preview, Restore, Restored};
 use crate::checkpoint::records::workspace::Scope;
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, Result};
-use crate::git::user::{RefMove, UserRepository, require_git};
+use crate::git::user_repository::{RefMove, UserRepository, require_git};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;

@@ -1,0 +1,262 @@
+//! The git door: a checkpoint before git destroys, and `piton git-undo`, with real gits.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::support::{Lab, Output, Sidecar, WAIT, lacking, tree};
+
+/// The state of a repository and its files, as a person would compare it.
+const PICTURE: &str = "git rev-parse HEAD; git symbolic-ref -q HEAD; git for-each-ref; git stash list --format=%H; \
+    git ls-files -s; git -c core.fsmonitor=false status --porcelain --ignored; cd .git; ls -d *_HEAD rebase-* sequencer 2>&1 | grep -v ORIG";
+
+/// A repository with a door, and the git that works in it.
+struct Place {
+    lab: Lab,
+}
+
+impl Place {
+    /// Makes it with a git; `None`, said aloud, where that is not there.
+    fn new(git: &str) -> Option<Place> {
+        if !Path::new(git).exists() {
+            lacking(git);
+            return None;
+        }
+        let lab = Lab::new();
+        std::fs::create_dir(lab.home.join("bin")).unwrap();
+        symlink(git, lab.home.join("bin/git")).unwrap();
+        std::fs::write(
+            lab.home.join(".gitconfig"),
+            "[user]\nname = t\nemail = t@example.org\n[init]\ndefaultBranch = main\n",
+        )
+        .unwrap();
+        let place = Place { lab };
+        place.sh("git init -q; echo one > f; mkdir sub; echo g > sub/g; echo '*.o' > .gitignore; git add .; git commit -qm one; \
+                  echo two > f; git commit -qam two; git branch x");
+        let installed = place.lab.piton(&["install", "git"]);
+        assert_eq!(installed.code, 0, "{installed:?}");
+        Some(place)
+    }
+
+    fn command(&self, script: &str) -> Command {
+        let mut command = self.lab.command("/bin/sh", &self.lab.work);
+        command.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", self.lab.home.join("bin").display()));
+        command.args(["-c", script]);
+        command
+    }
+
+    /// Runs a script, and returns what it says.
+    fn run(&self, script: &str) -> Output {
+        let output = self.command(script).output().unwrap();
+        Output {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    fn sh(&self, script: &str) {
+        let done = self.run(&format!("set -e; {script}"));
+        assert_eq!(done.code, 0, "{script}: {done:?}");
+    }
+
+    fn picture(&self) -> (String, crate::support::Tree) {
+        (self.run(PICTURE).stdout, tree(&self.lab.work))
+    }
+
+    fn undo(&self, args: &[&str]) -> Output {
+        self.lab.piton_in(&self.lab.work, &[&["git-undo"], args].concat())
+    }
+}
+
+/// The gits of this machine: the first that a shell finds, and the distribution's.
+const GITS: [&str; 2] = ["/usr/local/bin/git", "/usr/bin/git"];
+
+#[test]
+fn each_command_of_git_is_taken_back_exactly() {
+    // Work that is not committed, and an ignored file.
+    let dirty = "echo dirty > f; echo new > n; echo o > a.o";
+    let diverged =
+        "echo a > f; git commit -qam a; git checkout -q x; echo b > f; git commit -qam b; git checkout -q main";
+    let stashed = "echo s > f; git stash -q; echo t > f; git stash -q";
+    for git in GITS {
+        for (before, command) in [
+            (dirty, "git reset -q --hard HEAD~1"),
+            (dirty, "git -c alias.rh='reset --hard' rh -q HEAD~1"),
+            (dirty, "cd sub && git reset -q --hard HEAD~1"),
+            (dirty, "git checkout -q -f x"),
+            (dirty, "git checkout -q -- f"),
+            (dirty, "git restore f"),
+            (dirty, "git restore --source=HEAD~1 ."),
+            (dirty, "git switch -q --discard-changes x"),
+            (dirty, "git clean -fdxq"),
+            (dirty, "cd sub && git clean -fdxq ."),
+            (dirty, "git stash -q"),
+            (dirty, "git stash -q -u"),
+            (dirty, "git rm -q -f f"),
+            (dirty, "git read-tree -u --reset HEAD~1"),
+            (dirty, "git checkout-index -f -a"),
+            ("git add .; echo staged > f; git add f; echo more > f", "git reset -q"),
+            ("", "git branch -q -D x"),
+            ("git pack-refs --all", "git branch -q -D x"),
+            ("", "git branch -f x HEAD~1"),
+            ("git tag v1", "git tag -d v1"),
+            ("", "git update-ref -d refs/heads/x"),
+            (dirty, "git commit -q --amend -am other"),
+            (stashed, "git stash drop -q"),
+            (stashed, "git stash pop -q"),
+            (stashed, "git stash clear"),
+            (diverged, "git rebase -q x"),
+            (diverged, "git merge -q -m m x"),
+            (diverged, "git merge -q -X ours -m m x"),
+            (diverged, "git cherry-pick x"),
+            (diverged, "git -c core.editor=true rebase -q -X ours x"),
+            (&format!("{diverged}; git merge -q x || :"), "git merge --abort"),
+            (&format!("{diverged}; git merge -q x || :; echo half > f; git add f"), "git reset -q --hard"),
+            ("git checkout -q --detach", "git checkout -q -B x"),
+        ] {
+            let Some(place) = Place::new(git) else { continue };
+            // The state is made without piton, as somebody else may have made it.
+            place.run(&format!("export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.fsmonitor GIT_CONFIG_VALUE_0=false; mv .git/hooks .git/h; {before}; rm -rf .git/hooks; mv .git/h .git/hooks"));
+            let (was, done) = (place.picture(), place.run(command));
+            let now = place.picture();
+            assert!(was != now, "{git}: {command} did nothing: {done:?}");
+            let undone = place.undo(&["--yes"]);
+            assert_eq!(undone.code, 0, "{git}: {command}: {done:?}\n{undone:?}");
+            let back = place.picture();
+            assert_eq!((&back.0, back.1 == was.1), (&was.0, true), "{git}: {command}: {undone:?}");
+            // Taken back in turn, it is as the command left it.
+            let by = undone.stdout.rsplit("`piton git-undo ").next().unwrap().split('`').next().unwrap().to_owned();
+            let again = place.undo(&[&by, "--yes"]);
+            assert_eq!(again.code, 0, "{git}: {command}: {again:?}");
+            let again = place.picture();
+            assert_eq!((&again.0, again.1 == now.1), (&now.0, true), "{git}: {command}");
+        }
+    }
+}
+
+#[test]
+fn what_has_moved_on_stays_and_is_listed() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place
+        .sh("echo dirty > f; echo kept > sub/g; git reset -q --hard HEAD~1; echo later > sub/g; git commit -qam later");
+    let preview = place.undo(&["--preview"]);
+    assert!(preview.stdout.contains("stays: branch `main`: changed since"), "{preview:?}");
+    let done = place.undo(&["--yes"]);
+    assert_eq!(done.code, 4, "{done:?}");
+    assert_eq!(
+        (place.lab.read("f"), place.lab.read("sub/g")),
+        ("dirty\n".to_owned(), "later\n".to_owned()),
+        "{done:?}"
+    );
+    assert_eq!(place.run("git log -1 --format=%s").stdout, "later\n");
+    assert_eq!(place.undo(&["g-77"]).code, 3);
+    assert_eq!(place.undo(&["nonsense"]).code, 2);
+}
+
+#[test]
+fn nothing_is_written_while_a_git_is_at_work_and_nothing_without_an_answer() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place.sh("echo dirty > f; git reset -q --hard HEAD~1");
+    let now = place.picture();
+    let refused = place.undo(&[]);
+    assert_eq!((refused.code, place.picture() == now), (5, true), "{refused:?}");
+    std::fs::write(place.lab.work.join(".git/index.lock"), "").unwrap();
+    let busy = place.undo(&["--yes", "--json"]);
+    assert_eq!((busy.error().as_str(), place.picture() == now), ("busy", true), "{busy:?}");
+    std::fs::remove_file(place.lab.work.join(".git/index.lock")).unwrap();
+    let listed = place.undo(&["--list", "--json"]).json();
+    let one = &listed["operations"][0];
+    assert_eq!((&one["op"], &one["undone"]), (&json!("g-1"), &Value::Null), "{listed}");
+    assert!(one["command"].as_str().unwrap().contains("git reset -q --hard"), "{listed}");
+    let preview = place.undo(&["--preview", "--json"]).json();
+    assert_eq!(
+        (&preview["index"], &preview["refs"][0]["name"]),
+        (&json!(true), &json!("refs/heads/main")),
+        "{preview}"
+    );
+    assert_eq!(place.undo(&["--yes"]).code, 0);
+    assert_eq!(place.lab.read("f"), "dirty\n");
+}
+
+#[test]
+fn a_harmless_command_is_no_checkpoint_and_its_answer_is_right() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place.sh("echo dirty > f; git status -s > ../status; git diff --stat; git add f; git commit -qm three; git fetch -q . ; git log -1");
+    assert_eq!(std::fs::read_to_string(place.lab.root().join("status")).unwrap(), " M f\n");
+    assert!(!place.lab.home.join("piton/store.git").exists(), "nobody was asked to keep anything");
+    // Without piton, git works as before, and says nothing.
+    std::fs::remove_dir_all(place.lab.home.join("piton")).ok();
+    let said = place.run("git status -s; git reset -q --hard HEAD");
+    assert_eq!((said.code, said.stderr.as_str()), (0, ""), "{said:?}");
+}
+
+#[test]
+fn a_policy_that_denies_stops_git_before_anything_is_lost() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place.lab.set("policy:\n  vcs-discard: deny\n  vcs-history: deny\n");
+    place.sh("echo dirty > f");
+    let was = place.picture();
+    for command in
+        ["git reset --hard", "git checkout -f x", "git clean -fdx", "git branch -D x", "git commit --amend -am x"]
+    {
+        let refused = place.run(command);
+        assert!(refused.code != 0 && refused.stderr.contains("piton: git was not let go on"), "{command}: {refused:?}");
+        assert!(place.picture() == was, "{command}");
+        assert!(!place.lab.work.join(".git/index.lock").exists(), "{command} left a lock");
+    }
+    place.sh("git commit -qam three");
+}
+
+#[test]
+fn commands_of_an_agent_belong_to_its_run() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    let mut sidecar = Sidecar::start(&place.lab, &[]);
+    sidecar.ask(json!({"type": "hello", "client": "harness", "session": "s-1", "pid": std::process::id()}));
+    sidecar.ask(json!({"type": "turn.start", "turn": "t"}));
+    sidecar.ask(json!({"type": "shell.before", "action": "a", "command": "./deploy.sh"}));
+    place.sh("echo dirty > f; git reset -q --hard HEAD~1");
+    sidecar.ask(json!({"type": "shell.after", "action": "a", "exit": 0}));
+    sidecar.ask(json!({"type": "turn.end", "turn": "t"}));
+    assert_eq!(sidecar.finish(), 0);
+    let listed = place.undo(&["--list", "--json"]).json();
+    assert_eq!(listed["operations"][0]["run"], json!("s-1"), "{listed}");
+    assert_eq!(place.undo(&["--yes"]).code, 0);
+    assert_eq!(place.lab.read("f"), "dirty\n");
+}
+
+#[test]
+fn linked_worktrees_and_repositories_without_a_work_tree_of_their_own_work_too() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place.sh("git worktree add -q ../wt -b wt; git clone -q --bare . ../bare.git; cd ../bare.git; git worktree add -q ../of-bare x");
+    let installed = place.lab.piton_in(&place.lab.root().join("bare.git"), &["install", "git"]);
+    for (dir, is_installed) in [("wt", true), ("of-bare", installed.code == 0)] {
+        assert!(is_installed, "{dir}: {installed:?}");
+        let at = place.lab.root().join(dir);
+        place.sh(&format!("cd ../{dir}; echo dirty > f; git reset -q --hard HEAD~1"));
+        let undone = place.lab.piton_in(&at, &["git-undo", "--yes"]);
+        assert_eq!(
+            (undone.code, std::fs::read_to_string(at.join("f")).unwrap()),
+            (0, "dirty\n".to_owned()),
+            "{dir}: {undone:?}"
+        );
+        let log = place.run(&format!("cd ../{dir}; git log -1 --format=%s; git status -s"));
+        assert_eq!(log.stdout, "two\n M f\n", "{dir}: {log:?}");
+    }
+}
+
+#[test]
+fn the_end_of_a_command_is_known_soon_after_it() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place.sh("echo dirty > f; git reset -q --hard HEAD~1");
+    let until = std::time::Instant::now() + WAIT;
+    let ended = || !place.undo(&["--list", "--json"]).json()["operations"][0]["ended"].is_null();
+    while !ended() {
+        assert!(std::time::Instant::now() < until, "nobody told of the end");
+        std::thread::yield_now();
+    }
+    let left = std::fs::read_dir(place.lab.home.join("piton/git-calls")).unwrap().count();
+    assert_eq!(left, 0, "the mark of a call stays");
+}
