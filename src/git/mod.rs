@@ -1,11 +1,14 @@
 //! An ordinary git, run on repositories of piton's own: views of a workspace, and quarantines of what was fetched (rank 2).
 //!
 //! No checkpoint and no restore needs it; `piton git`, `push` and `fetch` do. *Invariant:* no repository of the user is named to
-//! it, and nothing of the caller's `GIT_*` reaches it, but for what concerns the way to a server and only on that way.
+//! it, and nothing of the caller's `GIT_*` reaches it, but for what concerns the way to a server and only on that way. [`users`] is
+//! apart from that: the user's own git, asked about settings and paths. [`door`] has the texts by which git asks piton.
 
+pub mod door;
 pub mod line;
 mod quote;
 pub mod user_repository;
+pub mod users;
 mod verbs;
 
 use std::ffi::{OsStr, OsString};

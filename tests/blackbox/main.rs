@@ -20,6 +20,7 @@ mod faults;
 mod forget;
 mod git;
 mod git_door;
+mod git_door_install;
 mod golden;
 mod home;
 mod hooks;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::installation::{Direction, Installation};
-use super::notes::HookedProjects;
+use super::notes::{GitDoors, HookedProjects};
 use super::place::{InstallScope, Target, home, variable};
 use crate::agents::Client;
 use crate::checkpoint::{Home, Workspace};
@@ -38,6 +38,8 @@ pub(super) fn uninstall(context: &Context, dry_run: bool) -> Result<Exit> {
             absent.push(root);
         }
     }
+    let absent_projects = absent.clone();
+    absent.extend(git_doors_out(context, &mut work)?);
     let dir = unit_dir(&user.root);
     let units = units(&dir);
     for unit in &units {
@@ -49,7 +51,7 @@ pub(super) fn uninstall(context: &Context, dry_run: bool) -> Result<Exit> {
     let store = context.home.path();
     let lines_went = work.changed().any(|name| HookedShell::named(name).is_ok());
     if !dry_run {
-        noted.keep(&absent)?;
+        noted.keep(&absent_projects)?;
         let stopped = end_running(context)?;
         if let Some(pid) = stopped.filter(|_| !context.json) {
             print::data(&ended(pid))?;
@@ -78,6 +80,24 @@ pub(super) fn uninstall(context: &Context, dry_run: bool) -> Result<Exit> {
         print::data(&remains(&work, store))?;
     }
     Ok(work.exit())
+}
+
+/// Takes the git door out wherever it was put in, and returns the directories that are not there now.
+fn git_doors_out(context: &Context, work: &mut Installation<'_>) -> Result<Vec<PathBuf>> {
+    let mut absent: Vec<PathBuf> = Vec::new();
+    for path in GitDoors::of(&context.home).all()? {
+        let dir = path.parent().unwrap_or(&path);
+        // Without the directory there is nothing to take out, but a project may be away as a whole.
+        if dir.is_dir() || dir.parent().is_some_and(Path::is_dir) {
+            work.git_file_out(&path);
+        } else {
+            absent.push(dir.to_owned());
+        }
+    }
+    absent.sort();
+    // Of a repository that is away, its own directory is named.
+    absent.dedup_by(|inner, outer| inner.starts_with(outer));
+    Ok(absent)
 }
 
 /// Returns the directories that may have hooks of projects.

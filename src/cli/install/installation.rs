@@ -25,7 +25,7 @@ pub(crate) enum Direction {
 }
 
 /// One file and what is to become of it.
-struct FileChange {
+pub(super) struct FileChange {
     there: ClientFile,
     /// Nothing: it goes.
     after: Option<Vec<u8>>,
@@ -38,7 +38,7 @@ impl FileChange {
     ///
     /// # Errors
     /// `permission` where it is read-only.
-    fn of(there: ClientFile, after: Option<Vec<u8>>, mode: u32) -> Result<FileChange> {
+    pub(super) fn of(there: ClientFile, after: Option<Vec<u8>>, mode: u32) -> Result<FileChange> {
         let change = FileChange { there, after, mode };
         if change.changes() {
             change.there.refuse_read_only()?;
@@ -62,14 +62,14 @@ impl FileChange {
 
 /// An installation at work.
 pub(crate) struct Installation<'c> {
-    context: &'c Context,
-    direction: Direction,
-    dry_run: bool,
-    program: String,
+    pub(super) context: &'c Context,
+    pub(super) direction: Direction,
+    pub(super) dry_run: bool,
+    pub(super) program: String,
     /// The files so far, and clients that failed.
     pub(crate) rows: Vec<InstallItem>,
     failed: Option<Error>,
-    worked: bool,
+    pub(super) worked: bool,
 }
 
 impl Installation<'_> {
@@ -87,6 +87,7 @@ impl Installation<'_> {
         let done = match target {
             Target::Client(client) => self.client(scope, client),
             Target::Shell(shell) => self.shell(scope, shell),
+            Target::Git => self.git(&scope.git),
         };
         match done {
             Ok(()) => self.worked = true,
@@ -231,7 +232,7 @@ impl Installation<'_> {
     }
 
     /// Writes a file, or shows what would be written.
-    fn carry_out(&mut self, name: &str, change: &FileChange) -> Result<()> {
+    pub(super) fn carry_out(&mut self, name: &str, change: &FileChange) -> Result<()> {
         if !self.dry_run {
             write(self.context, change)?;
         }
@@ -244,16 +245,22 @@ impl Installation<'_> {
         if self.dry_run {
             show(self.context, change)?;
         }
+        self.tell(name, change.outcome(), path)
+    }
+
+    /// Tells what became of a file.
+    pub(super) fn tell(&mut self, name: &str, done: InstallOutcome, path: &Path) -> Result<()> {
+        let shown = spelling(&done);
+        let is_told = done != InstallOutcome::Unchanged || self.direction == Direction::In;
         self.rows.push(InstallItem {
             client: name.to_owned(),
-            done: change.outcome(),
+            done,
             path: Some(path.to_string_lossy().into_owned()),
             code: None,
             message: None,
         });
-        let is_told = change.changes() || self.direction == Direction::In;
         if is_told && !self.dry_run && !self.context.json {
-            print::data(&format!("{:<9} {name:<14} {}\n", spelling(&change.outcome()), print::path(path)))?;
+            print::data(&format!("{shown:<9} {name:<14} {}\n", print::path(path)))?;
         }
         Ok(())
     }

@@ -1,9 +1,11 @@
-//! `piton install` and `uninstall`: hooks in agent clients, and the line in the startup files of shells. The modules `agents` and
-//! `shell` decide the contents; here files are read, replaced and backed up.
+//! `piton install` and `uninstall`: hooks in agent clients, the line in the startup files of shells, and the git door. The modules
+//! `agents`, `shell` and `git/door` decide the contents; here files are read, replaced and backed up.
 
 mod backups;
 pub(super) mod client_file;
 mod everything;
+pub(super) mod git;
+pub(super) mod git_hooks;
 pub(super) mod installation;
 mod notes;
 mod place;
@@ -15,17 +17,18 @@ use super::context::Context;
 use super::exit::Exit;
 use super::print;
 use crate::agents::Client;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::protocol::{ClientItem, ClientsDocument, InstallDocument};
 use client_file::ClientFile;
 use installation::{Direction, Installation};
+use place::{GIT, GitScope};
 pub(super) use place::{InstallScope, Target, home, is_there, program, variable, word};
 
 /// The arguments of `piton install` and `piton uninstall`.
 #[derive(Debug, Args)]
 pub(super) struct InstallArgs {
-    /// Clients or shells by name [default: list the clients]
-    #[arg(value_name = "CLIENT|SHELL")]
+    /// Clients or shells by name, or git for this repository [default: list the clients]
+    #[arg(value_name = "CLIENT|SHELL|git")]
     pub clients: Vec<String>,
     /// All clients that are found; of uninstall, all of piton but its store
     #[arg(long, conflicts_with = "clients")]
@@ -36,6 +39,12 @@ pub(super) struct InstallArgs {
     /// For the user [default]
     #[arg(long)]
     pub user: bool,
+    /// Of git: for all repositories of the user
+    #[arg(long)]
+    pub global: bool,
+    /// Of git: change hooks that are committed, or shared with other repositories, unasked
+    #[arg(long)]
+    pub yes: bool,
     /// Only show what would be changed
     #[arg(long)]
     pub dry_run: bool,
@@ -61,7 +70,13 @@ pub(super) fn uninstall(context: &Context, args: &InstallArgs) -> Result<Exit> {
 }
 
 fn run(context: &Context, args: &InstallArgs, direction: Direction) -> Result<Exit> {
-    let scope = InstallScope::of(context, args.project)?;
+    if (args.global || args.yes) && !args.clients.iter().any(|name| name == GIT) {
+        return Err(
+            Error::new(Code::BadRequest, "--global and --yes are about git").hint("name it: `piton install git`")
+        );
+    }
+    let mut scope = InstallScope::of(context, args.project)?;
+    scope.git = GitScope::of(context, args.global, args.yes);
     let targets: Vec<Target> = match (args.all, direction) {
         (true, Direction::Out) => scope.clients().map(Target::Client).collect(),
         (true, Direction::In) => {

@@ -26,6 +26,16 @@ impl PathNotes {
         }
     }
 
+    /// Adds a path. One that has a line end in it cannot be noted.
+    fn add(&self, path: &Path) -> Result<()> {
+        let mut noted = self.all()?;
+        if noted.iter().any(|one| one == path) || path.as_os_str().as_bytes().contains(&b'\n') {
+            return Ok(());
+        }
+        noted.push(path.to_owned());
+        self.write(&noted)
+    }
+
     fn write(&self, paths: &[PathBuf]) -> Result<()> {
         let lines: Vec<u8> = paths.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\n"].concat()).collect();
         replace_file(&self.0, &lines)
@@ -92,16 +102,39 @@ impl HookedProjects {
 
     /// Notes one.
     pub(super) fn add(&self, root: &Path) -> Result<()> {
-        let mut noted = self.0.all()?;
-        if noted.iter().any(|one| one == root) || root.as_os_str().as_bytes().contains(&b'\n') {
-            return Ok(());
-        }
-        noted.push(root.to_owned());
-        self.0.write(&noted)
+        self.0.add(root)
     }
 
     /// Keeps only those that are `left`.
     pub(super) fn keep(&self, left: &[PathBuf]) -> Result<()> {
         if self.0.all()?.is_empty() { Ok(()) } else { self.0.write(left) }
+    }
+}
+
+/// The files by which git asks piton: configuration files, and hooks.
+pub(super) struct GitDoors(PathNotes);
+
+impl GitDoors {
+    /// Returns those noted in piton's home.
+    pub(super) fn of(home: &Home) -> GitDoors {
+        GitDoors(PathNotes(home.path().join("git-doors")))
+    }
+
+    /// Returns their paths.
+    pub(super) fn all(&self) -> Result<Vec<PathBuf>> {
+        self.0.all()
+    }
+
+    /// Notes one.
+    pub(super) fn add(&self, path: &Path) -> Result<()> {
+        self.0.add(path)
+    }
+
+    /// Forgets one.
+    pub(super) fn remove(&self, path: &Path) -> Result<()> {
+        let mut noted = self.0.all()?;
+        let before = noted.len();
+        noted.retain(|one| one != path);
+        if noted.len() == before { Ok(()) } else { self.0.write(&noted) }
     }
 }

@@ -9,12 +9,36 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::model::policy::OnFailure;
 use crate::shell::HookedShell;
 
+/// The name of the git door on the command line, and of its rows.
+pub(crate) const GIT: &str = "git";
+
+/// The place of a git door.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GitScope {
+    /// A directory of the repository.
+    pub dir: PathBuf,
+    /// True for the setting of all repositories.
+    pub global: bool,
+    /// True if hooks that are committed or shared may be changed unasked.
+    pub yes: bool,
+}
+
+impl GitScope {
+    /// Returns that of a call.
+    pub(super) fn of(context: &Context, global: bool, yes: bool) -> GitScope {
+        let dir = context.named_workspace().unwrap_or_else(|| context.below_cwd(Path::new("")));
+        GitScope { dir, global, yes }
+    }
+}
+
 /// The place of the files of this call.
 pub(crate) struct InstallScope {
     pub(crate) root: PathBuf,
     pub(crate) project: bool,
     /// True if the settings want that an action waits when piton fails.
     pub(crate) holds: bool,
+    /// The place of the git door.
+    pub(super) git: GitScope,
 }
 
 impl InstallScope {
@@ -36,7 +60,12 @@ impl InstallScope {
     pub(crate) fn at(context: &Context, root: PathBuf, project: bool) -> Result<InstallScope> {
         // Hooks for the user are there in each workspace, so no single one's settings count for them.
         let on_failure = context.on_failure(project.then_some(root.as_path()))?;
-        Ok(InstallScope { root, project, holds: on_failure == OnFailure::Hold })
+        Ok(InstallScope {
+            git: GitScope { dir: root.clone(), ..GitScope::default() },
+            root,
+            project,
+            holds: on_failure == OnFailure::Hold,
+        })
     }
 
     /// Returns a client's files, as this version writes them here.
@@ -113,11 +142,12 @@ pub(crate) fn program() -> Result<String> {
     }
 }
 
-/// A client or a shell, by its name.
+/// A client or a shell, by its name, or git.
 #[derive(Clone, Copy)]
 pub(crate) enum Target {
     Client(Client),
     Shell(HookedShell),
+    Git,
 }
 
 impl Target {
@@ -127,6 +157,7 @@ impl Target {
     /// `bad-request` with the names of clients.
     pub(super) fn named(name: &str) -> Result<Target> {
         match HookedShell::named(name) {
+            _ if name == GIT => Ok(Target::Git),
             Ok(shell) => Ok(Target::Shell(shell)),
             Err(_) => Ok(Target::Client(Client::named(name)?)),
         }
@@ -137,6 +168,7 @@ impl Target {
         match self {
             Target::Client(client) => client.name(),
             Target::Shell(shell) => shell.name(),
+            Target::Git => GIT,
         }
     }
 }

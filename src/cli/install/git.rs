@@ -1,0 +1,318 @@
+//! `piton install git`: the setting and the hooks by which the user's own git asks piton, in one repository or for the user.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use super::client_file::ClientFile;
+use super::git_hooks::{are_in, hook_in, hooks_out};
+use super::installation::{Direction, FileChange, Installation};
+use super::notes::GitDoors;
+use super::place::{GIT, GitScope, home, variable};
+use crate::cli::print;
+use crate::cli::print::Consent;
+use crate::error::{Code, Error, Result};
+use crate::git::door::config::{with_line, without_line};
+use crate::git::door::hooks::GitHook;
+use crate::git::door::{KEY, is_off, program_of, value};
+use crate::git::users::{UsersFiles, UsersGit, UsersRepository, UsersSetting};
+use crate::model::text::printable;
+
+/// The first git that has both hooks, and the second form of the question.
+pub(crate) const OLDEST: (u32, u32) = (2, 28);
+
+impl Installation<'_> {
+    /// Puts the git door in, or takes it out.
+    pub(super) fn git(&mut self, scope: &GitScope) -> Result<()> {
+        let git = UsersGit::at(&scope.dir);
+        require_version(&git)?;
+        match (self.direction, scope.global) {
+            (Direction::In, false) => self.repository_in(scope, &git.repository()?),
+            (Direction::Out, false) => self.repository_out(scope, &git.repository()?),
+            (Direction::In, true) => self.global_in(scope, &git),
+            (Direction::Out, true) => self.global_out(&git),
+        }
+    }
+
+    fn repository_in(&mut self, scope: &GitScope, repository: &UsersRepository) -> Result<()> {
+        let git = UsersGit::at(&repository.top);
+        let values = git.settings(KEY, UsersFiles::All)?;
+        refuse_others(&values, &["local", "worktree"])?;
+        for file in worktree_files(&repository.common) {
+            refuse_others(&git.settings(KEY, UsersFiles::One(&file))?, &["local", "worktree", "command"])?;
+        }
+        let config = repository.common.join("config");
+        // With the user's setting, one of the repository would be the same once more.
+        let is_global = values.last().is_some_and(|last| last.scope == "global" && self.is_current(last));
+        let change = if is_global { None } else { Some(self.setting_in(&git, &config)?) };
+        let consent = self.consent(repository, scope.yes)?;
+        if let Some(change) = change {
+            self.noted(&config)?;
+            self.carry_out(GIT, &change)?;
+        }
+        match consent {
+            None => self.hooks_in(&repository.hooks),
+            Some(refused) => {
+                self.worked = true;
+                Err(refused)
+            }
+        }
+    }
+
+    fn global_in(&mut self, scope: &GitScope, git: &UsersGit) -> Result<()> {
+        refuse_others(&git.settings(KEY, UsersFiles::Global)?, &["global"])?;
+        let config = global_file()?;
+        let change = self.setting_in(git, &config)?;
+        self.noted(&config)?;
+        self.carry_out(GIT, &change)?;
+        // Where all repositories have one directory of hooks, its hooks belong to this.
+        let hooks = git.global_path("core.hooksPath")?.filter(|dir| dir.is_absolute());
+        let Some(hooks) = hooks else {
+            if !self.dry_run {
+                print::say(
+                    "piton: git asks piton in all repositories; hooks are of each one: `piton install git` there",
+                );
+            }
+            return Ok(());
+        };
+        match self.committed(&hooks, scope.yes)? {
+            None => self.hooks_in(&hooks),
+            Some(refused) => {
+                self.worked = true;
+                Err(refused)
+            }
+        }
+    }
+
+    /// Plans the setting in a file, and has git read it before it is written.
+    fn setting_in(&self, git: &UsersGit, config: &Path) -> Result<FileChange> {
+        refuse_locked(config)?;
+        let there = ClientFile::read_bytes(config)?;
+        let program = OsStr::new(self.program.as_str());
+        let after = with_line(program, there.bytes().unwrap_or_default()).map_err(|error| error.path(config))?;
+        let read = git.settings(KEY, UsersFiles::Text(&after))?;
+        if read.last().is_none_or(|last| last.value != value(program)) {
+            return Err(Error::new(Code::Conflict, "git would not read the setting as it is meant")
+                .path(config)
+                .hint(format!("look at the places of `{KEY}` in it; nothing was changed")));
+        }
+        FileChange::of(there, Some(after), 0o644)
+    }
+
+    fn hooks_in(&mut self, dir: &Path) -> Result<()> {
+        for hook in GitHook::ALL {
+            self.noted(&dir.join(hook.name()))?;
+            let program = self.program.clone();
+            hook_in(self, dir, hook, OsStr::new(&program))?;
+        }
+        Ok(())
+    }
+
+    fn repository_out(&mut self, scope: &GitScope, repository: &UsersRepository) -> Result<()> {
+        let git = UsersGit::at(&repository.top);
+        self.setting_out(&repository.common.join("config"))?;
+        let own = repository.common.join("hooks");
+        // Its hooks may have been elsewhere when they were put in.
+        let noted = GitDoors::of(&self.context.home).all()?;
+        let noted =
+            noted.into_iter().filter(|path| path.file_name().is_some_and(|name| GitHook::named(name).is_some()));
+        let mut dirs: Vec<PathBuf> = noted.filter_map(|path| path.parent().map(Path::to_owned)).collect();
+        dirs.retain(|dir| dir.starts_with(&repository.top) || dir.starts_with(&repository.common));
+        dirs.push(own);
+        let is_shared = is_outside(repository);
+        if !is_shared {
+            dirs.push(repository.hooks.clone());
+        }
+        dirs.sort();
+        dirs.dedup();
+        for dir in dirs {
+            self.hooks_out(&dir)?;
+        }
+        if !self.dry_run
+            && let Some(last) = git.settings(KEY, UsersFiles::All)?.last()
+            && program_of(&last.value).is_some()
+        {
+            let file = print::path(&last.file);
+            print::say(&format!(
+                "piton: git still asks piton here, by {file}: `piton uninstall git --global` ends that"
+            ));
+        }
+        if is_shared && are_in(&repository.hooks) {
+            match self.agreed(&shared(&repository.hooks), scope.yes) {
+                None => self.hooks_out(&repository.hooks)?,
+                Some(refused) => {
+                    self.worked = true;
+                    return Err(refused);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn global_out(&mut self, git: &UsersGit) -> Result<()> {
+        self.setting_out(&global_file()?)?;
+        match git.global_path("core.hooksPath")?.filter(|dir| dir.is_absolute()) {
+            Some(hooks) => self.hooks_out(&hooks),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes out what was put into a file: the setting, or a hook. An error is told, and kept for the end.
+    pub(super) fn git_file_out(&mut self, path: &Path) {
+        let done = match path.file_name().and_then(GitHook::named) {
+            Some(_) => self.hooks_out(path.parent().unwrap_or(path)),
+            None => self.setting_out(path),
+        };
+        match done {
+            Ok(()) => self.worked = true,
+            Err(error) => self.fail(GIT, error),
+        }
+    }
+
+    fn setting_out(&mut self, config: &Path) -> Result<()> {
+        let there = ClientFile::read_bytes(config)?;
+        if let Some(text) = there.bytes() {
+            let after = without_line(text);
+            if after != text {
+                refuse_locked(config)?;
+                let change = FileChange::of(there, Some(after).filter(|after| !after.is_empty()), 0o644)?;
+                self.carry_out(GIT, &change)?;
+            }
+        }
+        self.forgotten(config)
+    }
+
+    fn hooks_out(&mut self, dir: &Path) -> Result<()> {
+        for hook in GitHook::ALL {
+            hooks_out(self, dir, hook)?;
+            self.forgotten(&dir.join(hook.name()))?;
+        }
+        Ok(())
+    }
+
+    fn noted(&self, path: &Path) -> Result<()> {
+        if self.dry_run { Ok(()) } else { GitDoors::of(&self.context.home).add(path) }
+    }
+
+    fn forgotten(&self, path: &Path) -> Result<()> {
+        if self.dry_run { Ok(()) } else { GitDoors::of(&self.context.home).remove(path) }
+    }
+
+    fn is_current(&self, setting: &UsersSetting) -> bool {
+        program_of(&setting.value).is_some_and(|program| program == self.program.as_str())
+    }
+
+    /// Returns the reason for which hooks of a repository stay as they are, if somebody else's have to change and nobody agrees.
+    fn consent(&self, repository: &UsersRepository, yes: bool) -> Result<Option<Error>> {
+        if is_outside(repository) {
+            let refused = self.agreed(&shared(&repository.hooks), yes);
+            if refused.is_some() {
+                return Ok(refused);
+            }
+        }
+        self.committed(&repository.hooks, yes)
+    }
+
+    /// Returns the same for a directory that git would commit.
+    fn committed(&self, hooks: &Path, yes: bool) -> Result<Option<Error>> {
+        let mut there = hooks.ancestors().filter(|dir| dir.is_dir());
+        let Some(dir) = there.next() else { return Ok(None) };
+        let git = UsersGit::at(dir);
+        // In a `.git`, and outside of all repositories, nothing is committed.
+        let Ok(repository) = git.repository() else { return Ok(None) };
+        if !hooks.starts_with(&repository.top) {
+            return Ok(None);
+        }
+        for hook in GitHook::ALL {
+            if !UsersGit::at(&repository.top).is_ignored(&hooks.join(hook.name()))? {
+                let what = format!("the hooks in {} are committed with the project", print::path(hooks));
+                return Ok(self.agreed(&what, yes));
+            }
+        }
+        Ok(None)
+    }
+
+    fn agreed(&self, what: &str, yes: bool) -> Option<Error> {
+        if yes || self.dry_run {
+            return None;
+        }
+        let question = format!("piton: {what}. Change them?");
+        let is_agreed = !self.context.json && print::ask(&question) == Consent::Yes;
+        (!is_agreed).then(|| {
+            Error::new(Code::Conflict, format!("{what}, and were not touched"))
+                .hint("with --yes they are changed; all else is done")
+        })
+    }
+}
+
+/// Refuses a git that is too old.
+fn require_version(git: &UsersGit) -> Result<()> {
+    match git.version()? {
+        Some(version) if version < OLDEST => {
+            let (is, wanted) = (dotted(version), dotted(OLDEST));
+            Err(Error::new(Code::Internal, format!("git is {is}, which cannot ask piton"))
+                .hint(format!("install git {wanted} or later")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns a version for people.
+pub(crate) fn dotted((major, minor): (u32, u32)) -> String {
+    format!("{major}.{minor}")
+}
+
+/// Refuses where git asks somebody else, or is told in one of these scopes to ask nobody.
+fn refuse_others(values: &[UsersSetting], scopes: &[&str]) -> Result<()> {
+    let is_other = |setting: &&UsersSetting| {
+        program_of(&setting.value).is_none() && (!is_off(&setting.value) || scopes.contains(&setting.scope.as_str()))
+    };
+    let Some(other) = values.iter().find(is_other) else { return Ok(()) };
+    let shown = printable(&other.value.to_string_lossy());
+    Err(Error::new(Code::Conflict, format!("`{KEY}` is `{shown}` already, and git has one place for it"))
+        .path(&other.file)
+        .hint("piton replaces nobody's: take that out first, or leave git as it is; nothing was changed"))
+}
+
+/// Returns the files with settings of single work trees, of which git reads one.
+fn worktree_files(common: &Path) -> Vec<PathBuf> {
+    let linked = std::fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten();
+    let dirs = std::iter::once(common.to_owned()).chain(linked.map(|entry| entry.path()));
+    dirs.map(|dir| dir.join("config.worktree")).filter(|file| file.is_file()).collect()
+}
+
+/// Returns true if the hooks of a repository are outside of it, where others may have theirs too.
+fn is_outside(repository: &UsersRepository) -> bool {
+    let hooks = &repository.hooks;
+    !hooks.starts_with(&repository.top) && !hooks.starts_with(&repository.common)
+}
+
+fn shared(hooks: &Path) -> String {
+    format!("the hooks in {} may be those of other repositories too", print::path(hooks))
+}
+
+/// Refuses a file that git itself is writing just now.
+fn refuse_locked(config: &Path) -> Result<()> {
+    let mut lock = config.canonicalize().unwrap_or_else(|_| config.to_owned()).into_os_string();
+    lock.push(".lock");
+    if !Path::new(&lock).exists() {
+        return Ok(());
+    }
+    Err(Error::new(Code::Busy, "git is writing it just now")
+        .path(config)
+        .hint(format!("try again; if no git runs, remove {}", Path::new(&lock).display())))
+}
+
+/// Returns the user's own configuration file, as `git config --global` chooses it.
+///
+/// # Errors
+/// `bad-path` where no home directory is known.
+pub(crate) fn global_file() -> Result<PathBuf> {
+    if let Some(named) = std::env::var_os("GIT_CONFIG_GLOBAL") {
+        return Ok(PathBuf::from(named));
+    }
+    let home = home()?;
+    let own = home.join(".gitconfig");
+    let config = variable("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
+    let further = config.join("git/config");
+    Ok(if !own.exists() && further.exists() { further } else { own })
+}

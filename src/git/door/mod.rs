@@ -1,0 +1,69 @@
+//! The git door: that by which git asks piton before it goes on. A setting, two hooks, and variables that have the setting alone.
+//!
+//! Text in, text out: nothing here reads or writes a file. `hooks/git/` has the scripts.
+
+pub mod config;
+pub mod hooks;
+pub mod variables;
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use super::quote::sh;
+
+/// The setting with the program that git asks before it looks at the work tree.
+pub const KEY: &str = "core.fsmonitor";
+
+/// Returns the value of [`KEY`]. git gives it to a shell with its own arguments behind it; where the program is gone, the command
+/// fails, and git looks at everything itself.
+pub fn value(program: &OsStr) -> OsString {
+    let program = sh(program);
+    let parts: [&[u8]; 5] = [b"[ -x ", &program, b" ] && exec ", &program, b" git-door fsmonitor"];
+    OsString::from_vec(parts.concat())
+}
+
+/// Returns the program that a value of [`KEY`] calls, if it is one of piton's.
+pub fn program_of(value: &OsStr) -> Option<OsString> {
+    let inner = value.as_bytes().strip_prefix(b"[ -x ")?;
+    // The word stands there twice.
+    let length = inner.len().checked_sub(" ] && exec  git-door fsmonitor".len())? / 2;
+    let program = unquoted(inner.get(..length)?)?;
+    (self::value(&program) == value).then_some(program)
+}
+
+/// Returns the word that [`sh`] has quoted.
+fn unquoted(word: &[u8]) -> Option<OsString> {
+    let inner = word.strip_prefix(b"'")?.strip_suffix(b"'")?;
+    let mut found = Vec::with_capacity(inner.len());
+    let mut rest = inner;
+    while let [first, behind @ ..] = rest {
+        let is_quote = *first == b'\'';
+        rest = if is_quote { rest.strip_prefix(b"'\\''")? } else { behind };
+        found.push(*first);
+    }
+    Some(OsString::from_vec(found))
+}
+
+/// Returns true for a value of [`KEY`] by which git asks nobody.
+pub fn is_off(value: &OsStr) -> bool {
+    let value = value.to_string_lossy().to_lowercase();
+    matches!(value.as_str(), "" | "false" | "no" | "off" | "0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_names_its_program() {
+        for program in ["/usr/bin/piton", "/opt/it's \"here\"/pi ton", "/a] && exec 'b' git-door fsmonitor", "/\\$x%"] {
+            let program = OsStr::new(program);
+            assert_eq!(program_of(&value(program)).as_deref(), Some(program));
+        }
+        let other = ["", "true", "[ -x 'a' ] && exec 'b' git-door fsmonitor", "/usr/bin/piton git-door fsmonitor"];
+        for value in other {
+            assert_eq!(program_of(OsStr::new(value)), None, "{value}");
+        }
+        assert!(["", "False", "0"].into_iter().all(|value| is_off(OsStr::new(value))) && !is_off(OsStr::new("true")));
+    }
+}

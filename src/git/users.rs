@@ -1,0 +1,228 @@
+//! The user's own git, asked where its files are and which settings count. *Invariant:* it changes nothing, and starts no program
+//! that a repository or a setting names.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use super::missing;
+use crate::error::{Code, Error, IoContext, Result};
+
+/// Variables of the caller that lead git to a certain repository, or are settings of one command.
+const ASTRAY: &[&str] = &[
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_COMMON_DIR",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+    "GIT_CONFIG",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_PARAMETERS",
+];
+
+/// The user's git, in a directory.
+#[derive(Clone, Debug)]
+pub struct UsersGit {
+    cwd: PathBuf,
+}
+
+/// A repository with a work tree, as git finds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsersRepository {
+    /// The top of the work tree.
+    pub top: PathBuf,
+    /// The directory that all work trees share.
+    pub common: PathBuf,
+    /// The directory in which git looks for hooks.
+    pub hooks: PathBuf,
+}
+
+/// One value of a setting. The last one counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsersSetting {
+    /// The value.
+    pub value: OsString,
+    /// The scope, in git's own words: `system`, `global`, `local`, `worktree`.
+    pub scope: String,
+    /// The file.
+    pub file: PathBuf,
+}
+
+/// The configuration files that are asked.
+#[derive(Clone, Copy, Debug)]
+pub enum UsersFiles<'f> {
+    /// All files that count in the directory.
+    All,
+    /// The files of the user and of the system.
+    Global,
+    /// One file, with those that it includes.
+    One(&'f Path),
+    /// The text of a file.
+    Text(&'f [u8]),
+}
+
+impl UsersGit {
+    /// Returns the git of a directory.
+    pub fn at(cwd: &Path) -> UsersGit {
+        UsersGit { cwd: cwd.to_owned() }
+    }
+
+    /// Returns the version, as far as it is a number.
+    ///
+    /// # Errors
+    /// When there is no git.
+    pub fn version(&self) -> Result<Option<(u32, u32)>> {
+        let output = self.output(&[OsStr::new("--version")], None)?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut parts = text.trim().strip_prefix("git version ").unwrap_or_default().split('.');
+        let mut number = || parts.next()?.parse().ok();
+        Ok(number().zip(number()))
+    }
+
+    /// Returns the repository of the directory.
+    ///
+    /// # Errors
+    /// `bad-path` where there is none; `workspace-refused` where it has no work tree; `permission` where git does not trust its owner.
+    pub fn repository(&self) -> Result<UsersRepository> {
+        let common = self.path(&["--git-common-dir"])?.map_err(|says| self.refused(&says))?;
+        let top = self.path(&["--show-toplevel"])?.map_err(|_| {
+            Error::new(Code::WorkspaceRefused, "there is no work tree here, and without one nothing is to be guarded")
+                .path(&self.cwd)
+                .hint("change into a work tree of this repository")
+        })?;
+        // A hook directory that is set may be relative to the top.
+        let above = UsersGit::at(&top);
+        let hooks = above.path(&["--git-path", "hooks"])?.map_err(|says| self.refused(&says))?;
+        Ok(UsersRepository { common: resolved(&common), top, hooks })
+    }
+
+    /// Returns all values of a setting, the one that counts last.
+    ///
+    /// # Errors
+    /// `conflict` where git cannot read its files.
+    pub fn settings(&self, key: &str, files: UsersFiles<'_>) -> Result<Vec<UsersSetting>> {
+        if let UsersFiles::Global = files {
+            let mut found = Vec::new();
+            for scope in ["--system", "--global"] {
+                found.extend(self.settings_of(key, &[scope, "--includes"].map(OsStr::new), None)?);
+            }
+            return Ok(found);
+        }
+        match files {
+            UsersFiles::One(file) => {
+                self.settings_of(key, &[OsStr::new("--includes"), OsStr::new("--file"), file.as_os_str()], None)
+            }
+            UsersFiles::Text(text) => {
+                self.settings_of(key, &["--no-includes", "--file", "-"].map(OsStr::new), Some(text))
+            }
+            UsersFiles::All | UsersFiles::Global => self.settings_of(key, &[], None),
+        }
+    }
+
+    fn settings_of(&self, key: &str, which: &[&OsStr], input: Option<&[u8]>) -> Result<Vec<UsersSetting>> {
+        let asked = ["--null", "--show-scope", "--show-origin", "--get-all", key].map(OsStr::new);
+        let words: Vec<&OsStr> = [OsStr::new("config")].into_iter().chain(which.iter().copied()).chain(asked).collect();
+        let output = self.output(&words, input)?;
+        match output.status.code() {
+            Some(0) => {}
+            // There is no such setting, or no such file.
+            Some(1) => return Ok(Vec::new()),
+            _ => return Err(self.refused(&String::from_utf8_lossy(&output.stderr))),
+        }
+        let parts: Vec<&[u8]> = output.stdout.split(|byte| *byte == 0).collect();
+        let setting = |parts: &[&[u8]]| {
+            let origin = parts[1].strip_prefix(b"file:").unwrap_or(parts[1]);
+            UsersSetting {
+                value: OsString::from_vec(parts[2].to_vec()),
+                scope: String::from_utf8_lossy(parts[0]).into_owned(),
+                file: self.cwd.join(OsStr::from_bytes(origin)),
+            }
+        };
+        Ok(parts.chunks_exact(3).map(setting).collect())
+    }
+
+    /// Returns a setting that is a path, with `~` expanded, as the user's own files have it.
+    ///
+    /// # Errors
+    /// As [`UsersGit::settings`].
+    pub fn global_path(&self, key: &str) -> Result<Option<PathBuf>> {
+        let words = ["config", "--global", "--includes", "--type=path", "--get", key].map(OsStr::new);
+        let output = self.output(&words, None)?;
+        Ok(output.status.success().then(|| PathBuf::from(line(&output.stdout))))
+    }
+
+    /// Returns true if git leaves a path of the work tree out of commits.
+    ///
+    /// # Errors
+    /// When there is no git.
+    pub fn is_ignored(&self, path: &Path) -> Result<bool> {
+        let words = ["-c", "core.fsmonitor=false", "check-ignore", "--quiet", "--"].map(OsStr::new);
+        let words: Vec<&OsStr> = words.into_iter().chain([path.as_os_str()]).collect();
+        Ok(self.output(&words, None)?.status.success())
+    }
+
+    /// Asks for a path; without one, gives git's message.
+    fn path(&self, words: &[&str]) -> Result<std::result::Result<PathBuf, String>> {
+        let words: Vec<&OsStr> = ["rev-parse"].iter().chain(words).map(OsStr::new).collect();
+        let output = self.output(&words, None)?;
+        if !output.status.success() {
+            return Ok(Err(String::from_utf8_lossy(&output.stderr).into_owned()));
+        }
+        Ok(Ok(self.cwd.join(line(&output.stdout))))
+    }
+
+    fn refused(&self, says: &str) -> Error {
+        let says = says.trim();
+        if says.contains("safe.directory") {
+            let what = "the repository belongs to another user, and git does not read it";
+            return Error::new(Code::Permission, what)
+                .path(&self.cwd)
+                .hint("let its owner do this, or trust it: `git config --global --add safe.directory DIR`");
+        }
+        if says.contains("not a git repository") {
+            return Error::new(Code::BadPath, "there is no git repository here")
+                .path(&self.cwd)
+                .hint("change into one, or use `--global` for the setting of all repositories");
+        }
+        let says = says.lines().last().unwrap_or("it gives no reason");
+        Error::new(Code::Conflict, format!("git says: {}", says.trim_start_matches("fatal: "))).path(&self.cwd)
+    }
+
+    fn output(&self, words: &[&OsStr], input: Option<&[u8]>) -> Result<Output> {
+        let mut command = Command::new("git");
+        command.args(words).current_dir(&self.cwd).env("LC_ALL", "C").env("GIT_OPTIONAL_LOCKS", "0");
+        ASTRAY.iter().for_each(|name| {
+            command.env_remove(name);
+        });
+        if !self.cwd.is_dir() {
+            return Err(Error::new(Code::BadPath, "it is no directory")
+                .path(&self.cwd)
+                .hint("change into another one"));
+        }
+        command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(missing)?;
+        let (pipe, input) = (child.stdin.take(), input.unwrap_or_default());
+        let output = std::thread::scope(|scope| {
+            if let Some(mut pipe) = pipe {
+                // A git that ends before it has read everything says so by its exit code.
+                scope.spawn(move || drop(std::io::Write::write_all(&mut pipe, input)));
+            }
+            child.wait_with_output()
+        });
+        output.at("waiting for", "git")
+    }
+}
+
+/// Returns what git has printed, without the end of its last line.
+fn line(text: &[u8]) -> &OsStr {
+    OsStr::from_bytes(text.strip_suffix(b"\n").unwrap_or(text))
+}
+
+fn resolved(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
