@@ -185,7 +185,7 @@ impl Exchange<'_> {
             EventKind::Before { action, act } => self.before(action.as_deref(), act),
             EventKind::After { action, outcome } => {
                 let (action, ok, exit) = (action.clone(), outcome.ok, outcome.exit);
-                self.tell(&Body::ToolAfter(After { action, ok, exit, signal: None }))
+                self.tell(&Body::ToolAfter(After { action, ok, exit, ..After::default() }))
             }
             EventKind::Unused(_) => Ok(Decision::default()),
         }

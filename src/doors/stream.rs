@@ -305,7 +305,7 @@ fn events(event: ClientEvent) -> Vec<Event> {
             let tool = Tool { name, input, paths, writes, external: None };
             vec![action(id, Doing::Tool(tool), directory(cwd, None))]
         }
-        EventKind::After { action, .. } => vec![Event::After { action }],
+        EventKind::After { action, .. } => vec![Event::After { action, ended: None }],
         EventKind::SessionStart
         | EventKind::SessionEnd
         | EventKind::AgentEnd

@@ -31,6 +31,9 @@ use crate::sys::interrupt::Interrupt;
 /// The longest wait of an answer for the note of an action.
 const NOTE_WAIT: Duration = Duration::from_millis(300);
 
+/// The longest wait for the end of a command of which git itself tells.
+const GIT_WAIT: Duration = Duration::from_secs(4);
+
 /// The longest wait for the note of a turn, which captures the workspace.
 const TURN_WAIT: Duration = Duration::from_secs(2);
 
@@ -223,7 +226,12 @@ impl Session {
     }
 
     /// Notes the end of an action in all workspaces of its turn, and answers with `decision`.
-    pub(super) fn end_action(&mut self, action: Option<String>, decision: Decision, reply: Reply<Decision>) {
+    pub(super) fn end_action(
+        &mut self,
+        (action, ended): (Option<String>, Option<i64>),
+        decision: Decision,
+        reply: Reply<Decision>,
+    ) {
         let places = self.state().turns.places().to_vec();
         let (actor, run) = (self.actor(), self.run_and_turn().0);
         let own = self.workspace().ok().filter(|open| open.workspace.scope == Scope::Tree);
@@ -232,16 +240,18 @@ impl Session {
             let (actor, action, run) = (actor.clone(), action.clone(), run.clone());
             self.quietly(&place, move |timeline, control| {
                 timeline.end_action(&actor, action.as_deref())?;
-                timeline.end_git(&run, action.as_deref(), control)
+                timeline.end_git(&run, (action.as_deref(), ended), control)
             });
         }
         // Without a daemon each hook is a process: there the workspace is opened only where something is to be noted.
         let Some(own) = own else { return reply(self, Ok(decision)) };
-        self.answer_behind((&own, false), (decision, reply), NOTE_WAIT, move |timeline, control| {
+        // The next git waits for the end of this one, so that nothing of its own counts as this one's.
+        let patience = if self.door.is(Door::Git) { GIT_WAIT } else { NOTE_WAIT };
+        self.answer_behind((&own, false), (decision, reply), patience, move |timeline, control| {
             if let Err(error) = timeline.end_action(&actor, action.as_deref()) {
                 tracing::warn!(%error, "the end of an action could not be noted");
             }
-            if let Err(error) = timeline.end_git(&run, action.as_deref(), control) {
+            if let Err(error) = timeline.end_git(&run, (action.as_deref(), ended), control) {
                 tracing::warn!(%error, "the end of a command of git could not be noted");
             }
         });
@@ -286,7 +296,7 @@ impl Session {
             let (key, told, left) = (key.clone(), Arc::clone(&told), Arc::clone(&left));
             let run = run.clone();
             let work = move |timeline: &mut Timeline, control: Interrupt<'_>| {
-                if let Err(error) = timeline.end_git(&run, None, control) {
+                if let Err(error) = timeline.end_git(&run, (None, None), control) {
                     tracing::warn!(%error, "the end of a command of git could not be noted");
                 }
                 timeline.end_turn(&key, control)

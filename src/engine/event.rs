@@ -25,6 +25,8 @@ pub enum Event {
     After {
         /// The client's own id of the action; `None` ends all that the session has at work.
         action: Option<String>,
+        /// The moment at which it ended, in milliseconds since the epoch, where that is told later.
+        ended: Option<i64>,
     },
 }
 

@@ -51,8 +51,9 @@ const QUIET: &[&str] = &[
     "write-tree",
 ];
 
-/// Verbs that write into the work tree, and that a person may want to take back as a whole.
-const REWRITES: &[&str] = &["am", "cherry-pick", "merge", "pull", "rebase", "revert", "stash"];
+/// Verbs that write into the work tree or the index, and that a person may want to take back as a whole.
+const REWRITES: &[&str] =
+    &["am", "cherry-pick", "merge", "pull", "rebase", "reset", "restore", "revert", "rm", "stash"];
 
 /// The command line of a git.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,6 +148,6 @@ mod tests {
             assert!(!line(text).unwrap().is_quiet(), "{text}");
         }
         assert!(line("git rebase main").unwrap().rewrites() && line("git stash").unwrap().rewrites());
-        assert!(!line("git stash list").unwrap().rewrites() && !line("git reset --hard").unwrap().rewrites());
+        assert!(!line("git stash list").unwrap().rewrites() && !line("git checkout main").unwrap().rewrites());
     }
 }

@@ -314,6 +314,9 @@ pub struct After {
     pub exit: Option<i64>,
     /// The signal that ended a command.
     pub signal: Option<i64>,
+    /// The moment at which it ended, in milliseconds since the epoch, where that is told later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_ms: Option<u64>,
 }
 
 /// The answer to `tool.after` and `shell.after`.

@@ -10,7 +10,7 @@ use crate::support::{Lab, Output, Sidecar, WAIT, lacking, tree};
 
 /// The state of a repository and its files, as a person would compare it.
 const PICTURE: &str = "git rev-parse HEAD; git symbolic-ref -q HEAD; git for-each-ref; git stash list --format=%H; \
-    git ls-files -s; git -c core.fsmonitor=false status --porcelain --ignored; cd .git; ls -d *_HEAD rebase-* sequencer 2>&1 | grep -v ORIG";
+    git ls-files -s; git -c core.fsmonitor=false status --porcelain --ignored; cd .git; ls -d *_HEAD rebase-* sequencer 2>/dev/null | grep -v ORIG";
 
 /// A repository with a door, and the git that works in it.
 struct Place {
@@ -66,6 +66,16 @@ impl Place {
         (self.run(PICTURE).stdout, tree(&self.lab.work))
     }
 
+    /// Waits until the ends of all commands are told.
+    fn ended(&self) {
+        let calls = self.lab.home.join("piton/git-calls");
+        let until = std::time::Instant::now() + WAIT;
+        while std::fs::read_dir(&calls).unwrap().count() > 0 {
+            assert!(std::time::Instant::now() < until, "nobody told of the end");
+            std::thread::yield_now();
+        }
+    }
+
     fn undo(&self, args: &[&str]) -> Output {
         self.lab.piton_in(&self.lab.work, &[&["git-undo"], args].concat())
     }
@@ -77,7 +87,7 @@ const GITS: [&str; 2] = ["/usr/local/bin/git", "/usr/bin/git"];
 #[test]
 fn each_command_of_git_is_taken_back_exactly() {
     // Work that is not committed, and an ignored file.
-    let dirty = "echo dirty > f; echo new > n; echo o > a.o";
+    let dirty = "echo dirty > f; echo new > n; echo o > a.o; echo p > sub/b.o";
     let diverged =
         "echo a > f; git commit -qam a; git checkout -q x; echo b > f; git commit -qam b; git checkout -q main";
     let stashed = "echo s > f; git stash -q; echo t > f; git stash -q";
@@ -105,7 +115,7 @@ fn each_command_of_git_is_taken_back_exactly() {
             ("git tag v1", "git tag -d v1"),
             ("", "git update-ref -d refs/heads/x"),
             (dirty, "git commit -q --amend -am other"),
-            (stashed, "git stash drop -q"),
+            ("echo s > f; git stash -q", "git stash drop -q"),
             (stashed, "git stash pop -q"),
             (stashed, "git stash clear"),
             (diverged, "git rebase -q x"),
@@ -140,8 +150,9 @@ fn each_command_of_git_is_taken_back_exactly() {
 #[test]
 fn what_has_moved_on_stays_and_is_listed() {
     let Some(place) = Place::new(GITS[0]) else { return };
-    place
-        .sh("echo dirty > f; echo kept > sub/g; git reset -q --hard HEAD~1; echo later > sub/g; git commit -qam later");
+    place.sh("echo dirty > f; echo kept > sub/g; git reset -q --hard HEAD~1");
+    place.ended();
+    place.sh("echo later > sub/g; git commit -qam later");
     let preview = place.undo(&["--preview"]);
     assert!(preview.stdout.contains("stays: branch `main`: changed since"), "{preview:?}");
     let done = place.undo(&["--yes"]);
@@ -231,7 +242,7 @@ fn commands_of_an_agent_belong_to_its_run() {
 fn linked_worktrees_and_repositories_without_a_work_tree_of_their_own_work_too() {
     let Some(place) = Place::new(GITS[0]) else { return };
     place.sh("git worktree add -q ../wt -b wt; git clone -q --bare . ../bare.git; cd ../bare.git; git worktree add -q ../of-bare x");
-    let installed = place.lab.piton_in(&place.lab.root().join("bare.git"), &["install", "git"]);
+    let installed = place.lab.piton_in(&place.lab.root().join("of-bare"), &["install", "git"]);
     for (dir, is_installed) in [("wt", true), ("of-bare", installed.code == 0)] {
         assert!(is_installed, "{dir}: {installed:?}");
         let at = place.lab.root().join(dir);
@@ -251,12 +262,6 @@ fn linked_worktrees_and_repositories_without_a_work_tree_of_their_own_work_too()
 fn the_end_of_a_command_is_known_soon_after_it() {
     let Some(place) = Place::new(GITS[0]) else { return };
     place.sh("echo dirty > f; git reset -q --hard HEAD~1");
-    let until = std::time::Instant::now() + WAIT;
-    let ended = || !place.undo(&["--list", "--json"]).json()["operations"][0]["ended"].is_null();
-    while !ended() {
-        assert!(std::time::Instant::now() < until, "nobody told of the end");
-        std::thread::yield_now();
-    }
-    let left = std::fs::read_dir(place.lab.home.join("piton/git-calls")).unwrap().count();
-    assert_eq!(left, 0, "the mark of a call stays");
+    place.ended();
+    assert!(!place.undo(&["--list", "--json"]).json()["operations"][0]["ended"].is_null());
 }

@@ -217,7 +217,7 @@ impl Catalog {
 
 /// Returns true if what stands at a path, or the directory in which nothing stands there, changed at or after a moment of the
 /// file system's clock.
-fn changed_after(root: &Path, path: &RelPath, since: i64) -> bool {
+pub(crate) fn changed_after(root: &Path, path: &RelPath, since: i64) -> bool {
     let mut at = Some(path.clone());
     while let Some(place) = at {
         if let Ok(facts) = place.under(root).symlink_metadata() {

@@ -75,6 +75,9 @@ pub struct GitEnd {
     pub time: String,
     /// The capture of the files after it.
     pub files: Option<ObjectId>,
+    /// Paths that somebody has changed between its end and that capture; percent-encoded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub later: Vec<String>,
     /// False if it has left the repository as it was.
     pub moved: bool,
 }
@@ -238,7 +241,7 @@ mod tests {
         let torn = std::fs::read(dir.path().join(NAME)).unwrap();
         std::fs::write(dir.path().join(NAME), [&torn[..], b"{\"begin\":{\"op\":2"].concat()).unwrap();
         append(dir.path(), &GitLogLine::Begin(begin(3, None)), &lock).unwrap();
-        let end = GitEnd { op: 3, time: String::new(), files: None, moved: true };
+        let end = GitEnd { op: 3, time: String::new(), files: None, later: Vec::new(), moved: true };
         append(dir.path(), &GitLogLine::End(end.clone()), &lock).unwrap();
         append(dir.path(), &GitLogLine::End(GitEnd { op: 9, ..end }), &lock).unwrap();
         let all = operations(dir.path()).unwrap();
@@ -266,7 +269,7 @@ mod tests {
             let known = undone();
             append(dir.path(), &GitLogLine::Begin(begin(op, over)), &lock).unwrap();
             assert_eq!(undone()[..known.len()], known, "it has not ended yet");
-            let end = GitEnd { op, time: String::new(), files: None, moved: true };
+            let end = GitEnd { op, time: String::new(), files: None, later: Vec::new(), moved: true };
             append(dir.path(), &GitLogLine::End(end), &lock).unwrap();
             assert_eq!(undone(), expected);
         }

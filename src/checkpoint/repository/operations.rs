@@ -8,6 +8,8 @@ use super::log::{
 };
 use super::states::OperationEdge;
 use crate::checkpoint::capture::request::Take;
+use crate::checkpoint::history::journal::quoted;
+use crate::checkpoint::history::turn_end::changed_after;
 use crate::checkpoint::locked::Locked;
 use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::checkpoint::records::workspace::{Scope, Workspace};
@@ -26,6 +28,9 @@ use crate::worktree::repository_state::RepositoryPlace;
 
 /// The longest command that is written down, in characters.
 const MAX_COMMAND: usize = 160;
+
+/// The milliseconds by which the clock of files may be late.
+const TICK_MS: i64 = 8;
 
 /// An operation of git that is about to begin.
 #[derive(Clone, Debug, Default)]
@@ -88,11 +93,17 @@ impl Timeline {
         Ok(Some(op))
     }
 
-    /// Notes that the operations of an action have ended, or those of all actions of a run.
+    /// Notes that the operations of an action have ended, or those of all actions of a run. `ended` is the moment, in milliseconds
+    /// since the epoch, where this is noted later.
     ///
     /// # Errors
     /// As [`Timeline::begin_git`].
-    pub fn end_git(&mut self, run: &str, action: Option<&str>, control: Interrupt<'_>) -> Result<()> {
+    pub fn end_git(
+        &mut self,
+        run: &str,
+        (action, ended): (Option<&str>, Option<i64>),
+        control: Interrupt<'_>,
+    ) -> Result<()> {
         if !may_be_open(&self.workspace().dir) {
             return Ok(());
         }
@@ -101,7 +112,7 @@ impl Timeline {
         };
         let open = operations(&self.catalog().workspace.dir)?.into_iter().rev().take(KEPT).filter(of_action);
         for one in open.collect::<Vec<_>>() {
-            self.end_operation(&one.begin, control)?;
+            self.end_operation(&one.begin, ended, control)?;
         }
         let dir = &self.workspace().dir;
         if operations(dir)?.iter().rev().take(KEPT).all(|one| one.end.is_some()) {
@@ -114,10 +125,11 @@ impl Timeline {
     ///
     /// # Errors
     /// As [`Timeline::begin_git`].
-    pub fn end_operation(&mut self, begin: &GitOperation, control: Interrupt<'_>) -> Result<()> {
+    pub fn end_operation(&mut self, begin: &GitOperation, ended: Option<i64>, control: Interrupt<'_>) -> Result<()> {
         let is_tree = self.workspace().scope == Scope::Tree;
         let take = Take::of(CheckpointKind::Turn, &begin.run, "after a command of git");
         let files = if is_tree { Some(self.take(&take, control)?.checkpoint.id) } else { None };
+        let later = self.changed_later(begin.files.zip(files), ended)?;
         let state = RepositoryPlace::around(&begin.place()?).map(|place| place.state()).transpose()?;
         let locked = self.lock("git")?;
         let before = locked.catalog.repository_state(begin.op, OperationEdge::Before)?;
@@ -125,8 +137,20 @@ impl Timeline {
         if let Some(state) = state.filter(|_| moved) {
             locked.keep_state(begin.op, OperationEdge::After, &state)?;
         }
-        let end = GitEnd { op: begin.op, time: rfc3339(now_ms()), files, moved };
+        let end = GitEnd { op: begin.op, time: rfc3339(now_ms()), files, later, moved };
         append(&locked.catalog.workspace.dir, &GitLogLine::End(end), &locked.lock)
+    }
+}
+
+impl Timeline {
+    /// Returns the paths that differ between two checkpoints, and that somebody changed after a moment: its clock is that of files.
+    fn changed_later(&self, files: Option<(ObjectId, ObjectId)>, ended: Option<i64>) -> Result<Vec<String>> {
+        let (Some((from, to)), Some(ended)) = (files, ended) else { return Ok(Vec::new()) };
+        let (catalog, since) = (self.catalog(), ended.saturating_add(TICK_MS).saturating_mul(1_000_000));
+        let changed = catalog.changed_entries(&catalog.checkpoint_of(from)?, &catalog.checkpoint_of(to)?)?;
+        let root = &self.workspace().path;
+        let later = changed.iter().map(|(path, ..)| path).filter(|path| changed_after(root, path, since));
+        Ok(quoted(later))
     }
 }
 

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::log::{GitOperation, KEPT, LoggedOperation, operations};
+use super::log::{KEPT, LoggedOperation, operations};
 use super::operations::NewGitOperation;
 use super::states::OperationEdge;
 use crate::checkpoint::capture::request::Take;
+use crate::checkpoint::history::journal::unquoted;
 use crate::checkpoint::history::request::{Expected, Preview, Restore, Restored};
 use crate::checkpoint::records::workspace::Scope;
 use crate::checkpoint::timeline::Timeline;
@@ -235,7 +236,7 @@ impl Timeline {
             one.end.is_none() && pid.is_some_and(|pid: u32| !exists(pid))
         };
         for one in self.git_operations()?.into_iter().rev().take(KEPT).filter(is_gone).collect::<Vec<_>>() {
-            self.end_operation(&one.begin, control)?;
+            self.end_operation(&one.begin, None, control)?;
         }
         Ok(())
     }
@@ -266,23 +267,24 @@ impl Timeline {
         };
         let mut plan = plan(&before, after.as_ref(), &now, &index);
         keep_without_objects(&mut plan, &repository)?;
-        let files = self.files_back(&operation.begin, operation.end.as_ref().and_then(|end| end.files), control)?;
+        let files = self.files_back(&operation, control)?;
         Ok(GitUndo { operation, plan, files, place, before })
     }
 
     /// Returns how the files go back: those that the operation has changed, where they are as it left them.
     fn files_back(
         &mut self,
-        begin: &GitOperation,
-        end: Option<ObjectId>,
+        operation: &LoggedOperation,
         control: Interrupt<'_>,
     ) -> Result<Option<(Restore, Preview)>> {
-        let Some(files) = begin.files else { return Ok(None) };
+        let Some(files) = operation.begin.files else { return Ok(None) };
         let mut restore = Restore::to(files, RUN, Vec::new(), false);
-        if let Some(end) = end {
-            let (from, to) = (self.catalog().checkpoint_of(files)?, self.catalog().checkpoint_of(end)?);
-            let changed = self.catalog().changed_entries(&from, &to)?;
-            let states: BTreeMap<RelPath, _> = changed.into_iter().map(|(path, _, after)| (path, after)).collect();
+        if let Some((end, after)) = operation.end.as_ref().and_then(|end| Some((end, end.files?))) {
+            let (from, to) = (self.catalog().checkpoint_of(files)?, self.catalog().checkpoint_of(after)?);
+            let changed = self.catalog().changed_entries(&from, &to)?.into_iter();
+            let later = unquoted(&end.later)?;
+            let states: BTreeMap<RelPath, _> =
+                changed.filter(|(path, _, _)| !later.contains(path)).map(|(path, _, after)| (path, after)).collect();
             restore.only = Some(states.keys().cloned().collect());
             restore.expected = Some(Arc::new(Expected { states, ..Expected::default() }));
         }
@@ -345,7 +347,7 @@ impl Timeline {
             _ => None,
         };
         if by.is_some() {
-            self.end_git(RUN, None, control)?;
+            self.end_git(RUN, (None, None), control)?;
         }
         Ok(GitUndone { by, files })
     }

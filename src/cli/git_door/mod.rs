@@ -5,6 +5,7 @@
 //! process alone. It is "everything may have changed", which is always right.
 
 mod caller;
+mod calls;
 mod told;
 
 use std::io::Read;
@@ -41,7 +42,7 @@ pub(super) fn git_door(arguments: &[String]) -> ExitCode {
         ["reference-transaction", _state] => ExitCode::SUCCESS,
         ["pre-push", remote, ..] => before_push(remote),
         ["behind", rest @ ..] => {
-            told::end(rest);
+            told::wait(rest);
             ExitCode::SUCCESS
         }
         _ => {
@@ -61,6 +62,7 @@ fn command() -> Option<GitCommand> {
 
 /// git is about to look at the work tree, which is the first thing of each command that rewrites it.
 fn before_files() -> ExitCode {
+    told::settle();
     let refused = command().and_then(|command| {
         let answer = command.told().unwrap_or_else(|error| failed("fsmonitor", &error));
         matches!(answer, Answer::Refused).then_some(command)
@@ -81,6 +83,7 @@ fn before_files() -> ExitCode {
 /// git is about to move refs.
 fn before_refs() -> ExitCode {
     drain();
+    told::settle();
     match command().map(|command| command.told().unwrap_or_else(|error| failed("reference-transaction", &error))) {
         Some(Answer::Refused) => REFUSED.into(),
         Some(Answer::GoesOn) | None => ExitCode::SUCCESS,

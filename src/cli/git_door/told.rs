@@ -1,12 +1,11 @@
 //! A command of git, told to the engine: before it acts, and after it has ended.
 
-use std::fs::{File, OpenOptions, remove_file};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use super::caller::GitCaller;
+use super::calls::{self, CallMark, GitCall};
 use super::real;
 use crate::checkpoint::records::workspace::known_around;
 use crate::checkpoint::repository::undo::OF_GIT;
@@ -17,7 +16,7 @@ use crate::cli::print;
 use crate::cli::run::RUN;
 use crate::cli::shell::agreed;
 use crate::cli::talk::Talk;
-use crate::error::{Code, Error, IoContext, Result};
+use crate::error::{Code, IoContext, Result};
 use crate::model::door::Door;
 use crate::model::effect::{Class, Confidence, Needs};
 use crate::model::id::{ObjectId, ObjectKind};
@@ -27,7 +26,7 @@ use crate::protocol::{
     After, AfterReply, BeforeReply, Body, ErrorBody, Hello, HelloReply, OtherBlock, ShellBefore, Turn, TurnReply, Word,
     not_held_sentence,
 };
-use crate::sys::fs::durable::create_private_dir;
+use crate::sys::clock::now_ms;
 use crate::sys::process::{leave_session, own_program};
 use crate::sys::processes::ProcessId;
 
@@ -37,17 +36,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest time for which the end of a git is waited for.
 const LONGEST: Duration = Duration::from_hours(24);
 
-/// The age from which on the mark of a call is certainly of a git that is gone.
-const OLD: Duration = Duration::from_hours(48);
-
 /// The longest command in the name of a turn, in characters.
 const MAX_NAME: usize = 48;
 
 /// The client's name of what is done with git outside of any other client's run.
 const CLIENT: &str = "git";
-
-/// The directory of the marks of calls, in piton's home.
-const CALLS: &str = "git-calls";
 
 /// The decision on a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,15 +113,14 @@ impl GitCommand {
         let session = self.session(&home);
         // A git that another one has started is a part of that.
         let outer =
-            self.caller.above().into_iter().filter_map(ProcessId::of).find(|id| CallMark::of(&home, id).is_set());
+            self.caller.above().into_iter().filter_map(ProcessId::of).find(|id| CallMark::of(home.path(), id).is_set());
         let session = GitSession { part_of: outer.map(|id| id.pid), ..session };
         let reply = self.before(&home, &session, &command, judged.as_ref(), is_harmless);
         let decided = self.decided(&session, judged.as_ref(), reply);
         match decided {
             // The next hook of this git is refused as well.
             Ok(Answer::Refused) => mark.remove(),
-            // A part ends with the whole, which removes its mark.
-            _ => self.wait_behind(&session),
+            _ => self.wait_behind(&mark, &session),
         }
         decided
     }
@@ -152,7 +144,9 @@ impl GitCommand {
         }
         let reply = self.before(&home, &session, &command, judged.as_ref(), false);
         let decided = self.decided(&session, judged.as_ref(), reply);
-        self.wait_behind(&session);
+        if let Some(mark) = CallMark::set(&home, &self.caller.id)? {
+            self.wait_behind(&mark, &session);
+        }
         decided
     }
 
@@ -185,7 +179,7 @@ impl GitCommand {
         is_harmless: bool,
     ) -> Result<BeforeReply> {
         let patience = PATIENCE + judged.map(|judged| judged.deadline).unwrap_or_default();
-        let turn = format!("{}: git {}", self.caller.id.pid, cut(&printable(&self.caller.line.shown()), MAX_NAME));
+        let turn = self.turn();
         conversation(home, session, &self.place, patience, |talk| {
             if session.kind == SessionKind::Own && session.part_of.is_none() {
                 let _: TurnReply = talk.ask(&Body::TurnStart(Turn { turn: turn.clone(), ..Turn::default() }))?;
@@ -241,53 +235,68 @@ impl GitCommand {
         Ok(Answer::Refused)
     }
 
+    /// Returns the name of the turn that a command outside of all other sessions is.
+    fn turn(&self) -> String {
+        format!("{}: git {}", self.caller.id.pid, cut(&printable(&self.caller.line.shown()), MAX_NAME))
+    }
+
     /// Has a process of its own wait for the end of the git, which waits for no hook that tells of it.
-    fn wait_behind(&self, session: &GitSession) {
-        let kind = match (session.kind, session.part_of) {
-            (_, Some(_)) => "part",
-            (SessionKind::Own, None) => "own",
-            (SessionKind::Client | SessionKind::Run, None) => "other",
-        };
+    fn wait_behind(&self, mark: &CallMark, session: &GitSession) {
+        if session.part_of.is_none() {
+            mark.fill(&GitCall {
+                session: session.name.clone(),
+                action: self.action(session),
+                turn: (session.kind == SessionKind::Own).then(|| self.turn()),
+                place: self.place.clone(),
+            });
+        }
         let started = own_program().map_err(std::io::Error::other).and_then(|program| {
             let mut command = Command::new(program);
-            command.args([
-                "git-door",
-                "behind",
-                &self.caller.id.pid.to_string(),
-                kind,
-                &session.name,
-                &self.action(session),
-            ]);
-            command.arg(&self.place).current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-            command.spawn()
+            command.args(["git-door", "behind", &self.caller.id.key()]).current_dir("/");
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
         });
         if let Err(error) = started {
-            tracing::warn!(%error, "the end of a git command will not be known");
+            tracing::warn!(%error, "the end of a git command will be known late");
         }
     }
 }
 
 /// Waits for the end of a git, and tells the engine of it.
-pub(super) fn end(words: &[&str]) {
-    let [pid, kind, name, action, place] = words else { return };
+pub(super) fn wait(words: &[&str]) {
+    let ([key], Ok(home)) = (words, Home::locate()) else { return };
     leave_session();
-    let (Some(id), Ok(home)) = (pid.parse().ok().and_then(ProcessId::of), Home::locate()) else { return };
-    if !id.await_end(LONGEST) {
+    // One that has ended before this process began to look is none.
+    let id = key.split('-').next().and_then(|pid| pid.parse().ok()).and_then(ProcessId::of);
+    if id.filter(|id| id.key() == *key).is_some_and(|id| !id.await_end(LONGEST)) {
         return;
     }
-    CallMark::of(&home, &id).remove();
-    if *kind == "part" {
-        return;
+    let ended = now_ms();
+    if let Some((claimed, call)) = CallMark::of_key(home.path(), key).claim() {
+        end(&home, &call, Some(ended));
+        claimed.remove();
     }
-    let kind = if *kind == "own" { SessionKind::Own } else { SessionKind::Client };
-    let (session, place) =
-        (GitSession { name: (*name).to_owned(), kind, process: None, part_of: None }, PathBuf::from(place));
-    let told = conversation(&home, &session, &place, PATIENCE, |talk| {
-        let ended = After { action: Some((*action).to_owned()), ..After::default() };
-        let _: AfterReply = talk.ask(&Body::ShellAfter(ended))?;
-        if session.kind == SessionKind::Own {
-            // An end without a name is the open turn's.
-            let _: AfterReply = talk.ask(&Body::TurnEnd(Turn::default()))?;
+}
+
+/// Tells the engine of the ends of gits that have ended, before another one goes on.
+pub(super) fn settle() {
+    let Ok(place) = Home::place() else { return };
+    calls::settle(&place, |call| {
+        if let Ok(home) = Home::locate() {
+            end(&home, &call, None);
+        }
+    });
+}
+
+/// Tells the engine of an end.
+fn end(home: &Home, call: &GitCall, ended: Option<i64>) {
+    let kind = if call.turn.is_some() { SessionKind::Own } else { SessionKind::Client };
+    let session = GitSession { name: call.session.clone(), kind, process: None, part_of: None };
+    let told = conversation(home, &session, &call.place, PATIENCE, |talk| {
+        let ended_ms = ended.and_then(|ended| u64::try_from(ended).ok());
+        let after = After { action: Some(call.action.clone()), ended_ms, ..After::default() };
+        let _: AfterReply = talk.ask(&Body::ShellAfter(after))?;
+        if let Some(turn) = call.turn.clone() {
+            let _: AfterReply = talk.ask(&Body::TurnEnd(Turn { turn, ..Turn::default() }))?;
         }
         Ok(())
     });
@@ -361,55 +370,4 @@ fn is_ancestor(old: &str, new: &str) -> bool {
     command.args(["-c", "core.fsmonitor=false", "merge-base", "--is-ancestor", old, new]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
-}
-
-/// The mark that a git process has told of its command: it may run many hooks.
-struct CallMark(PathBuf);
-
-impl CallMark {
-    fn of(home: &Home, id: &ProcessId) -> CallMark {
-        CallMark(home.path().join(CALLS).join(id.key()))
-    }
-
-    fn is_set(&self) -> bool {
-        self.0.symlink_metadata().is_ok()
-    }
-
-    /// Sets it; `None` if it was set before.
-    fn set(home: &Home, id: &ProcessId) -> Result<Option<CallMark>> {
-        let mark = CallMark::of(home, id);
-        let set = |path: &Path| OpenOptions::new().write(true).create_new(true).open(path).map(drop::<File>);
-        let set = match set(&mark.0) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                let dir = mark.0.parent().unwrap_or(home.path());
-                create_private_dir(dir)?;
-                set(&mark.0)
-            }
-            Ok(()) => {
-                sweep(&home.path().join(CALLS));
-                Ok(())
-            }
-            other => other,
-        };
-        match set {
-            Ok(()) => Ok(Some(mark)),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
-            Err(error) => Err(Error::io(error, "marking a call of git", &mark.0)),
-        }
-    }
-
-    fn remove(self) {
-        // One that stays is swept later.
-        let _ = remove_file(&self.0);
-    }
-}
-
-/// Removes marks whose waiting process was killed.
-fn sweep(dir: &Path) {
-    let Ok(listing) = std::fs::read_dir(dir) else { return };
-    let is_old = |at: SystemTime| at.elapsed().is_ok_and(|age| age > OLD);
-    for entry in listing.flatten().filter(|entry| entry.metadata().and_then(|facts| facts.modified()).is_ok_and(is_old))
-    {
-        let _ = remove_file(entry.path());
-    }
 }

@@ -346,7 +346,7 @@ impl GuardedRun {
     fn end(mut self, status: Option<ExitStatus>) {
         let exit = status.and_then(|status| status.code()).map(i64::from);
         let signal = status.and_then(|status| status.signal()).map(i64::from);
-        let after = After { action: Some(AGENT.to_owned()), exit, signal, ok: None };
+        let after = After { action: Some(AGENT.to_owned()), exit, signal, ..After::default() };
         let outcome =
             if status.is_some_and(|status| status.success()) { RunStatus::Completed } else { RunStatus::Error };
         let ended = match self.record_end(&after, outcome) {

@@ -100,7 +100,9 @@ fn event(body: Body) -> std::result::Result<Event, Box<Body>> {
         Body::TurnEnd(turn) => Event::TurnEnded { turn: turn.turn },
         Body::ToolBefore(tool) => Event::Before(tool_call(tool)),
         Body::ShellBefore(shell) => Event::Before(shell_line(shell)),
-        Body::ToolAfter(after) | Body::ShellAfter(after) => Event::After { action: after.action },
+        Body::ToolAfter(after) | Body::ShellAfter(after) => {
+            Event::After { action: after.action, ended: after.ended_ms.and_then(|ended| i64::try_from(ended).ok()) }
+        }
         other => return Err(Box::new(other)),
     })
 }

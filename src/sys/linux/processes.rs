@@ -168,8 +168,8 @@ mod tests {
         assert_eq!(ProcessId { space: "x".to_owned(), ..id.clone() }.is_alive(), None);
         child.kill().unwrap();
         // It becomes a zombie: nobody has waited for it yet.
-        let until = std::time::Instant::now() + std::time::Duration::from_mins(1);
-        while id.is_alive() == Some(true) && std::time::Instant::now() < until {
+        let until = Instant::now() + Duration::from_mins(1);
+        while id.is_alive() == Some(true) && Instant::now() < until {
             std::thread::yield_now();
         }
         assert_eq!(id.is_alive(), Some(false));

@@ -1,0 +1,154 @@
+//! The calls of gits that have told of their commands: one small file for each, until its end is told.
+//!
+//! A process of its own waits for the end of the git. A further git that comes before that has told does it itself: the end is
+//! known before anything else moves. Whoever tells renames the file first, so that it is told once.
+
+use std::fs::{File, OpenOptions, read, remove_file, rename};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+use crate::checkpoint::Home;
+use crate::error::{Error, Result};
+use crate::sys::fs::durable::create_private_dir;
+use crate::sys::processes::ProcessId;
+
+/// The directory of the files, in piton's home.
+const CALLS: &str = "git-calls";
+
+/// The end of the name of a file whose end is being told.
+const ENDING: &str = ".ending";
+
+/// The age from which on a file was certainly left over.
+const OLD: Duration = Duration::from_hours(48);
+
+/// The longest wait for somebody who tells of an end.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The time in which whoever waits for a git tells of its end: that knows the very moment.
+const FIRST: Duration = Duration::from_millis(300);
+
+/// The time between two looks.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// A call, as its end is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct GitCall {
+    /// The name of the session.
+    pub session: String,
+    /// The id of the action.
+    pub action: String,
+    /// The turn that ends with it; `None` in the session of another client.
+    pub turn: Option<String>,
+    /// The directory in which it runs.
+    pub place: PathBuf,
+}
+
+/// The file of a call.
+pub(super) struct CallMark(PathBuf);
+
+impl CallMark {
+    /// Returns the file of a git, whether it is there or not.
+    pub(super) fn of(home: &Path, id: &ProcessId) -> CallMark {
+        CallMark::of_key(home, &id.key())
+    }
+
+    /// Returns the file of a git by the name of its process.
+    pub(super) fn of_key(home: &Path, key: &str) -> CallMark {
+        CallMark(home.join(CALLS).join(key))
+    }
+
+    /// Makes it; `None` if it was there: the git has called before.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`.
+    pub(super) fn set(home: &Home, id: &ProcessId) -> Result<Option<CallMark>> {
+        let mark = CallMark::of(home.path(), id);
+        let make = |path: &Path| OpenOptions::new().write(true).create_new(true).open(path).map(drop::<File>);
+        let made = match make(&mark.0) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                create_private_dir(&home.path().join(CALLS))?;
+                make(&mark.0)
+            }
+            made => made,
+        };
+        match made {
+            Ok(()) => Ok(Some(mark)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
+            Err(error) => Err(Error::io(error, "marking a call of git", &mark.0)),
+        }
+    }
+
+    pub(super) fn is_set(&self) -> bool {
+        self.0.symlink_metadata().is_ok()
+    }
+
+    /// Writes down by what the end is told. A part of another git's command has none.
+    pub(super) fn fill(&self, call: &GitCall) {
+        let text = serde_json::to_vec(call).unwrap_or_default();
+        let written = OpenOptions::new().write(true).open(&self.0).and_then(|mut file| file.write_all(&text));
+        if let Err(error) = written {
+            tracing::warn!(%error, "the end of a git command will not be known");
+        }
+    }
+
+    /// Takes the telling over; `None` if somebody else has, or there is nothing to tell.
+    pub(super) fn claim(&self) -> Option<(CallMark, GitCall)> {
+        let ending = self.0.with_file_name(format!("{}{ENDING}", self.0.file_name()?.to_string_lossy()));
+        rename(&self.0, &ending).ok()?;
+        let claimed = CallMark(ending);
+        let call = read(&claimed.0).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        if call.is_none() {
+            claimed.remove();
+            return None;
+        }
+        call.map(|call| (claimed, call))
+    }
+
+    pub(super) fn remove(&self) {
+        // One that stays is swept later.
+        let _ = remove_file(&self.0);
+    }
+}
+
+/// Has the ends of gits told that have ended, before a further git goes on. `tell` tells of one.
+pub(super) fn settle(home: &Path, tell: impl Fn(GitCall)) {
+    let began = Instant::now();
+    while let Some(open) = ended(&home.join(CALLS)) {
+        if began.elapsed() > FIRST
+            && let Some((claimed, call)) = open.claim()
+        {
+            tell(call);
+            claimed.remove();
+            continue;
+        }
+        // Another process tells of it now. One that was killed over it is not waited for longer.
+        if began.elapsed() > PATIENCE {
+            return;
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Returns a call whose git has ended and whose end is not told.
+fn ended(dir: &Path) -> Option<CallMark> {
+    let is_old = |path: &Path| {
+        let at = path.metadata().and_then(|facts| facts.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+        at.elapsed().is_ok_and(|age| age > OLD)
+    };
+    let listing = std::fs::read_dir(dir).ok()?;
+    listing.flatten().map(|entry| entry.path()).find_map(|path| {
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        if is_old(&path) {
+            CallMark(path).remove();
+            return None;
+        }
+        let key = name.strip_suffix(ENDING).unwrap_or(&name);
+        let pid = key.split('-').next()?.parse().ok()?;
+        let is_alive = ProcessId::of(pid).is_some_and(|id| id.key() == key);
+        // A claimed one may be gone by now.
+        (!is_alive).then_some(CallMark(path)).filter(CallMark::is_set)
+    })
+}
