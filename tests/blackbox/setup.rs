@@ -235,6 +235,51 @@ fn a_missing_file_is_made_and_goes_again() {
     }
 }
 
+/// A file that has nothing but piton's line goes only if piton made it.
+#[test]
+fn a_file_that_its_owner_made_stays() {
+    for shell in SHELLS {
+        let lab = Lab::new();
+        lab.write("a", "a");
+        let (path, line) = (rc(&lab, shell), added(shell));
+        let text = || std::fs::read_to_string(&path).ok();
+        let init = || assert_eq!(with_login(&lab, shell, &["init", "--yes"]).code, 0);
+        let uninstall = || {
+            let gone = lab.piton(&["uninstall", "--all"]);
+            assert_eq!(gone.code, 0, "{gone:?}");
+            gone.stdout
+        };
+        // The owner's own line, with the end of a line and without.
+        for own in [line.clone() + "\n", line.clone()] {
+            put(&path, &own);
+            init();
+            assert_eq!(text().as_deref(), Some(own.as_str()));
+            let dry = lab.piton(&["uninstall", "--all", "--dry-run", "--json"]).json();
+            assert_eq!(dry["files"][0]["done"], "changed", "{dry}");
+            assert!(uninstall().contains(&format!("changed   {shell}")));
+            assert_eq!(text().as_deref(), Some(""), "{shell}");
+        }
+        // Now it is an empty file of the owner's, and comes back as one, also if its line is installed twice.
+        init();
+        init();
+        uninstall();
+        assert_eq!(text().as_deref(), Some(""), "{shell}");
+        // It is gone when piton comes, so the next one is piton's.
+        std::fs::remove_file(&path).unwrap();
+        init();
+        assert!(uninstall().contains(&format!("removed   {shell}")));
+        assert_eq!(text(), None, "{shell}");
+        // One that piton made, and in whose place the owner has put an own one.
+        init();
+        put(&path, "alias a=b\n");
+        init();
+        put(&path, line + "\n");
+        uninstall();
+        assert_eq!(text().as_deref(), Some(""), "{shell}");
+        assert_eq!(std::fs::read_to_string(lab.home.join("piton/made-files")).unwrap(), "");
+    }
+}
+
 #[test]
 fn all_clients_and_shells_there_and_back() {
     let lab = installs::lab();

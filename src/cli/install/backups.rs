@@ -3,6 +3,7 @@
 //! tell whether a file was there. All others are for the person.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -57,13 +58,18 @@ pub(super) fn blank_content(home: &Home, file: &Path) -> Option<Vec<u8>> {
     std::fs::read(blank(home, file)).ok()
 }
 
-/// Removes the copy of a file that was blank: it is so again.
+/// Removes the copy of a file that was blank, if there is one.
 ///
 /// # Errors
 /// `permission`.
 pub(super) fn forget_blank(home: &Home, file: &Path) -> Result<()> {
     let copy = blank(home, file);
-    std::fs::remove_file(&copy).at("removing", &copy)
+    match std::fs::remove_file(&copy) {
+        Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Err(error).at("removing", &copy)
+        }
+        _ => Ok(()),
+    }
 }
 
 fn inner(file: &Path) -> &Path {
@@ -122,6 +128,7 @@ mod tests {
         keep(&home, b, b" \n", time(8), 9000).unwrap();
         assert_eq!(changed(&home, b, b" \n"), Some(time(8)));
         assert_eq!(blank_content(&home, b).as_deref(), Some(&b" \n"[..]));
+        forget_blank(&home, b).unwrap();
         forget_blank(&home, b).unwrap();
         assert_eq!(blank_content(&home, b), None);
     }

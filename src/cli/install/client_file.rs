@@ -95,7 +95,11 @@ impl ClientFile {
         made.create(parent, if mode & 0o077 == 0 { 0o700 } else { 0o755 })?;
         self.refuse_changed()?;
         match &self.there {
-            None => replace_with_mode(&self.real, content, mode),
+            None => {
+                backups::forget_blank(home, &self.real)?;
+                made.add_file(&self.real)?;
+                replace_with_mode(&self.real, content, mode)
+            }
             Some((_, facts)) => {
                 replace_kept(&self.real, content, facts)?;
                 backups::changed(home, &self.real, content).map_or(Ok(()), |time| self.set_time(time))
@@ -112,20 +116,32 @@ impl ClientFile {
         std::fs::remove_file(&self.path).at("removing", &self.path)
     }
 
-    /// Removes it, with the directories that were made for it and are empty. A file that was there blank is left so, and behind a link
-    /// it is left, empty.
+    /// Returns what is to be left of it when all in it was piton's: a file that was there blank is so again, and behind a link it is
+    /// left, empty. Nothing: it goes.
+    pub(crate) fn emptied(&self, home: &Home) -> Option<Vec<u8>> {
+        backups::blank_content(home, &self.real).or_else(|| self.path.is_symlink().then(Vec::new))
+    }
+
+    /// Returns its real path, behind links.
+    pub(super) fn real(&self) -> &Path {
+        &self.real
+    }
+
+    /// Forgets how it was before piton wrote into it: it is so again, or others have changed it since.
+    ///
+    /// # Errors
+    /// `permission`.
+    pub(crate) fn forget(&self, home: &Home, made: &Made) -> Result<()> {
+        backups::forget_blank(home, &self.real)?;
+        made.forget_file(&self.real)
+    }
+
+    /// Removes it, with the directories that were made for it and are empty.
     ///
     /// # Errors
     /// As [`ClientFile::replace`].
     pub(crate) fn remove(&self, home: &Home, made: &Made) -> Result<()> {
         self.refuse_read_only()?;
-        if let Some(blank) = backups::blank_content(home, &self.real) {
-            self.replace(home, made, &blank, 0o600)?;
-            return backups::forget_blank(home, &self.real);
-        }
-        if self.path.is_symlink() {
-            return self.replace(home, made, b"", 0o600);
-        }
         self.back_up(home)?;
         self.refuse_changed()?;
         std::fs::remove_file(&self.real).at("removing", &self.real)?;

@@ -174,8 +174,8 @@ impl Installation<'_> {
             let after = without_line(text);
             if after != text {
                 refuse_locked(config)?;
-                let change = FileChange::of(there, Some(after).filter(|after| !after.is_empty()), 0o644)?;
-                self.carry_out(GIT, &change)?;
+                let after = if after.is_empty() { self.emptied(&there)? } else { Some(after) };
+                self.carry_out(GIT, &FileChange::of(there, after, 0o644)?)?;
             }
         }
         self.forgotten(config)

@@ -169,13 +169,14 @@ impl Installation<'_> {
             (Direction::Out, None) => None,
             (Direction::Out, Some(text)) => file.remove(client, text).map_err(|error| error.path(&path))?,
         };
+        let after = after.map(String::into_bytes).or_else(|| there.emptied(&self.context.home));
         let mode = match (scope.project, file.executable()) {
             (false, false) => 0o600,
             (false, true) => 0o700,
             (true, false) => 0o644,
             (true, true) => 0o755,
         };
-        Ok(Some(FileChange::of(there, after.map(String::into_bytes), mode)?))
+        Ok(Some(FileChange::of(there, after, mode)?))
     }
 
     fn shell(&mut self, scope: &InstallScope, shell: HookedShell) -> Result<()> {
@@ -202,6 +203,10 @@ impl Installation<'_> {
         let path = files.place().map_err(by_hand)?;
         let there = ClientFile::read_bytes(&path).map_err(by_hand)?;
         let after = files.with_line(&word, there.bytes().unwrap_or_default());
+        if there.bytes().is_some_and(|text| !files.has_line(text)) && !self.dry_run {
+            // Its owner has put another text in its place, also if piton made it once.
+            Made::of(&self.context.home).forget_file(there.real())?;
+        }
         let change = FileChange::of(there, Some(after), 0o644).map_err(by_hand)?;
         self.carry_out(files.shell.name(), &change).map_err(by_hand)
     }
@@ -217,7 +222,8 @@ impl Installation<'_> {
             let Some(text) = there.bytes() else { continue };
             let after = files.without_line(text);
             if after != text {
-                let change = FileChange::of(there, Some(after).filter(|after| !after.is_empty()), 0o644)?;
+                let after = if after.is_empty() { self.emptied(&there)? } else { Some(after) };
+                let change = FileChange::of(there, after, 0o644)?;
                 self.carry_out(files.shell.name(), &change)?;
             }
         }
@@ -231,10 +237,17 @@ impl Installation<'_> {
             .hint("take it out by hand"))
     }
 
+    /// Returns what is to be left of a file that had piton's lines alone. Its owner may have made it, with these lines: only one that
+    /// piton made goes.
+    pub(super) fn emptied(&self, there: &ClientFile) -> Result<Option<Vec<u8>>> {
+        let is_made = Made::of(&self.context.home).has_file(there.real())?;
+        Ok(there.emptied(&self.context.home).or((!is_made).then(Vec::new)))
+    }
+
     /// Writes a file, or shows what would be written.
     pub(super) fn carry_out(&mut self, name: &str, change: &FileChange) -> Result<()> {
         if !self.dry_run {
-            write(self.context, change)?;
+            write(self.context, change, self.direction)?;
         }
         self.told(name, change)
     }
@@ -280,13 +293,14 @@ fn show(context: &Context, change: &FileChange) -> Result<()> {
     print::data(&print::patch(&print::harmless(&patch.text)))
 }
 
-fn write(context: &Context, change: &FileChange) -> Result<()> {
+fn write(context: &Context, change: &FileChange, direction: Direction) -> Result<()> {
     if !change.changes() {
         return Ok(());
     }
     let made = Made::of(&context.home);
     match &change.after {
-        Some(content) => change.there.replace(&context.home, &made, content, change.mode),
-        None => change.there.remove(&context.home, &made),
+        Some(content) => change.there.replace(&context.home, &made, content, change.mode)?,
+        None => change.there.remove(&context.home, &made)?,
     }
+    if direction == Direction::Out { change.there.forget(&context.home, &made) } else { Ok(()) }
 }

@@ -40,15 +40,41 @@ impl PathNotes {
         let lines: Vec<u8> = paths.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\n"].concat()).collect();
         replace_file(&self.0, &lines)
     }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        let mut noted = self.all()?;
+        let before = noted.len();
+        noted.retain(|one| one != path);
+        if noted.len() == before { Ok(()) } else { self.write(&noted) }
+    }
 }
 
-/// The directories that installations made, so that taking hooks out takes them away as well.
-pub(crate) struct Made(PathNotes);
+/// The directories and files that installations made, so that taking hooks out takes them away as well.
+pub(crate) struct Made {
+    dirs: PathNotes,
+    files: PathNotes,
+}
 
 impl Made {
     /// Returns those noted in piton's home.
     pub(crate) fn of(home: &Home) -> Made {
-        Made(PathNotes(home.path().join("made-directories")))
+        let notes = |name: &str| PathNotes(home.path().join(name));
+        Made { dirs: notes("made-directories"), files: notes("made-files") }
+    }
+
+    /// Notes a file that is about to be made.
+    pub(super) fn add_file(&self, file: &Path) -> Result<()> {
+        self.files.add(file)
+    }
+
+    /// Returns true if piton made a file.
+    pub(super) fn has_file(&self, file: &Path) -> Result<bool> {
+        Ok(self.files.all()?.iter().any(|made| made == file))
+    }
+
+    /// Forgets that piton made a file: it is gone, or its owner's by now.
+    pub(super) fn forget_file(&self, file: &Path) -> Result<()> {
+        self.files.remove(file)
     }
 
     /// Makes a directory and what is missing above it; noted first.
@@ -57,9 +83,9 @@ impl Made {
         if missing.is_empty() {
             return Ok(());
         }
-        let mut noted = self.0.all()?;
+        let mut noted = self.dirs.all()?;
         noted.extend(missing.iter().filter(|dir| !dir.as_os_str().as_bytes().contains(&b'\n')).cloned());
-        self.0.write(&noted)?;
+        self.dirs.write(&noted)?;
         for dir in missing.iter().rev() {
             DirBuilder::new().mode(mode).create(dir).at("creating the directory", dir)?;
             // The umask took bits off.
@@ -70,7 +96,7 @@ impl Made {
 
     /// Removes those that are empty, the inner ones first.
     pub(super) fn remove_empty(&self) -> Result<()> {
-        let mut noted = self.0.all()?;
+        let mut noted = self.dirs.all()?;
         if noted.is_empty() {
             return Ok(());
         }
@@ -82,7 +108,7 @@ impl Made {
             above.next().is_some_and(|above| !above.exists())
         };
         noted.retain(|dir| std::fs::remove_dir(dir).is_err() && (dir.exists() || is_away(dir)));
-        self.0.write(&noted)
+        self.dirs.write(&noted)
     }
 }
 
@@ -132,9 +158,6 @@ impl GitDoors {
 
     /// Forgets one.
     pub(super) fn remove(&self, path: &Path) -> Result<()> {
-        let mut noted = self.0.all()?;
-        let before = noted.len();
-        noted.retain(|one| one != path);
-        if noted.len() == before { Ok(()) } else { self.0.write(&noted) }
+        self.0.remove(path)
     }
 }

@@ -116,6 +116,11 @@ impl StartupFiles {
         setup_line(self.shell, word)
     }
 
+    /// Returns true if a line in the text of a file asks piton.
+    pub(super) fn has_line(&self, text: &[u8]) -> bool {
+        !setup_lines(self.shell, text).is_empty()
+    }
+
     /// Returns the text of a file with the line.
     pub(super) fn with_line(&self, word: &str, text: &[u8]) -> Vec<u8> {
         with_line(self.shell, word, text, &|program| called(program).is_err())
