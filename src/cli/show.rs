@@ -51,7 +51,7 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
     let ((manifest, coverage), damage) = (read?, catalog.damage_of(checkpoint)?);
     let exit = if damage.is_some() { Exit::Damaged } else { Exit::Done };
     let facts = contents::shown(timeline, checkpoint, (&manifest, &coverage), damage.as_deref());
-    let (skips, private) = (listed_skips(&coverage), catalog.private_part(checkpoint)?);
+    let (skips, private) = (listed_skips(&coverage), catalog.hidden_part(checkpoint)?);
     let record = &checkpoint.record;
     if context.json {
         print::json(&ShowDocument { checkpoint: facts, paths: entries(manifest.iter(), &private) })?;
@@ -145,7 +145,7 @@ fn show_path(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint, pa
     };
     if mode == Mode::Dir {
         let (manifest, _) = timeline.catalog().contents(checkpoint)?;
-        let private = timeline.catalog().private_part(checkpoint)?;
+        let private = timeline.catalog().hidden_part(checkpoint)?;
         if context.json {
             let of = PathItem { dir: true, ..PathItem::new(path, None) };
             let n = checkpoint.record.number;

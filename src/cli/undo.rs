@@ -13,14 +13,14 @@ use super::report;
 use crate::checkpoint::history::group::{StepDone, StepPreview, Stepping};
 use crate::checkpoint::history::operations::UndoStep;
 use crate::checkpoint::history::turns::StepChoice;
-use crate::checkpoint::history::undo::Direction;
+use crate::checkpoint::history::undo::{Direction, may_undo};
 use crate::checkpoint::{Timeline, Workspace};
 use crate::doors::replies;
 use crate::engine::parts::OUTSIDE;
 use crate::error::{Error, Result};
 use crate::model::operation::OperationKind;
 use crate::model::run::run_id;
-use crate::model::text::{count, printable};
+use crate::model::text::{count, printable, shell_word};
 use crate::model::turn::Attribution;
 use crate::protocol::{ErrorBody, NoStep, PreviewReply, RestoreReply};
 use crate::sys::interrupt::Flow;
@@ -296,9 +296,9 @@ fn step(
     finished(context, ((&next, is_open), &done), (verb, &back), (&preview, &said))
 }
 
-/// Names the commands that undo what was done from here to files of other workspaces.
+/// Names the commands that undo what was done in the workspaces around and below this one, and to files of none.
 fn elsewhere(context: &Context, direction: Direction) -> Result<String> {
-    /// The most that are named.
+    /// The most that are named around, and below.
     const MOST: usize = 3;
     let mut text = String::new();
     if direction == Direction::Redo || context.is_outside() {
@@ -306,13 +306,23 @@ fn elsewhere(context: &Context, direction: Direction) -> Result<String> {
     }
     let root = context.root()?;
     let root = root.canonicalize().unwrap_or(root);
-    let known = Workspace::known(&context.home)?;
-    let below = known.iter().filter(|other| other.path != root && other.path.starts_with(&root) && other.path.is_dir());
-    for other in below.take(MOST) {
-        add_line!(text, "Below is another workspace: `piton undo --workspace {}`.", print::path(&other.path));
+    let mut known = Workspace::known(&context.home)?;
+    known.sort_by(|one, other| one.path.cmp(&other.path));
+    let outside = known.iter().position(|other| other.path == Path::new(OUTSIDE)).map(|at| known.remove(at));
+    let is_other = |other: &&Workspace| other.path != root && other.path.is_dir() && may_undo(other);
+    // The nearest comes first.
+    let above = known.iter().rev().filter(|other| root.starts_with(&other.path)).filter(is_other);
+    let below = known.iter().filter(|other| other.path.starts_with(&root)).filter(is_other);
+    let named = above.map(|other| ("Above", other)).take(MOST).chain(below.map(|other| ("Below", other)).take(MOST));
+    for (place, other) in named {
+        let path = shell_word(&other.path.to_string_lossy());
+        add_line!(text, "{place} is another workspace, which has something to undo: `piton undo --workspace {path}`.");
     }
-    if known.iter().any(|other| other.path == Path::new(OUTSIDE)) {
-        add_line!(text, "Files of no workspace are undone with `piton undo --outside`.");
+    if let Some(outside) = outside {
+        text.push_str(match may_undo(&outside) {
+            true => "A restore of files of no workspace is undone with `piton undo --outside`.\n",
+            false => "Files of no workspace come back by their names: `piton list --outside` has the checkpoints.\n",
+        });
     }
     Ok(text)
 }

@@ -10,6 +10,7 @@ use super::decision::Decision;
 use super::event::{Action, Doing};
 use super::guard::Turns;
 use super::job::Answer;
+use super::parts::OUTSIDE;
 use super::reach;
 use super::session::{Reply, Session};
 use super::told::Note;
@@ -97,6 +98,14 @@ impl Session {
         Some(TurnName { key, run: state.run.clone(), actor, turn, client, places })
     }
 
+    /// Returns true if a turn begins in a workspace with its first checkpoint of single paths: the session's own, where that is too
+    /// broad to be captured.
+    pub(super) fn turn_begins_in(&mut self, open: &OpenWorkspace) -> bool {
+        let record = &open.workspace;
+        let is_single = record.scope == Scope::TargetsOnly && record.path != Path::new(OUTSIDE);
+        is_single && self.workspace().is_ok_and(|own| own.workspace.id == record.id)
+    }
+
     /// Returns the note of an action in a workspace; `None` where it changes nothing, or nobody guards.
     pub(super) fn note_of(
         &mut self,
@@ -105,7 +114,9 @@ impl Session {
         (cwd, verdict): (&Path, &Verdict),
     ) -> Option<ActionNote> {
         let is_denied = verdict.denied && verdict.hold.is_some();
-        if open.workspace.scope != Scope::Tree || is_denied || open.why_off().is_some() || only_reads(action, verdict) {
+        let is_whole = open.workspace.scope == Scope::Tree;
+        let is_off = is_denied || open.why_off().is_some();
+        if is_off || only_reads(action, verdict) || !(is_whole || self.turn_begins_in(open)) {
             return None;
         }
         self.note_client(open);
@@ -117,7 +128,7 @@ impl Session {
             Doing::Shell { command } => (command.as_str(), [].as_slice()),
         };
         Some(ActionNote {
-            turn: self.open_turn(),
+            turn: self.open_turn().filter(|_| is_whole),
             action: NewAction {
                 actor: self.actor(),
                 action: action.id.clone(),

@@ -272,7 +272,8 @@ impl Session {
             return self.answer_noted(&open, note, action.wait, (decision, reply));
         }
         let shared = PartAction { action, verdict, cwd, asked, is_part: false };
-        let task = Task { note, ..Task::of(&open, (&run, turn, &reason), (reach, due), &shared) };
+        let begins = if self.turn_begins_in(&open) { self.open_turn() } else { None };
+        let task = Task { note, begins, ..Task::of(&open, (&run, turn, &reason), (reach, due), &shared) };
         self.protect(&open, &rules, Decision::Action(decision), task, reply);
     }
 

@@ -295,8 +295,8 @@ pub struct Coverage {
     pub skipped: BTreeMap<RelPath, SkipReason>,
     /// Paths captured only because an action was about to destroy them: their absence elsewhere says nothing.
     pub targeted: Vec<RelPath>,
-    /// Of a step: when files captured only because of a target changed last, by their ctimes (nanoseconds since 1970). A checkpoint
-    /// before it that did not look at one may have had it too.
+    /// Of a step: when files captured only because of a target changed last, by their ctimes (nanoseconds since 1970); in a workspace of
+    /// single paths, all its files. A checkpoint before it that did not look at one may have had it too.
     pub changed: BTreeMap<RelPath, i64>,
     /// Files that never held still while they were read; their content is the last one read.
     pub unstable: Vec<RelPath>,

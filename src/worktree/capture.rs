@@ -287,6 +287,9 @@ impl Gathered {
             }
         }
         private.keep_own(&manifest);
+        let is_dated = request.sparing && request.dates;
+        let changed =
+            if is_dated { last_moved(request.root, &dated(request.root, &manifest)) } else { BTreeMap::new() };
         self.unstable.sort_unstable();
         self.wanted.sort_unstable();
         let coverage = Coverage {
@@ -299,7 +302,7 @@ impl Gathered {
             read_only: Vec::new(),
             skipped: self.skipped,
             targeted: self.wanted,
-            changed: BTreeMap::new(),
+            changed,
             private: request.spare.looks,
             unstable: self.unstable,
             defaults: request.defaults.unwrap_or_else(|| usual(&manifest)),
@@ -356,19 +359,22 @@ impl Gathered {
     }
 }
 
-/// Returns for each file when it last changed or came to its place, by ctimes: its own, and those of the directories above it up
+/// Returns the paths of a capture, each with its ctime.
+fn dated(root: &Path, manifest: &Manifest) -> Vec<(RelPath, i64)> {
+    manifest.iter().map(|(path, _)| (path.clone(), ctime(&path.under(root)))).collect()
+}
+
+/// Returns when a file or directory last changed, by its ctime. Nothing is proven of one that cannot be looked at.
+fn ctime(path: &Path) -> i64 {
+    let facts = path.symlink_metadata();
+    facts.map_or(i64::MAX, |facts| facts.ctime().saturating_mul(1_000_000_000).saturating_add(facts.ctime_nsec()))
+}
+
+/// Returns for each path when it last changed or came to its place, by ctimes: its own, and those of the directories above it up
 /// to the root of the workspace. A directory that is renamed takes its files along, whose own times stay.
 fn last_moved(root: &Path, files: &[(RelPath, i64)]) -> BTreeMap<RelPath, i64> {
     let mut dirs: HashMap<RelPath, i64> = HashMap::new();
-    let mut of = |dir: RelPath| {
-        *dirs.entry(dir).or_insert_with_key(|dir| {
-            let facts = dir.under(root).symlink_metadata();
-            // Nothing is proven of one that cannot be looked at.
-            facts.map_or(i64::MAX, |facts| {
-                facts.ctime().saturating_mul(1_000_000_000).saturating_add(facts.ctime_nsec())
-            })
-        })
-    };
+    let mut of = |dir: RelPath| *dirs.entry(dir).or_insert_with_key(|dir| ctime(&dir.under(root)));
     let above = |path: &RelPath| std::iter::successors(path.parent(), RelPath::parent).filter(|dir| !dir.is_root());
     files.iter().map(|(path, own)| (path.clone(), above(path).map(&mut of).fold(*own, i64::max))).collect()
 }

@@ -237,6 +237,22 @@ fn the_damage_of_a_line_is_undone() {
 }
 
 #[test]
+fn the_damage_of_a_line_in_the_home_directory_is_undone() {
+    for shell in SHELLS {
+        let Some(mut person) = Typist::start(shell) else { continue };
+        let lost = person.lab.home.join("x/b/c");
+        std::fs::create_dir_all(lost.parent().unwrap()).unwrap();
+        std::fs::write(&lost, "c").unwrap();
+        person.run("cd");
+        person.run("rm -rf x");
+        assert!(!person.lab.home.join("x").exists(), "{shell}");
+        let said = person.run(&format!("'{}' undo --yes", env!("CARGO_BIN_EXE_piton")));
+        assert!(said.contains("Undone: turn `") && said.contains(": rm -rf x`"), "{shell}: {said}");
+        assert_eq!(std::fs::read_to_string(&lost).unwrap(), "c", "{shell}: {said}");
+    }
+}
+
+#[test]
 fn an_alias_is_seen_through() {
     for shell in SHELLS {
         let Some(mut person) = Typist::start(shell) else { continue };

@@ -704,6 +704,106 @@ fn without_a_watcher_only_named_paths_go_back() {
     assert_eq!((changed(&done), lab.read("b")), (words(&["a"]), "b 1\n".to_owned()), "{done}");
 }
 
+/// Runs a command of an agent in the home directory.
+fn run_at_home(lab: &Lab, agent: &mut Agent, command: &str) {
+    agent.actions += 1;
+    let action = format!("a{}", agent.actions);
+    let reply = agent.ask(json!({"type": "shell.before", "command": command, "action": action, "cwd": lab.home}));
+    assert_eq!(reply["proceed"], true, "{reply}");
+    let mut shell = lab.command("/bin/sh", &lab.home);
+    assert!(shell.args(["-c", command]).status().unwrap().success(), "{command}");
+    agent.ask(json!({"type": "shell.after", "action": action}));
+}
+
+/// A directory that is too broad to capture: a turn there is what its actions name.
+#[test]
+fn a_turn_in_the_home_directory_is_undone() {
+    let lab = Lab::new();
+    for path in ["x/f", "x/in/g", "f", "g", "other"] {
+        let at = lab.home.join(path);
+        std::fs::create_dir_all(at.parent().unwrap()).unwrap();
+        std::fs::write(at, path).unwrap();
+    }
+    std::fs::set_permissions(lab.home.join("x/in"), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let present = || {
+        let mut all = tree(&lab.home);
+        all.retain(|path, _| !path.starts_with("piton"));
+        all
+    };
+    let piton = |args: &[&str]| lab.piton_in(&lab.home, args);
+    let mut agent = Agent::cold(&lab, &lab.home, "s");
+    // Outside of turns nothing can be undone, and the checkpoint is named.
+    run_at_home(&lab, &mut agent, "rm other");
+    let none = piton(&["undo", "--yes"]);
+    assert!(none.code == 3 && none.stdout.contains("`piton restore 1`"), "{none:?}");
+    assert_eq!(piton(&["restore", "1", "--yes"]).code, 0);
+    // A file that is younger than a tick of the clock may have come with the turn.
+    ticks_pass();
+    let before = present();
+    agent.start("one");
+    run_at_home(&lab, &mut agent, "rm g");
+    // A later action names what the first one did not.
+    run_at_home(&lab, &mut agent, "rm -r x; echo new > f");
+    agent.end();
+    let after = present();
+    let undone = piton(&["undo", "--yes"]);
+    assert!(undone.code == 0 && undone.stdout.contains("turn `one`"), "{undone:?}");
+    assert_eq!(present(), before, "{undone:?}");
+    let redone = piton(&["redo", "--yes"]);
+    assert_eq!((redone.code, present()), (0, after), "{redone:?}");
+    // The files of the later action are in no private layer.
+    let newest = piton(&["list", "--json", "--kind", "auto"]).json()["checkpoints"][0]["n"].to_string();
+    let shown = piton(&["show", &newest]);
+    assert!(shown.stdout.contains("x/in/g\n") && !shown.stdout.contains("private"), "{shown:?}");
+    assert_eq!(piton(&["undo", "--yes"]).code, 0);
+    // A turn that is open.
+    agent.start("two");
+    run_at_home(&lab, &mut agent, "mv f moved");
+    let undone = piton(&["undo", "--yes"]);
+    assert_eq!((undone.code, present()), (0, before), "{undone:?}");
+    assert_eq!(agent.sidecar.finish(), 0);
+}
+
+/// The workspaces around are named in which something can be undone.
+#[test]
+fn undo_names_the_workspaces_around() {
+    let lab = lab_with(&["a"]);
+    let (above, inner, idle) = (lab.root(), lab.work.join("in it"), lab.root().join("idle"));
+    std::fs::create_dir_all(&inner).unwrap();
+    std::fs::create_dir_all(&idle).unwrap();
+    let at = |dir: &Path, args: &[&str]| lab.piton_in(dir, &[&["-w", "."], args].concat());
+    for dir in [&above, &inner, &idle] {
+        let none = at(dir, &["undo", "--yes"]);
+        assert!(none.code == 3 && !none.stdout.contains("another workspace"), "{none:?}");
+    }
+    std::fs::write(inner.join("b"), "old").unwrap();
+    for dir in [&lab.work, &inner] {
+        assert_eq!(at(dir, &["checkpoint"]).code, 0);
+        std::fs::write(dir.join("b"), "new").unwrap();
+        assert_eq!(at(dir, &["restore", "1", "--yes"]).code, 0);
+    }
+    let hint = |place: &str, dir: &str| {
+        format!("{place} is another workspace, which has something to undo: `piton undo --workspace {dir}`.\n")
+    };
+    let (work, quoted) = (lab.work.to_string_lossy().into_owned(), format!("'{}'", inner.to_string_lossy()));
+    let told = at(&above, &["undo", "--yes"]);
+    assert!(told.code == 3 && told.stdout.ends_with(&(hint("Below", &work) + &hint("Below", &quoted))), "{told:?}");
+    assert_eq!(at(&inner, &["undo", "--yes"]).code, 0);
+    let told = at(&inner, &["undo", "--yes"]);
+    assert!(told.code == 3 && told.stdout.ends_with(&hint("Above", &work)), "{told:?}");
+    // A turn that is open there can be undone, too.
+    assert_eq!(at(&lab.work, &["undo", "--yes"]).code, 0);
+    let told = at(&inner, &["undo", "--yes"]);
+    assert!(!told.stdout.contains("another workspace"), "{told:?}");
+    let mut agent = Agent::cold(&lab, &lab.work, "s");
+    agent.start("one");
+    let action = agent.begin(&lab.work);
+    let told = at(&inner, &["undo", "--yes"]);
+    assert!(told.stdout.ends_with(&hint("Above", &work)), "{told:?}");
+    agent.ask(json!({"type": "shell.after", "action": action}));
+    assert_eq!(agent.sidecar.finish(), 0);
+}
+
 #[test]
 fn the_end_of_a_turn_says_what_a_person_should_look_at() {
     let lab = lab_with(&[".env"]);

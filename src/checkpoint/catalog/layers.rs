@@ -6,7 +6,7 @@
 //!
 //! A named layer that is gone is *expired*. Its paths count as not looked at, and are never taken for absent.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::checkpoint::Checkpoint;
@@ -56,6 +56,8 @@ pub struct CheckpointMoment {
     pub(super) root: Option<ObjectId>,
     /// The steps that further files come from.
     pub from: BTreeMap<RelPath, Number>,
+    /// The files among them that are not private: a step of single paths holds them in its own tree.
+    pub(super) shared: BTreeSet<RelPath>,
     /// Files that the checkpoint did not look at, and that a step holds only as they were later.
     pub later: BTreeMap<RelPath, Number>,
 }

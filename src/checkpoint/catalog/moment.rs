@@ -34,6 +34,8 @@ struct Found {
     /// The time of its last change, where the step recorded that.
     changed: Option<i64>,
     step: Number,
+    /// True if the step holds it in its own tree, as no private file.
+    is_shared: bool,
 }
 
 impl Catalog {
@@ -43,6 +45,17 @@ impl Catalog {
     /// `store-damaged`.
     pub fn private_part(&self, checkpoint: &Checkpoint) -> Result<Arc<PrivatePart>> {
         Ok(Arc::clone(&self.moment(checkpoint)?.part))
+    }
+
+    /// Returns the part of a checkpoint's moment that no git command shows.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub fn hidden_part(&self, checkpoint: &Checkpoint) -> Result<PrivatePart> {
+        let moment = self.moment(checkpoint)?;
+        let hidden = moment.part.manifest.iter().filter(|(path, _)| !moment.shared.contains(path));
+        let manifest = hidden.map(|(path, entry)| (path.clone(), *entry)).collect();
+        Ok(PrivatePart { manifest, coverage: moment.part.coverage.clone() })
     }
 
     /// Returns the tree of a checkpoint's moment. It lacks the records of private files, which [`Catalog::contents`] has.
@@ -105,22 +118,27 @@ impl Catalog {
             let is_new = layers.insert(self.layer_root(&follower)?);
             let part = if is_new { self.own_part(&follower)? } else { Arc::default() };
             let step = follower.record.number;
-            let mut add = |path: &RelPath, entry: &ManifestEntry| {
-                if entry.kind != EntryKind::Dir && !own.manifest.contains(path) && !found.contains_key(path) {
-                    let changed = part.coverage.changed.get(path).copied();
-                    found.insert(path.clone(), Found { entry: *entry, changed, step });
+            let mut add = |path: &RelPath, entry: &ManifestEntry, coverage: &Coverage, is_shared: bool| {
+                let counts = is_shared || entry.kind != EntryKind::Dir;
+                if counts && !own.manifest.contains(path) && !found.contains_key(path) {
+                    let changed = coverage.changed.get(path).copied();
+                    found.insert(path.clone(), Found { entry: *entry, changed, step, is_shared });
                 }
             };
-            part.manifest.iter().for_each(|(path, entry)| add(path, entry));
+            part.manifest.iter().for_each(|(path, entry)| add(path, entry, &part.coverage, false));
             if self.workspace.scope == Scope::TargetsOnly {
-                self.load(&follower.tree, &|_| true)?.0.iter().for_each(|(path, entry)| add(path, entry));
+                let (manifest, coverage) = self.load(&follower.tree, &|_| true)?;
+                manifest.iter().for_each(|(path, entry)| add(path, entry, &coverage, true));
             }
         }
         Ok(found)
     }
 
     /// Returns the checkpoints before later actions that follow one, oldest first: of the same turn, and of a turn that began with it.
-    fn followers_of(&self, checkpoint: &Checkpoint) -> Result<Vec<Checkpoint>> {
+    ///
+    /// # Errors
+    /// When the checkpoints cannot be listed.
+    pub(crate) fn followers_of(&self, checkpoint: &Checkpoint) -> Result<Vec<Checkpoint>> {
         if self.is_foreign(checkpoint) {
             return Ok(Vec::new());
         }
@@ -158,19 +176,24 @@ impl Catalog {
         let looked = checkpoint.record.looked;
         let mut moment = CheckpointMoment { part: Arc::clone(&own), ..CheckpointMoment::default() };
         let mut part = PrivatePart::clone(&own);
-        for (path, Found { entry, changed, step }) in found {
+        for (path, Found { entry, changed, step, is_shared }) in found {
             // Where the checkpoint looked and found nothing, nothing was.
             if manifest.contains(&path) || judge.of_both(&path, &entry) == Verdict::Yes {
                 continue;
             }
             let is_older = changed.zip(looked).is_some_and(|(changed, looked)| is_before(changed, looked));
             if !is_older {
-                moment.later.insert(path, step);
+                if entry.kind != EntryKind::Dir {
+                    moment.later.insert(path, step);
+                }
                 continue;
             }
             part.manifest.insert(path.clone(), entry);
             part.coverage.skipped.remove(&path);
             part.coverage.targeted.push(path.clone());
+            if is_shared {
+                moment.shared.insert(path.clone());
+            }
             moment.from.insert(path, step);
         }
         if moment.from.is_empty() {

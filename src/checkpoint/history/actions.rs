@@ -43,7 +43,8 @@ impl Timeline {
     pub fn begin_turn(&mut self, turn: &TurnName, base: ObjectId) -> Result<()> {
         let (catalog, capturer) = self.parts();
         let mut log = catalog.windows.borrow_mut();
-        if log.windows()?.turn(&turn.key).is_some() {
+        // A process may be late with the note of one that has ended.
+        if log.windows()?.turn(&turn.key).is_some() || log.windows()?.has_ended(&turn.key) {
             return Ok(());
         }
         let since = capturer.seen().asked();

@@ -8,15 +8,16 @@ use std::sync::Arc;
 use super::attribution::{Judge, TICK};
 use super::journal::{Journal, Line, LoggedEntry, MissedChange, TurnChange, TurnEnd, quoted};
 use super::operations::OF_TURN;
-use crate::checkpoint::capture::request::Take;
+use crate::checkpoint::capture::request::{Selection, Take};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::catalog::selector::Selector;
 use crate::checkpoint::locked::Locked;
 use crate::checkpoint::records::windows::OpenTurn;
+use crate::checkpoint::records::workspace::Scope;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
-use crate::model::coverage::SkipReason;
+use crate::model::coverage::{Extent, SkipReason};
 use crate::model::id::ObjectId;
 use crate::model::meta::quote;
 use crate::model::path::RelPath;
@@ -62,8 +63,7 @@ impl Locked<'_> {
             }
             base => base?,
         };
-        let mut take = Take::of(CheckpointKind::Turn, &turn.run, "end of a turn");
-        take.draft.turn = Some(turn.turn.clone());
+        let take = of_turn(turn, "end of a turn", self.catalog.looked_at([&base])?);
         let (taken, _) = self.take(&take, control)?;
         let end = taken.checkpoint;
         let until = self.capturer.seen().asked();
@@ -136,6 +136,13 @@ impl Locked<'_> {
     }
 }
 
+/// Returns the request for a capture at an end of a turn.
+fn of_turn(turn: &OpenTurn, reason: &str, selection: Selection) -> Take {
+    let mut take = Take { selection, ..Take::of(CheckpointKind::Turn, &turn.run, reason) };
+    take.draft.turn = Some(turn.turn.clone());
+    take
+}
+
 /// Returns true if two lines of a turn say the same, but for the moment.
 fn is_same(known: &TurnEnd, line: &TurnEnd) -> bool {
     *known == TurnEnd { time: known.time.clone(), ordinal: known.ordinal, ..line.clone() }
@@ -168,8 +175,8 @@ impl Locked<'_> {
     pub(super) fn cut_turns(&mut self, changed: &[RelPath], control: &dyn Fn() -> Flow) -> Result<()> {
         let open = self.catalog.windows.borrow_mut().windows()?.turns.clone();
         let Some(first) = open.first() else { return Ok(()) };
-        let mut take = Take::of(CheckpointKind::Turn, &first.run, "base capture");
-        take.draft.turn = Some(first.turn.clone());
+        let bases = open.iter().filter_map(|turn| self.catalog.checkpoint_of(turn.base).ok()); // one that is gone tells nothing
+        let take = of_turn(first, "base capture", self.catalog.looked_at(&bases.collect::<Vec<_>>())?);
         let (taken, _) = self.take(&take, control)?;
         let since = self.capturer.seen().asked();
         let mut seen = self.capturer.seen().take();
@@ -184,6 +191,23 @@ impl Locked<'_> {
 }
 
 impl Catalog {
+    /// Returns all that turns with these bases may have changed: everything, but in a workspace of single paths what the checkpoints
+    /// before their actions have looked at.
+    fn looked_at<'b>(&self, bases: impl IntoIterator<Item = &'b Checkpoint>) -> Result<Selection> {
+        if self.workspace.scope == Scope::Tree {
+            return Ok(Selection::default());
+        }
+        let mut looked = BTreeSet::new();
+        for base in bases {
+            for one in std::iter::once(base.clone()).chain(self.followers_of(base)?) {
+                if let Extent::Paths(paths) = self.coverage(&one.tree)?.extent {
+                    looked.extend(paths);
+                }
+            }
+        }
+        Ok(Selection::of_extent(&Extent::Paths(looked.into_iter().collect())))
+    }
+
     /// Lists the single files that one of two checkpoints does not hold although it looked there, each with the reason.
     fn left_out(&self, base: &Checkpoint, end: &Checkpoint) -> Result<BTreeMap<RelPath, String>> {
         let is_single = |why: &SkipReason| {

@@ -308,7 +308,8 @@ fn is_chosen(change: &TurnChange, choice: &StepChoice) -> bool {
 
 /// Returns true if a path was at a moment as it is now, or nothing is known of it at that moment.
 fn stood_there((manifest, coverage): &(Manifest, Coverage), path: &RelPath, now: &ManifestEntry) -> bool {
-    manifest.get(path).map_or_else(|| coverage.skip_of(path).is_some(), |then| then.same(now))
+    !coverage.extent.reaches(path)
+        || manifest.get(path).map_or_else(|| coverage.skip_of(path).is_some(), |then| then.same(now))
 }
 
 /// Says whose the present state of a path is, where it is not the run's own; the newest change comes first.

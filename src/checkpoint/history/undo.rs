@@ -1,9 +1,12 @@
 //! Undo and redo: steps over the operations of the journal.
 
+use super::journal::Journal;
 use super::operations::{History, UndoStep};
 use super::request::Restore;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::records::windows::WindowLog;
+use crate::checkpoint::records::workspace::Workspace;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::operation::OperationKind;
@@ -18,6 +21,14 @@ pub enum Direction {
     Undo,
     /// Forward over the operation that was undone last.
     Redo,
+}
+
+/// Returns true if undo has a step to take in a workspace, as far as its records tell. A turn that is open counts.
+pub fn may_undo(workspace: &Workspace) -> bool {
+    // Records that cannot be read name no step.
+    let has_step = || Journal::in_dir(&workspace.dir).read().is_ok_and(|read| History::of(read).next_undo().is_some());
+    let has_open = || WindowLog::in_dir(&workspace.dir).windows().is_ok_and(|windows| !windows.turns.is_empty());
+    has_step() || has_open()
 }
 
 impl Catalog {
