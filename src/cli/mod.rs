@@ -6,6 +6,7 @@
 mod text;
 
 mod adopt;
+mod at_work;
 mod checkpoint;
 mod classify;
 mod config;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
+use super::at_work::WorkNote;
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
@@ -56,6 +57,7 @@ pub(super) fn watch(context: &Context, args: &WatchArgs) -> Result<Exit> {
             watches.push(watch);
         }
     }
+    let _note = WorkNote::write(&context.home, "watch");
     let told: Vec<&str> = watches.iter().map(|watch| watch.root.as_str()).collect();
     print::say(&format!(
         "piton: watching {}: a change is saved {} s after the last one, at the latest after {} s; Ctrl-C ends it",

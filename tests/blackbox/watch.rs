@@ -1,6 +1,7 @@
 //! `piton watch`: changes are saved, whoever makes them.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -74,6 +75,32 @@ fn kinds(lab: &Lab) -> Vec<String> {
     let listed = lab.piton(&["list", "--json", "-n", "100"]).json();
     let all = listed["checkpoints"].as_array().unwrap();
     all.iter().map(|one| one["kind"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn an_uninstall_ends_it_and_names_a_run() {
+    let (lab, other) = (Lab::new(), Lab::new());
+    let (mut here, mut elsewhere) = (Watching::start(&lab, &[]), Watching::start(&other, &[]));
+    let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
+    command.args(["run", "--", "cat"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut run = command.spawn().unwrap();
+    for watching in [&here, &elsewhere] {
+        watching.line(|line| line.contains("watching"));
+    }
+    let said = BufReader::new(run.stderr.take().unwrap()).lines().next().unwrap().unwrap();
+    assert!(said.contains("a checkpoint comes before commands"), "{said}");
+    let gone = lab.piton(&["uninstall", "--all"]);
+    assert_eq!(gone.code, 0, "{gone:?}");
+    assert!(gone.stdout.contains(&format!("`piton watch` (pid {}) has ended.", here.child.id())), "{gone:?}");
+    assert!(gone.stderr.contains(&format!("`piton run` (pid {}) goes on", run.id())), "{gone:?}");
+    assert_eq!(here.child.wait().unwrap().signal(), Some(15));
+    assert!(elsewhere.child.try_wait().unwrap().is_none() && run.try_wait().unwrap().is_none());
+    drop(run.stdin.take());
+    assert!(run.wait().unwrap().success());
+    // Nothing is left to end, nor a note of it.
+    let again = lab.piton(&["uninstall", "--all"]);
+    assert!(!again.stdout.contains("piton watch") && !again.stderr.contains("piton run"), "{again:?}");
+    assert_eq!(std::fs::read_dir(lab.home.join("piton/at-work")).unwrap().count(), 0);
 }
 
 #[test]

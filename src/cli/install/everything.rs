@@ -7,6 +7,7 @@ use super::notes::{GitDoors, HookedProjects};
 use super::place::{InstallScope, Target, home, variable};
 use crate::agents::Client;
 use crate::checkpoint::{Home, Workspace};
+use crate::cli::at_work::ProcessAtWork;
 use crate::cli::context::Context;
 use crate::cli::daemon::{end_running, ended};
 use crate::cli::exit::Exit;
@@ -52,10 +53,7 @@ pub(super) fn uninstall(context: &Context, dry_run: bool) -> Result<Exit> {
     let lines_went = work.changed().any(|name| HookedShell::named(name).is_ok());
     if !dry_run {
         noted.keep(&absent_projects)?;
-        let stopped = end_running(context)?;
-        if let Some(pid) = stopped.filter(|_| !context.json) {
-            print::data(&ended(pid))?;
-        }
+        end_processes(context, &mut work)?;
     }
     if context.json {
         let store = Some(store.to_string_lossy().into_owned());
@@ -98,6 +96,30 @@ fn git_doors_out(context: &Context, work: &mut Installation<'_>) -> Result<Vec<P
     // Of a repository that is away, its own directory is named.
     absent.dedup_by(|inner, outer| inner.starts_with(outer));
     Ok(absent)
+}
+
+/// Ends each `piton watch`, and the daemon, which such a process would start again. A `piton run` ends with its agent, and is named.
+fn end_processes(context: &Context, work: &mut Installation<'_>) -> Result<()> {
+    let (runs, others): (Vec<_>, Vec<_>) =
+        ProcessAtWork::all(&context.home).into_iter().partition(|process| process.verb == "run");
+    for process in others {
+        match process.end() {
+            Ok(()) if context.json => {}
+            Ok(()) => print::data(&format!("`piton {}` (pid {}) has ended.\n", process.verb, process.pid()))?,
+            Err(error) => work.fail(&process.verb, error),
+        }
+    }
+    let stopped = end_running(context)?;
+    if let Some(pid) = stopped.filter(|_| !context.json) {
+        print::data(&ended(pid))?;
+    }
+    for run in runs {
+        print::say(&format!(
+            "piton: `piton run` (pid {}) goes on until its agent ends, and starts a daemon again for that time",
+            run.pid()
+        ));
+    }
+    Ok(())
 }
 
 /// Returns the directories that may have hooks of projects.

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use self::shims::Shims;
+use super::at_work::WorkNote;
 use super::context::{Context, GlobalArgs, flags};
 use super::mcp_proxy::{holds, holds_without_home};
 use super::print;
@@ -179,6 +180,7 @@ fn is_held_without_guard(global: &GlobalArgs) -> bool {
 struct GuardedRun {
     name: String,
     saved: SavedLink,
+    _note: Option<WorkNote>,
     /// The request with which the run begins, also on a new connection.
     start: RunStart,
     shims: Option<Shims>,
@@ -230,6 +232,7 @@ impl GuardedRun {
         let mut run = GuardedRun {
             name,
             saved,
+            _note: WorkNote::write(&context.home, "run"),
             start,
             shims: None,
             hold,
