@@ -18,7 +18,7 @@ use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 use signal_hook::low_level::siginfo::{Cause, Origin};
 
 use super::child;
-use super::process::ignored_signals;
+use super::process::{end_by, ignore, ignored_signals};
 
 /// The signals that are handed on.
 const HANDED: [i32; 8] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT];
@@ -148,23 +148,60 @@ pub fn end_as(status: ExitStatus) -> u8 {
         // The child's core file is the one that matters. Where that cannot be set, there is a second one.
         let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
         let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
-        // It comes back for a signal that it does not know (a real-time one): then the code tells of the signal, as a shell's does.
-        let _ = signal_hook::low_level::emulate_default_handler(signal);
+        // Where both come back, the code tells of the signal, as a shell's does.
+        if signal_hook::low_level::emulate_default_handler(signal).is_err() {
+            // It knows no real-time signals.
+            end_by(signal);
+        }
         return u8::try_from(128 + signal).unwrap_or(u8::MAX);
     }
     status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
+/// The stand-in, as the process that it starts is told of it: a number, and a sign behind it if the end of children is ignored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StartedBy {
+    pid: u32,
+    /// True if SIGCHLD was ignored when the stand-in itself was started: it has to handle that signal, which the program inherits as
+    /// one that is not ignored.
+    ignores_children: bool,
+}
+
+/// The sign behind the number.
+const IGNORING: char = '-';
+
+impl StartedBy {
+    /// Returns this process, before it starts a child as a stand-in.
+    pub fn this() -> StartedBy {
+        StartedBy { pid: std::process::id(), ignores_children: ignored_signals().contains(&SIGCHLD) }
+    }
+
+    /// Returns the word for it.
+    pub fn word(self) -> String {
+        let sign = if self.ignores_children { IGNORING.to_string() } else { String::new() };
+        format!("{}{sign}", self.pid)
+    }
+
+    /// Reads the word; `None` if it is none.
+    pub fn of(word: &str) -> Option<StartedBy> {
+        let number = word.strip_suffix(IGNORING);
+        Some(StartedBy { pid: number.unwrap_or(word).parse().ok()?, ignores_children: number.is_some() })
+    }
+}
+
 /// Becomes the program, in the process that [`StandIn::start`] has made. The program ends when its stand-in is killed.
 /// Returns an error, and the exit code that a shell gives it, if the program cannot be run.
-pub fn become_agent(parent: u32, words: &[OsString]) -> (io::Error, u8) {
+pub fn become_agent(by: StartedBy, words: &[OsString]) -> (io::Error, u8) {
     let tied = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-    let is_orphan = getppid().is_none_or(|found| found.as_raw_nonzero().get().cast_unsigned() != parent);
+    let is_orphan = getppid().is_none_or(|found| found.as_raw_nonzero().get().cast_unsigned() != by.pid);
     let Some((program, arguments)) = words.split_first().filter(|_| !is_orphan) else {
         return (io::ErrorKind::InvalidInput.into(), 1);
     };
     if let Err(errno) = tied {
         return (errno.into(), 1);
+    }
+    if by.ignores_children {
+        ignore(SIGCHLD);
     }
     let error = Command::new(program).args(arguments).exec();
     let code = if error.kind() == io::ErrorKind::NotFound { MISSING } else { REFUSED };

@@ -36,7 +36,7 @@ use crate::sys::clock::{local_stamp, now_ms};
 use crate::sys::fs::durable::{unique_suffix, with_callers_umask};
 use crate::sys::pipe;
 use crate::sys::process::own_program;
-use crate::sys::stand_in::{StandIn, become_agent, end_as};
+use crate::sys::stand_in::{StandIn, StartedBy, become_agent, end_as};
 
 /// The variable with the name of the run, for the agent and all that it starts.
 pub(super) const RUN: &str = "PITON_RUN";
@@ -82,8 +82,8 @@ pub(super) struct RunArgs {
 /// Becomes the agent, if this process was started for that. `words` are those behind `piton run`.
 pub(super) fn becomes_agent(words: &[OsString]) -> Option<ExitCode> {
     let [option, parent, command @ ..] = words else { return None };
-    let parent = parent.to_str()?.parse().ok().filter(|_| option == BECOME)?;
-    let (error, code) = become_agent(parent, command);
+    let by = StartedBy::of(parent.to_str()?).filter(|_| option == BECOME)?;
+    let (error, code) = become_agent(by, command);
     let program = command.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default();
     print::say(&format!("piton: {program} cannot be started: {error}"));
     Some(ExitCode::from(code))
@@ -134,7 +134,7 @@ pub(super) fn run(global: &GlobalArgs, args: &RunArgs) -> Result<ExitCode> {
 fn agent_command(args: &RunArgs) -> Result<Command> {
     let own = own_program()?;
     let mut command = Command::new(own);
-    command.args(["run", BECOME]).arg(std::process::id().to_string()).args(&args.command);
+    command.args(["run", BECOME]).arg(StartedBy::this().word()).args(&args.command);
     Ok(command)
 }
 

@@ -37,6 +37,29 @@ pub fn close_inherited() {
     }
 }
 
+/// Ends this process by a signal. It comes back where the system does not let it end so.
+pub fn end_by(signal: i32) {
+    let mut one = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    #[expect(unsafe_code, reason = "safe libraries know the named signals alone")]
+    // SAFETY: the set is initialised before it is read, and no handler is given. Each call refuses what it does not know.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::sigemptyset(one.as_mut_ptr());
+        libc::sigaddset(one.as_mut_ptr(), signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, one.as_ptr(), std::ptr::null_mut());
+        libc::raise(signal);
+    }
+}
+
+/// Ignores a signal, also in the program that this process becomes.
+pub fn ignore(signal: i32) {
+    #[expect(unsafe_code, reason = "safe libraries only know handlers")]
+    // SAFETY: no handler is given. A signal that does not exist is refused.
+    unsafe {
+        libc::signal(signal, libc::SIG_IGN);
+    }
+}
+
 /// Returns the signals that were ignored when this process was started: whoever started it wants them ignored in the child.
 pub fn ignored_signals() -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
