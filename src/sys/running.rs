@@ -1,10 +1,12 @@
 //! The processes of this machine, as far as their users and the system tell of them.
 
-use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System, UpdateKind};
+
+use super::processes;
 
 /// A process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,54 +21,35 @@ pub struct RunningProcess {
     pub words: Vec<String>,
     /// The file of its program.
     pub program: Option<PathBuf>,
-    /// Its working directory. It is looked up by [`Processes::with_dirs`] alone.
+    /// Its working directory, where that may be seen.
     pub dir: Option<PathBuf>,
 }
 
-/// The processes at one moment.
-pub struct Processes(System);
-
-impl Processes {
-    /// Looks at all processes; `None` where the system tells nothing.
-    pub fn now() -> Option<Processes> {
-        let mut system = System::new().ok()?;
-        let wanted = ProcessRefreshKind::nothing().without_tasks().with_cmd(UpdateKind::Always);
-        system.refresh_processes_specifics(ProcessesToUpdate::All, true, wanted.with_exe(UpdateKind::Always));
-        Some(Processes(system))
-    }
-
-    /// Returns all processes that were called with words; threads of the system are not.
-    pub fn all(&self) -> impl Iterator<Item = RunningProcess> {
-        let with_words = self.0.processes().values().filter(|process| !process.cmd().is_empty());
-        with_words.map(process)
-    }
-
-    /// Returns the processes of these numbers, with their working directories where those may be seen.
-    pub fn with_dirs(&mut self, pids: &BTreeSet<u32>) -> Vec<RunningProcess> {
-        let pids: Vec<Pid> = pids.iter().map(|pid| Pid::from_u32(*pid)).collect();
-        let wanted = ProcessRefreshKind::nothing().without_tasks().with_cwd(UpdateKind::Always);
-        self.0.refresh_processes_specifics(ProcessesToUpdate::Some(&pids), true, wanted);
-        pids.iter().filter_map(|pid| self.0.process(*pid)).map(process).collect()
-    }
-}
-
-fn process(process: &sysinfo::Process) -> RunningProcess {
-    let text = |word: &OsString| word.to_string_lossy().into_owned();
-    RunningProcess {
-        pid: process.pid().as_u32(),
-        parent: process.parent().map(Pid::as_u32),
-        started: i64::try_from(process.start_time()).unwrap_or_default().saturating_mul(1000),
-        words: process.cmd().iter().map(text).collect(),
-        program: process.exe().map(Path::to_owned),
-        dir: process.cwd().map(Path::to_owned),
-    }
-}
-
-impl RunningProcess {
-    /// Returns the name by which it was called, without its directory.
-    pub fn name(&self) -> &str {
-        self.words.first().map(|word| file_name(word)).unwrap_or_default()
-    }
+/// Returns the processes that are `wanted` by their words and the file of their program; threads of the system are not. There may be
+/// hundreds: of all but the wanted ones, nothing else is read.
+pub fn find(wanted: &dyn Fn(&[String], Option<&Path>) -> bool) -> Vec<RunningProcess> {
+    let called = |pid: u32| {
+        let words = processes::words(pid);
+        let program = if words.is_empty() { None } else { processes::program(pid) };
+        (!words.is_empty() && wanted(&words, program.as_deref())).then_some((Pid::from_u32(pid), (words, program)))
+    };
+    let mut found: BTreeMap<Pid, (Vec<String>, Option<PathBuf>)> = processes::numbers().filter_map(called).collect();
+    let Ok(mut system) = System::new() else { return Vec::new() };
+    let pids: Vec<Pid> = found.keys().copied().collect();
+    let facts = ProcessRefreshKind::nothing().without_tasks().with_cwd(UpdateKind::Always);
+    system.refresh_processes_specifics(ProcessesToUpdate::Some(&pids), true, facts);
+    let running = |pid: &Pid| {
+        let ((words, program), process) = (found.remove(pid)?, system.process(*pid)?);
+        Some(RunningProcess {
+            pid: pid.as_u32(),
+            parent: process.parent().map(Pid::as_u32),
+            started: i64::try_from(process.start_time()).unwrap_or_default().saturating_mul(1000),
+            words,
+            program,
+            dir: process.cwd().map(Path::to_owned),
+        })
+    };
+    pids.iter().filter_map(running).collect()
 }
 
 /// Returns the last part of a path as text; the whole of what is none.
@@ -90,9 +73,10 @@ mod tests {
         let mut command = Command::new("cat");
         command.arg0("a-client").arg("-").current_dir(&here).stdin(Stdio::piped()).stdout(Stdio::null());
         let mut child = command.spawn().unwrap();
-        let mut processes = Processes::now().unwrap();
-        assert!(processes.all().any(|process| process.pid == child.id() && process.name() == "a-client"));
-        let found = processes.with_dirs(&BTreeSet::from([child.id()])).remove(0);
+        let wanted = |words: &[String], program: Option<&Path>| {
+            program.is_some_and(Path::is_absolute) && words.first().is_some_and(|name| name == "a-client")
+        };
+        let found = find(&wanted).into_iter().find(|process| process.pid == child.id()).unwrap();
         drop(child.stdin.take());
         child.wait().unwrap();
         assert_eq!((found.parent, found.dir), (Some(std::process::id()), Some(here)));

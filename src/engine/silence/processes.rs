@@ -1,10 +1,10 @@
 //! The processes of clients that are at work in a workspace.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::agents::Client;
-use crate::sys::running::{Processes, RunningProcess, file_name};
+use crate::sys::running::{self, RunningProcess, file_name};
 
 /// The shells by which clients run commands.
 const SHELLS: &[&str] = &["bash", "dash", "fish", "ksh", "sh", "zsh"];
@@ -26,30 +26,27 @@ pub(super) struct AtWork(BTreeMap<&'static str, ClientProcesses>);
 impl AtWork {
     /// Looks for the processes of all clients. `belongs` tells whether a directory belongs to the workspace.
     pub(super) fn find(belongs: &dyn Fn(&Path) -> bool) -> AtWork {
-        let Some(mut processes) = Processes::now() else { return AtWork(BTreeMap::new()) };
-        let all: Vec<RunningProcess> = processes.all().collect();
-        let client_of = |process: &RunningProcess| {
-            Client::ALL.into_iter().find(|client| client.runs_as(&process.words, process.program.as_deref()))
+        let client_of = |words: &[String], program: Option<&Path>| {
+            Client::ALL.into_iter().find(|client| client.runs_as(words, program))
         };
-        let clients: BTreeMap<u32, Client> =
-            all.iter().filter_map(|process| Some((process.pid, client_of(process)?))).collect();
-        let pids: BTreeSet<u32> = clients.keys().copied().collect();
-        if pids.is_empty() {
-            return AtWork(BTreeMap::new());
-        }
-        let mut found: BTreeMap<&'static str, ClientProcesses> = BTreeMap::new();
-        for process in processes.with_dirs(&pids) {
-            let of_client = found.entry(clients[&process.pid].name()).or_default();
+        let (mut found, mut commands): (BTreeMap<&'static str, ClientProcesses>, _) = (BTreeMap::new(), Vec::new());
+        let wanted =
+            |words: &[String], program: Option<&Path>| is_command(words) || client_of(words, program).is_some();
+        for process in running::find(&wanted) {
+            if is_command(&process.words) {
+                commands.push((process.parent, process.started));
+            }
+            let Some(client) = client_of(&process.words, process.program.as_deref()) else { continue };
+            let of_client = found.entry(client.name()).or_default();
             match process.dir.as_deref().is_some_and(belongs) {
                 true => of_client.here.push(process),
                 false => of_client.is_elsewhere = true,
             }
         }
         for of_client in found.values_mut() {
-            let is_child = |process: &&RunningProcess| {
-                of_client.here.iter().any(|client| process.parent == Some(client.pid)) && is_command(process)
-            };
-            of_client.commands = all.iter().filter(is_child).map(|process| process.started).collect();
+            let is_own = |parent: Option<u32>| of_client.here.iter().any(|client| parent == Some(client.pid));
+            let own = commands.iter().filter(|(parent, _)| is_own(*parent));
+            of_client.commands = own.map(|(_, started)| *started).collect();
         }
         AtWork(found)
     }
@@ -71,11 +68,11 @@ impl AtWork {
 }
 
 /// Returns true for a shell that runs a command, and no hook of piton's.
-fn is_command(process: &RunningProcess) -> bool {
-    let rest = process.words.get(1..).unwrap_or_default();
+fn is_command(words: &[String]) -> bool {
+    let Some((name, rest)) = words.split_first() else { return false };
     let has_command = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.contains('c');
     let is_own = |word: &String| word.contains("piton");
-    SHELLS.contains(&file_name(process.name()).trim_start_matches('-'))
+    SHELLS.contains(&file_name(name).trim_start_matches('-'))
         && rest.iter().any(has_command)
         && !rest.iter().any(is_own)
 }
@@ -90,10 +87,7 @@ mod tests {
 
     #[test]
     fn a_command_is_a_shell_with_a_line_to_run_that_is_no_hook() {
-        let is = |line: &[&str]| {
-            let words = line.iter().map(|word| (*word).to_owned()).collect();
-            is_command(&RunningProcess { pid: 2, parent: Some(1), started: 0, words, program: None, dir: None })
-        };
+        let is = |line: &[&str]| is_command(&line.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
         assert!(is(&["/bin/bash", "-lc", "make"]) && is(&["sh", "-c", "rm a"]));
         assert!(!is(&["bash"]) && !is(&["bash", "--rcfile", "x"]) && !is(&["node", "-c", "x"]));
         assert!(!is(&["sh", "-c", "'/usr/bin/piton' hook claude-code PreToolUse || :"]));

@@ -1,8 +1,8 @@
 //! Other processes: their parents, their words, and an identity that a later process with the same number does not have.
 
-use std::ffi::OsString;
-use std::fs::{read, read_link};
-use std::os::unix::ffi::OsStringExt;
+use std::ffi::{OsStr, OsString};
+use std::fs::{read, read_dir, read_link};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -80,9 +80,7 @@ impl ProcessId {
 /// Returns the facts of a process; `None` if there is none, or it cannot be looked at.
 pub fn facts(pid: u32) -> Option<ProcessFacts> {
     let stat = KernelLine::of(pid)?;
-    let line = read(place(pid, "cmdline")).unwrap_or_default();
-    let words = line.split(|byte| *byte == 0).filter(|word| !word.is_empty());
-    let mut words: Vec<String> = words.map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+    let mut words = words(pid);
     if words.is_empty() {
         words.push(stat.name);
     }
@@ -99,6 +97,27 @@ pub fn variable(pid: u32, name: &str) -> Option<OsString> {
     let all = read(place(pid, "environ")).ok()?;
     let value = |entry: &[u8]| Some(entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?.to_owned());
     all.split(|byte| *byte == 0).find_map(value).map(OsString::from_vec)
+}
+
+/// Returns the numbers of all processes that the system shows to this one.
+pub fn numbers() -> impl Iterator<Item = u32> {
+    let entries = read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Returns the words that a process was called with; none for a thread of the system, and where there is no such process.
+pub fn words(pid: u32) -> Vec<String> {
+    let line = read(place(pid, "cmdline")).unwrap_or_default();
+    let words = line.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+    words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+/// Returns the file of a process's program, also of one that was removed or replaced since; `None` where it may not be seen.
+pub fn program(pid: u32) -> Option<PathBuf> {
+    let path = read_link(place(pid, "exe")).ok()?;
+    let known =
+        path.as_os_str().as_bytes().strip_suffix(b" (deleted)").map(|path| PathBuf::from(OsStr::from_bytes(path)));
+    Some(known.unwrap_or(path))
 }
 
 fn place(pid: u32, file: &str) -> PathBuf {
