@@ -1,0 +1,1 @@
+"""A stand-in of the model: a server on loopback that speaks the dialects of the clients' models."""

@@ -1,0 +1,40 @@
+"""OpenAI chat completions."""
+import json
+from model.server import events, text_of
+
+
+def is_chat(path, body):
+    return "messages" in body
+
+
+def talk(body):
+    items = []
+    for message in body["messages"]:
+        if message["role"] == "tool":
+            items.append(("result", text_of(message.get("content"))))
+        elif message["role"] == "user":
+            items.append(("user", text_of(message.get("content"))))
+    return items
+
+
+def tools(body):
+    return [tool.get("function", {}).get("name") for tool in body.get("tools") or []]
+
+
+def answer(body, call, n):
+    message = {"role": "assistant", "content": None if call else "done"}
+    if call:
+        message["tool_calls"] = [{"index": 0, "id": f"call_{n}", "type": "function", "function": {"name": call[0], "arguments": json.dumps(call[1])}}]
+    stop = "tool_calls" if call else "stop"
+    frame = {"id": f"chat_{n}", "created": 1, "model": body.get("model", "x")}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    if not body.get("stream"):
+        choice = {"index": 0, "message": message, "finish_reason": stop}
+        return "application/json", json.dumps({**frame, "object": "chat.completion", "choices": [choice], "usage": usage})
+    frame["object"] = "chat.completion.chunk"
+    return events([
+        (None, {**frame, "choices": [{"index": 0, "delta": message, "finish_reason": None}]}),
+        (None, {**frame, "choices": [{"index": 0, "delta": {}, "finish_reason": stop}]}),
+        (None, {**frame, "choices": [], "usage": usage}),
+        (None, "[DONE]"),
+    ])

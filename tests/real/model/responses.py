@@ -1,0 +1,40 @@
+"""OpenAI responses."""
+import json
+from model.server import events, text_of
+
+
+def is_chat(path, body):
+    return "input" in body and "responses" in path
+
+
+def talk(body):
+    items = []
+    for item in [{"role": "user", "content": body["input"]}] if isinstance(body["input"], str) else body["input"]:
+        if item.get("type", "").endswith("_output"):
+            items.append(("result", text_of(item.get("output"))))
+        elif item.get("role") == "user":
+            items.append(("user", text_of(item.get("content"))))
+    return items
+
+
+def tools(body):
+    return [tool.get("name") or tool.get("type") for tool in body.get("tools") or []]
+
+
+def answer(body, call, n):
+    if call:
+        item = {"type": "function_call", "id": f"fc_{n}", "call_id": f"call_{n}", "name": call[0], "arguments": json.dumps(call[1]), "status": "completed"}
+    else:
+        part = {"type": "output_text", "text": "done", "annotations": []}
+        item = {"type": "message", "id": f"msg_{n}", "role": "assistant", "status": "completed", "content": [part]}
+    usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2, "input_tokens_details": {"cached_tokens": 0},
+             "output_tokens_details": {"reasoning_tokens": 0}}
+    response = {"id": f"resp_{n}", "object": "response", "created_at": 1, "model": body.get("model", "x"), "status": "in_progress", "output": []}
+    whole = {**response, "status": "completed", "output": [item], "usage": usage}
+    if not body.get("stream"):
+        return "application/json", json.dumps(whole)
+    items = [("response.created", {"response": response}), ("response.output_item.added", {"output_index": 0, "item": item})]
+    if not call:
+        items.append(("response.output_text.delta", {"item_id": item["id"], "output_index": 0, "content_index": 0, "delta": "done"}))
+    items += [("response.output_item.done", {"output_index": 0, "item": item}), ("response.completed", {"response": whole})]
+    return events((name, {"type": name, "sequence_number": n, **data}) for n, (name, data) in enumerate(items))
