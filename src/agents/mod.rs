@@ -117,6 +117,11 @@ impl Client {
         profile(self).shape.step(event) == Some(Moment::Before)
     }
 
+    /// Returns true if the client tells of the ends of turns.
+    pub fn ends_turns(self) -> bool {
+        profile(self).shape.steps.iter().any(|(_, step)| *step == Moment::TurnEnd)
+    }
+
     /// Makes an event before an action of a payload that cannot be read, so that the action is guarded all the same.
     pub fn guess(self, payload: &[u8]) -> Event {
         profile(self).shape.guess(self, &Payload::torn(payload))

@@ -1,6 +1,8 @@
 //! A client's own permission for piton's hooks: its switches, lists and trusted folders. Texts in, doubts out.
 
 mod codex;
+mod copilot_cli;
+mod droid;
 mod kimi_code;
 mod layers;
 mod question;
@@ -30,8 +32,8 @@ impl Client {
             Client::GeminiCli => gemini(asked, below("settings.json"), below("trustedFolders.json")),
             Client::Codex => codex::doubts(asked, below("config.toml")),
             Client::HermesAgent => hermes(asked, below("config.yaml"), below("shell-hooks-allowlist.json")),
-            Client::CopilotCli => copilot(asked, place),
-            Client::Droid => droid(asked, place),
+            Client::CopilotCli => copilot_cli::doubts(asked, place),
+            Client::Droid => droid::doubts(asked, place),
             Client::KimiCode => kimi_code::doubts(asked, below("config.toml")),
             // They run what they find, as far as is known.
             Client::Opencode | Client::Cline | Client::Pi | Client::Cursor | Client::Crush | Client::Goose => {
@@ -116,48 +118,6 @@ fn gemini(asked: &TrustQuestion<'_>, user: Spot, folders: Spot) -> Vec<Doubt> {
         }
     }
     doubts.extend(folder(asked, "Gemini CLI", &layers, folders));
-    doubts
-}
-
-/// Copilot CLI, by its documentation: the nearest of its files decides.
-fn copilot(asked: &TrustQuestion<'_>, place: Spot) -> Vec<Doubt> {
-    let project = |path| SettingsFile::project(Spot { env: None, dir: ".github/copilot", path });
-    let files = [
-        SettingsFile::user(Spot { path: "config.json", ..place }),
-        SettingsFile::user(Spot { path: "settings.json", ..place }),
-        project("settings.json"),
-        project("settings.local.json"),
-    ];
-    let SettingsLayers { layers, mut doubts } = layers(asked, SettingsLanguage::Json, &files);
-    doubts.extend(Switch { pointer: "/disableAllHooks", off: true }.doubt(layers.iter()));
-    doubts
-}
-
-/// Factory droid, by its documentation: any of its files switches hooks off, and a file of hooks alone takes the place of those in
-/// its settings.
-fn droid(asked: &TrustQuestion<'_>, place: Spot) -> Vec<Doubt> {
-    let below = |path| Spot { path, ..place };
-    let at = |project: bool, path| match project {
-        true => SettingsFile::project(below(path)),
-        false => SettingsFile::user(below(path)),
-    };
-    let mut files = vec![SettingsFile::system(Spot { env: None, dir: "factory", path: "settings.json" })];
-    for project in [false, true] {
-        files.extend(["settings.json", "settings.local.json", "hooks.json"].map(|path| at(project, path)));
-    }
-    let SettingsLayers { layers, mut doubts } = layers(asked, SettingsLanguage::Json, &files);
-    let switch = Switch { pointer: "/hooksDisabled", off: true };
-    doubts.extend(layers.iter().filter_map(|layer| switch.doubt(std::iter::once(layer))));
-    let alone = (asked.shown)(&at(asked.project, "hooks.json"));
-    if layers.iter().any(|layer| layer.shown == alone) {
-        doubts.push(Doubt {
-            what: format!(
-                "piton cannot tell whether hooks run: {alone} may take the place of the hooks in `settings.json`"
-            ),
-            step: "move the hooks of that file into `settings.json`, and remove it".to_owned(),
-            is_certain: false,
-        });
-    }
     doubts
 }
 

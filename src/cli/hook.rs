@@ -249,6 +249,10 @@ impl Exchange<'_> {
         if let Some(name) = &self.event.turn {
             // The same open turn again is nothing.
             self.talk.send(&Body::TurnStart(turn(name.clone())))?;
+        } else if self.event.client.ends_turns() {
+            // `droid exec` tells of no prompt.
+            let begun = turn(format!("t{}", now_ms()));
+            self.talk.send(&Body::TurnStart(Turn { unless_open: true, ..begun }))?;
         }
         let (mut decision, mut failure) = (Decision::default(), None);
         for request in self.requests(action, act) {

@@ -66,6 +66,8 @@ pub struct TurnStart {
     pub turn: String,
     /// The session that continues with this turn; absent: the connection's own.
     pub run: Option<String>,
+    /// True if an open turn goes on instead.
+    pub unless_open: bool,
 }
 
 /// An action before it runs.

@@ -20,7 +20,9 @@ impl Session {
             self.go_on_with(&run_id(run));
         }
         let before = self.state().turns.clone();
-        let is_new = self.change_turns(|turns| turns.start(&turn_name(&start.turn)));
+        // A sub-agent's turn is its agent's, whatever the client calls it (Codex gives it an id of its own).
+        let goes_on = (start.unless_open || self.sub_agent.is_some()) && before.current().is_some();
+        let is_new = !goes_on && self.change_turns(|turns| turns.start(&turn_name(&start.turn)));
         if is_new {
             // A client that tells of no end has ended its turn by the next one.
             self.close_turn(&before, None);

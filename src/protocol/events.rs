@@ -170,6 +170,8 @@ pub struct Turn {
     pub run: Option<String>,
     /// The prompt of the person.
     pub prompt: Option<String>,
+    /// True for a turn that begins only where none is open: the client has told of an action and not of its prompt.
+    pub unless_open: bool,
 }
 
 /// The answer to `turn.start`.

@@ -199,6 +199,72 @@ fn a_sub_agent_in_its_agents_session_is_a_run_too() {
     assert_eq!((lab.read("a"), lab.read("out/x")), ("old".to_owned(), "product".to_owned()));
 }
 
+/// Codex gives a sub-agent in its agent's session turns of its own, while the agent's goes on: all is one turn.
+#[test]
+fn a_sub_agents_own_turn_is_its_agents() {
+    let here = ClientLab::new();
+    let lab = &here.0;
+    let told = |event: &str, turn: &str, fields: Value| {
+        let mut payload = json!({ "hook_event_name": event, "session_id": "s", "turn_id": turn, "cwd": lab.work });
+        payload.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        here.hook("codex", event, &payload);
+    };
+    let call =
+        |command: &str| json!({ "tool_name": "Bash", "tool_input": { "command": command }, "tool_use_id": command });
+    let by = |mut fields: Value| {
+        (fields["agent_id"], fields["agent_type"]) = (json!("a1"), json!("default"));
+        fields
+    };
+    told("UserPromptSubmit", "t", json!({ "prompt": "tidy up" }));
+    told("PreToolUse", "t", call("rm a"));
+    lab.sh("rm a");
+    told("PostToolUse", "t", call("rm a"));
+    told("PreToolUse", "own", by(call("rm -r out")));
+    told("PreToolUse", "t", call("touch b"));
+    lab.sh("rm -r out; touch b");
+    told("PostToolUse", "own", by(call("rm -r out")));
+    told("PostToolUse", "t", call("touch b"));
+    told("SubagentStop", "own", by(json!({ "stop_hook_active": false })));
+    let tree = lab.piton(&["runs", "--tree"]).stdout;
+    let lines: Vec<&str> = tree.lines().collect();
+    assert!(lines[0].starts_with("codex.s  open  codex"), "{tree}");
+    assert!(lines[1].starts_with("  codex.s.a1  completed  codex"), "{tree}");
+    told("Stop", "t", json!({ "stop_hook_active": false }));
+    let turns = lab.piton(&["turns", "--json"]).json()["turns"].as_array().unwrap().clone();
+    assert_eq!(turns.len(), 1, "{turns:?}");
+    assert_eq!(lab.piton(&["undo", "--yes"]).code, 0);
+    assert_eq!((lab.read("a"), lab.read("out/x")), ("old".to_owned(), "product".to_owned()));
+    assert!(!lab.work.join("b").exists());
+}
+
+/// `droid exec` tells of no prompt: the first action begins the turn, and `Stop` ends it.
+#[test]
+fn a_turn_begins_with_the_first_action_where_no_prompt_was_told() {
+    let here = ClientLab::new();
+    let lab = &here.0;
+    let told = |event: &str, fields: Value| {
+        let mut payload = json!({ "hook_event_name": event, "session_id": "s", "cwd": lab.work });
+        payload.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        here.hook("droid", event, &payload);
+    };
+    let call = |command: &str| json!({ "tool_name": "Execute", "tool_input": { "command": command } });
+    for commands in [["rm a", "touch b"], ["rm -r out", "touch c"]] {
+        for command in commands {
+            told("PreToolUse", call(command));
+            lab.sh(command);
+            told("PostToolUse", call(command));
+        }
+        told("Stop", json!({ "stop_hook_active": false }));
+    }
+    let turns = lab.piton(&["turns", "--json"]).json()["turns"].as_array().unwrap().clone();
+    assert_eq!(turns.iter().map(|turn| turn["open"].clone()).collect::<Vec<_>>(), [false, false], "{turns:?}");
+    assert_eq!(lab.piton(&["undo", "--yes"]).code, 0);
+    assert_eq!(lab.read("out/x"), "product");
+    assert!(!lab.work.join("c").exists() && lab.work.join("b").exists() && !lab.work.join("a").exists());
+    assert_eq!(lab.piton(&["undo", "--yes"]).code, 0);
+    assert_eq!(lab.read("a"), "old");
+}
+
 /// opencode gives a sub-agent a session of its own, and names the one above when it begins.
 #[test]
 fn a_sub_agent_is_a_run_below_its_agents() {

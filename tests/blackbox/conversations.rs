@@ -117,6 +117,16 @@ const CODEX: Conversation = &[
         r#"{"session_id":"s","turn_id":"t","cwd":"/w","hook_event_name":"PostToolUse","tool_name":"Bash","tool_response":"Exit code: 2\n","tool_use_id":"c2"}"#,
         "s t /w: failed c2 exit 2",
     ),
+    (
+        "PreToolUse",
+        r#"{"session_id":"s","turn_id":"own","agent_id":"a1","agent_type":"default","cwd":"/w","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"c3"}"#,
+        "s own /w: shell c3 [\"ls\"] somewhere by a1 default",
+    ),
+    (
+        "SubagentStop",
+        r#"{"session_id":"s","turn_id":"own","agent_id":"a1","agent_type":"default","cwd":"/w","hook_event_name":"SubagentStop","stop_hook_active":false,"agent_transcript_path":"/t"}"#,
+        "s own /w: agent over by a1 default",
+    ),
     ("Stop", r#"{"session_id":"s","turn_id":"t","cwd":"/w","hook_event_name":"Stop"}"#, "s t /w: turn over"),
     (
         "SessionEnd",
@@ -359,14 +369,34 @@ const PI: Conversation = &[
 
 const DROID: Conversation = &[
     (
+        "SessionStart",
+        r#"{"session_id":"s","cwd":"/w","permission_mode":"off","hook_event_name":"SessionStart","source":"startup","CLAUDE_ENV_FILE":"/e"}"#,
+        "s - /w: session",
+    ),
+    (
         "PreToolUse",
         r#"{"session_id":"s","cwd":"/w","permission_mode":"auto-high","hook_event_name":"PreToolUse","tool_name":"Create","tool_input":{"file_path":"/w/a","content":"x"}}"#,
         "s - /w: tool Create [] writes",
     ),
     (
         "PreToolUse",
-        r#"{"session_id":"s","cwd":"/w","hook_event_name":"PreToolUse","tool_name":"Execute","tool_input":{"command":"rm -rf out","riskLevel":"low"}}"#,
+        r#"{"session_id":"s","cwd":"/w","hook_event_name":"PreToolUse","tool_name":"Execute","tool_input":{"command":"rm -rf out","summary":"a step","riskLevel":{"value":"low","reason":"none"},"timeout":60}}"#,
         "s - /w: shell [\"rm -rf out\"]",
+    ),
+    (
+        "PostToolUse",
+        r#"{"session_id":"s","cwd":"/w","hook_event_name":"PostToolUse","tool_name":"Execute","tool_input":{"command":"rm -rf out"},"tool_response":"Command completed successfully\n\n[Process exited with code 0]"}"#,
+        "s - /w: over",
+    ),
+    (
+        "Stop",
+        r#"{"session_id":"s","cwd":"/w","hook_event_name":"Stop","message_id":"m","stop_hook_active":false,"tool_execution_count":0,"elapsed_time":361}"#,
+        "s - /w: turn over",
+    ),
+    (
+        "SessionEnd",
+        r#"{"session_id":"s","cwd":"/w","hook_event_name":"SessionEnd","reason":"other","session_duration_ms":1894.7,"message_count":9}"#,
+        "s - /w: session over",
     ),
 ];
 

@@ -439,7 +439,15 @@ fn installed(at: &Clinic, client: &str, dir: &str) {
 /// As Codex writes down that a person trusts the hooks of a file.
 fn trusted_by_codex(at: &Clinic) {
     let file = at.home(".codex/hooks.json").canonicalize().unwrap();
-    let events = ["session_start", "user_prompt_submit", "pre_tool_use", "post_tool_use", "stop", "session_end"];
+    let events = [
+        "session_start",
+        "user_prompt_submit",
+        "pre_tool_use",
+        "post_tool_use",
+        "subagent_stop",
+        "stop",
+        "session_end",
+    ];
     let state =
         events.map(|event| format!("[hooks.state.\"{}:{event}:0:0\"]\ntrusted_hash = \"sha256:00\"\n", file.display()));
     at.put(".codex/config.toml", &format!("model = \"x\"\n\n{}", state.join("\n")));

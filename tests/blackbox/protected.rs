@@ -178,7 +178,15 @@ fn codex_and_its_administrator() {
     std::fs::create_dir_all(lab.home.join(".codex")).unwrap();
     assert_eq!(lab.piton(&["install", "codex"]).code, 0);
     let hooks = lab.home.join(".codex/hooks.json").canonicalize().unwrap();
-    let events = ["session_start", "user_prompt_submit", "pre_tool_use", "post_tool_use", "stop", "session_end"];
+    let events = [
+        "session_start",
+        "user_prompt_submit",
+        "pre_tool_use",
+        "post_tool_use",
+        "subagent_stop",
+        "stop",
+        "session_end",
+    ];
     let state =
         events.map(|event| format!("[hooks.state.\"{}:{event}:0:0\"]\ntrusted_hash = \"x\"\n", hooks.display()));
     put(&lab.home.join(".codex/config.toml"), &state.concat());

@@ -1,4 +1,4 @@
-//! Claude Code (2.1.329, payloads captured).
+//! Claude Code (2.1.332, payloads captured).
 
 use super::commands::ROLLBACK;
 use crate::agents::edit::json::Style;

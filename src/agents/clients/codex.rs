@@ -1,4 +1,4 @@
-//! Codex (0.169.0, payloads captured). Edits come as patch text in the field `command`; the directory of a shell command is
+//! Codex (0.171.0, payloads captured). Edits come as patch text in the field `command`; the directory of a shell command is
 //! kept from hooks.
 
 use serde_json::Value;
@@ -22,6 +22,7 @@ const SETTINGS: FileContent = FileContent::Json(Hooks {
         Hook { event: "UserPromptSubmit", seconds: 60 },
         Hook { event: "PreToolUse", seconds: 10 },
         Hook { event: "PostToolUse", seconds: 10 },
+        Hook { event: "SubagentStop", seconds: 10 },
         Hook { event: "Stop", seconds: 10 },
         // Cut to this anyway.
         Hook { event: "SessionEnd", seconds: 3 },
@@ -33,7 +34,14 @@ pub(crate) const PROFILE: Profile = Profile {
     captured: true,
     program: "codex",
     directory: Spot { env: Some("CODEX_HOME"), dir: ".codex", path: "" },
-    shape: Shape { turn: &["/turn_id"], cwd_told: false, outcome, ..CLAUDE },
+    shape: Shape {
+        turn: &["/turn_id"],
+        agent: &["/agent_id"],
+        agent_kind: &["/agent_type"],
+        cwd_told: false,
+        outcome,
+        ..CLAUDE
+    },
     reply: reply::claude,
     reaches_model: reply::claude_reaches_model,
     user: &[

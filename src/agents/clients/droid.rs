@@ -1,4 +1,4 @@
-//! Factory droid (0.215.0; `PreToolUse` captured, the rest from documentation). Prompts are not told in `droid exec`.
+//! Factory droid (0.215.0, payloads of `droid exec` captured). Of prompts it tells nothing there, and of a tool that failed no end.
 
 use super::commands::{ROLLBACK, UNDO};
 use crate::agents::edit::json::Style;

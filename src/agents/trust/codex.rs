@@ -1,9 +1,11 @@
-//! Codex: the switches in its layers of TOML, the administrator's requirements, and the trust of each single hook.
+//! Codex: the switches in its layers of TOML, the administrator's requirements, and its trust of the project and of each hook.
+
+use std::path::Path;
 
 use serde_json::Value;
 
 use super::layers::{SettingsLanguage, SettingsLayer, any_text, flag, layers, managed_only};
-use super::question::{Doubt, SettingsFile, TrustQuestion};
+use super::question::{Doubt, FileText, SettingsFile, TrustQuestion};
 use crate::agents::client::Client;
 use crate::agents::install::{Spot, ours};
 
@@ -23,10 +25,23 @@ pub(super) fn doubts(asked: &TrustQuestion<'_>, user: Spot) -> Vec<Doubt> {
         SettingsFile::project(project),
         system("managed_config.toml"),
     ];
-    let settings = layers(asked, SettingsLanguage::Toml, &files);
+    let mut settings = layers(asked, SettingsLanguage::Toml, &files);
+    let is_trusted = is_trusted(asked, &settings.layers);
+    if !is_trusted {
+        let of_project = (asked.shown)(&SettingsFile::project(project));
+        settings.layers.retain(|layer| layer.shown != of_project);
+        settings.doubts.retain(|doubt| !doubt.what.contains(&of_project));
+    }
     let required = layers(asked, SettingsLanguage::Toml, &[system("requirements.toml")]);
     let mut doubts = settings.doubts;
     doubts.extend(required.doubts);
+    if asked.project && !is_trusted {
+        doubts.push(Doubt {
+            what: "Codex does not trust this project and does not read the hooks in it".to_owned(),
+            step: "start `codex` here and trust the directory".to_owned(),
+            is_certain: true,
+        });
+    }
     // The requirements beat all else.
     let all: Vec<&SettingsLayer> = settings.layers.iter().chain(&required.layers).collect();
     doubts.extend(switched_off(&all));
@@ -42,6 +57,31 @@ pub(super) fn doubts(asked: &TrustQuestion<'_>, user: Spot) -> Vec<Doubt> {
         doubts.extend(untrusted(asked, own.map(|layer| &layer.values)));
     }
     doubts
+}
+
+/// Returns true if Codex reads the project's own files. It asks for its own list of directories: for this one, or for the main
+/// checkout of a linked worktree, or, in a directory below a repository's, for the repository's.
+fn is_trusted(asked: &TrustQuestion<'_>, layers: &[SettingsLayer]) -> bool {
+    let level = |dir: &Path| {
+        let listed = |layer: &SettingsLayer| {
+            let entry = layer.values.get("projects")?.get(dir.to_string_lossy().as_ref())?;
+            Some(entry.get("trust_level")?.as_str()? == "trusted")
+        };
+        layers.iter().rev().find_map(listed)
+    };
+    if let Some(is_trusted) = level(asked.folder) {
+        return is_trusted;
+    }
+    match (asked.read)(&SettingsFile::project(Spot { env: None, dir: ".git", path: "" })) {
+        FileText::Missing => asked.folder.ancestors().skip(1).find_map(level).unwrap_or(false),
+        FileText::Text(text) => {
+            let data = text.strip_prefix("gitdir:").map_or("", str::trim);
+            let main = data.rsplit_once("/.git/worktrees/").map(|(main, _)| Path::new(main));
+            main.and_then(level).unwrap_or(false)
+        }
+        // A directory: the repository's own.
+        FileText::Unreadable(_) => false,
+    }
 }
 
 /// Returns the doubt if the strongest file that has the switch says that hooks are off.

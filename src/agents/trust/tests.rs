@@ -146,6 +146,9 @@ fn claude_code_is_switched_off_in_each_of_its_files() {
 /// The state of a hook that Codex trusts.
 const TRUSTED: &str = "[hooks.state.\"/home/hooks.json:pre_tool_use:0:0\"]\ntrusted_hash = \"sha256:1\"\n";
 
+/// The same, with a project that Codex trusts.
+const TRUSTED_PROJECT: &str = "[projects.'/work']\ntrust_level = 'trusted'\n[hooks.state.\"/home/hooks.json:pre_tool_use:0:0\"]\ntrusted_hash = \"sha256:1\"\n";
+
 #[test]
 fn codex_is_switched_off_in_each_of_its_files() {
     check(
@@ -207,10 +210,12 @@ fn codex_is_switched_off_in_each_of_its_files() {
                 ],
                 Off("`[features]` of /etc/codex/managed_config.toml"),
             ),
+            // Codex reads the files of a project that it trusts, and of no other.
             (
-                &[("~/.codex/config.toml", TRUSTED), ("./.codex/config.toml", "[features]\nhooks = false")],
+                &[("~/.codex/config.toml", TRUSTED_PROJECT), ("./.codex/config.toml", "[features]\nhooks = false")],
                 Off("./.codex/config.toml"),
             ),
+            (&[("~/.codex/config.toml", TRUSTED), ("./.codex/config.toml", "[features]\nhooks = false")], Run),
             (
                 &[
                     ("/etc/codex/config.toml", "[features]\nhooks = false"),
@@ -247,9 +252,35 @@ fn codex_is_switched_off_in_each_of_its_files() {
                 Unknown("permission denied"),
             ),
             (&[("~/.codex/config.toml", "[features")], Unknown("~/.codex/config.toml")),
-            (&[("~/.codex/config.toml", TRUSTED), ("./.codex/config.toml", "hooks")], Unknown("./.codex/config.toml")),
+            (&[("~/.codex/config.toml", TRUSTED), ("./.codex/config.toml", "hooks")], Run),
+            (
+                &[("~/.codex/config.toml", TRUSTED_PROJECT), ("./.codex/config.toml", "hooks")],
+                Unknown("./.codex/config.toml"),
+            ),
         ],
     );
+}
+
+/// Seen in Codex 0.171.0.
+#[test]
+fn codex_reads_the_hooks_of_trusted_projects_only() {
+    let entry = |dir: &str, level: &str| format!("{TRUSTED}[projects.\"{dir}\"]\ntrust_level = \"{level}\"\n");
+    let check = |config: &str, git: &[(&str, &str)], is_trusted: bool| {
+        let mut files = vec![("~/.codex/config.toml", config)];
+        files.extend(git);
+        let doubts = doubts_of(Client::Codex, &files, true);
+        assert_eq!(doubts.is_empty(), is_trusted, "{config} {git:?}: {doubts:?}");
+        assert!(is_trusted || doubts[0].what.contains("does not trust this project"), "{doubts:?}");
+    };
+    let (repository, worktree) = ([("./.git", LOCKED)], [("./.git", "gitdir: /main/.git/worktrees/w\n")]);
+    check(TRUSTED, &[], false);
+    check(TRUSTED, &repository, false);
+    check(&entry("/work", "trusted"), &repository, true);
+    check(&entry("/work", "untrusted"), &repository, false);
+    check(&entry("/", "trusted"), &[], true);
+    check(&entry("/", "trusted"), &repository, false);
+    check(&entry("/main", "trusted"), &worktree, true);
+    check(&entry("/other", "trusted"), &worktree, false);
 }
 
 #[test]
@@ -306,31 +337,81 @@ fn gemini_and_its_fork_are_switched_off_in_each_of_their_files() {
     }
 }
 
+/// Seen in Copilot CLI 1.0.102.
 #[test]
-fn copilot_and_droid_are_switched_off_in_each_of_their_files() {
-    let copilot = r#"{"disableAllHooks": true}"#;
+fn copilot_is_switched_off_by_the_projects_files_and_the_administrators() {
+    let (on, off) = (r#"{"disableAllHooks": false}"#, r#"{"disableAllHooks": true}"#);
+    let trusted = ("~/.copilot/config.json", "// Managed.\n{\"trustedFolders\": [\"/work\"]}");
+    let managed = "/etc/github-copilot/managed-settings.json";
     check(
         Client::CopilotCli,
         &[
             (&[], Run),
-            (&[("~/.copilot/config.json", copilot)], Off("~/.copilot/config.json")),
-            (&[("~/.copilot/settings.json", copilot)], Off("~/.copilot/settings.json")),
-            (&[("./.github/copilot/settings.json", copilot)], Off("./.github/copilot/settings.json")),
-            (&[("./.github/copilot/settings.local.json", copilot)], Off("settings.local.json")),
-            (&[("./.github/copilot/settings.json", "{")], Unknown("cannot tell")),
+            (&[trusted, ("./.github/copilot/settings.json", off)], Off("./.github/copilot/settings.json")),
+            (&[trusted, ("./.github/copilot/settings.local.json", off)], Off("settings.local.json")),
+            (&[trusted, ("./.claude/settings.json", off)], Off("./.claude/settings.json")),
+            (&[trusted, ("./.claude/settings.local.json", off)], Off("./.claude/settings.local.json")),
+            (&[trusted, ("./.claude/settings.local.json", off), ("./.github/copilot/settings.json", on)], Run),
+            (&[trusted, ("./.claude/settings.local.json", off), ("./.claude/settings.json", on)], Off(".claude")),
+            (&[trusted, ("./.github/copilot/settings.json", "{")], Unknown("cannot tell")),
+            // It does not read the files of a folder that it does not trust.
+            (&[("./.github/copilot/settings.json", off)], Run),
+            (&[("~/.copilot/config.json", r#"{"trusted_folders": ["/"]}"#), ("./.claude/settings.json", off)], Off("")),
+            (
+                &[("~/.copilot/config.json", r#"{"trustedFolders": ["/workshop"]}"#), ("./.claude/settings.json", off)],
+                Run,
+            ),
+            // It runs hooks all the same, and says that it does not.
+            (&[("~/.copilot/config.json", off)], Unknown("`disableAllHooks` is set in ~/.copilot/config.json")),
+            (&[("~/.copilot/settings.json", off)], Unknown("~/.copilot/settings.json")),
+            (&[("~/.copilot/settings.json", r#"{"disabledHooks": ["a1"]}"#)], Unknown("`disabledHooks`")),
+            (&[("~/.copilot/settings.json", r#"{"disabledHooks": []}"#)], Run),
+            (&[(managed, r#"{"allowManagedHooksOnly": true}"#)], Off("`allowManagedHooksOnly`")),
+            (&[(managed, r#"{"strictPluginOnlyCustomization": ["hooks"]}"#)], Off("only the administrator's hooks")),
+            (&[(managed, r#"{"strictPluginOnlyCustomization": ["skills"]}"#)], Run),
+            (&[(managed, off)], Run),
+            (
+                &[
+                    (managed, r#"{"allowManagedHooksOnly": true}"#),
+                    (
+                        "/etc/github-copilot/policy.d/1.json",
+                        r#"{"hooks": {"preToolUse": [{"bash": "piton hook copilot-cli preToolUse"}]}}"#,
+                    ),
+                ],
+                Run,
+            ),
         ],
     );
-    let droid = r#"{"hooksDisabled": true}"#;
+    let project = |files: Files<'_>| doubts_of(Client::CopilotCli, files, true);
+    assert!(project(&[])[0].what.contains("does not trust this folder"));
+    assert_eq!(project(&[trusted]), []);
+}
+
+/// Seen in Factory droid 0.215.0.
+#[test]
+fn droid_is_switched_off_among_the_hooks_of_its_files() {
+    let (on, off) = (r#"{"hooks": {"hooksDisabled": false}}"#, r#"{"hooks": {"hooksDisabled": true}}"#);
+    let (alone, hooks) = (r#"{"hooksDisabled": true}"#, r#"{"PreToolUse": [{"hooks": [{"command": "x"}]}]}"#);
     check(
         Client::Droid,
         &[
             (&[], Run),
-            (&[("~/.factory/settings.json", droid)], Off("~/.factory/settings.json")),
-            (&[("./.factory/settings.json", droid)], Off("./.factory/settings.json")),
-            (&[("./.factory/settings.local.json", droid)], Off("settings.local.json")),
-            (&[("/etc/factory/settings.json", droid)], Off("/etc/factory/settings.json")),
-            (&[("~/.factory/hooks.json", droid)], Off("~/.factory/hooks.json")),
-            (&[("~/.factory/hooks.json", "{}")], Unknown("may take the place")),
+            (&[("~/.factory/settings.json", off)], Off("`hooks.hooksDisabled` is set in ~/.factory/settings.json")),
+            (&[("./.factory/settings.json", off)], Off("./.factory/settings.json")),
+            (&[("/etc/factory/settings.json", off)], Off("/etc/factory/settings.json")),
+            (&[("~/.factory/settings.json", off), ("./.factory/settings.json", on)], Run),
+            (&[("~/.factory/settings.json", on), ("./.factory/settings.json", off)], Off("./.factory")),
+            (&[("./.factory/settings.json", off), ("/etc/factory/settings.json", on)], Run),
+            (&[("~/.factory/settings.json", alone)], Run),
+            (&[("./.factory/settings.local.json", off)], Run),
+            (&[("~/.factory/hooks.json", alone)], Off("`hooksDisabled` is set in ~/.factory/hooks.json")),
+            (&[("./.factory/hooks.json", alone)], Off("./.factory/hooks.json")),
+            (&[("~/.factory/hooks.json", hooks)], Off("takes the place")),
+            (&[("./.factory/hooks.json", hooks)], Run),
+            (&[("~/.factory/hooks.json", r#"{"Stop": [{"hooks": [{"command": "x"}]}]}"#)], Run),
+            (&[("~/.factory/hooks.json", "{}")], Run),
+            (&[("~/.factory/hooks.json", &format!("{{\"hooks\": {hooks}}}"))], Run),
+            (&[("/etc/factory/settings.json", r#"{"allowManagedHooksOnly": true}"#)], Off("`allowManagedHooksOnly`")),
             (&[("/etc/factory/settings.json", "{")], Unknown("/etc/factory/settings.json")),
         ],
     );

@@ -24,7 +24,7 @@ use crate::model::checkpoint::CheckpointKind;
 use crate::protocol::{
     BaselineStatus, Body, Classify, ClassifyReply, CodonEnd, CodonReply, CodonStart, CodonStartReply, EmptyReply,
     ErrorReply, Hello, Id, Line, NoticeBody, OpenReply, ReasonItem, ReloadReply, Rollback, RunEndReply, RunReply,
-    RunStatus, ShellBefore, StatusFacts, StatusReply, Step, ToolBefore, WatcherWord, parse, reply_line,
+    RunStatus, ShellBefore, StatusFacts, StatusReply, Step, ToolBefore, Turn, WatcherWord, parse, reply_line,
 };
 use crate::sys::interrupt::Interrupt;
 
@@ -96,7 +96,9 @@ pub(super) fn line(session: &mut Session, output: &Arc<Output>, line: Line) -> b
 fn event(body: Body) -> std::result::Result<Event, Box<Body>> {
     Ok(match body {
         Body::Hello(hello) => Event::Opened(opening(hello)),
-        Body::TurnStart(turn) => Event::TurnStarted(TurnStart { turn: turn.turn, run: turn.run }),
+        Body::TurnStart(Turn { turn, run, prompt: _, unless_open }) => {
+            Event::TurnStarted(TurnStart { turn, run, unless_open })
+        }
         Body::TurnEnd(turn) => Event::TurnEnded { turn: turn.turn },
         Body::ToolBefore(tool) => Event::Before(tool_call(tool)),
         Body::ShellBefore(shell) => Event::Before(shell_line(shell)),
