@@ -24,7 +24,7 @@ class Box:
     def __init__(self, client, piton, others, needs_etc):
         self.client = client
         self.dir = os.path.realpath(tempfile.mkdtemp(prefix=f"piton-real-{client.name}-"))
-        self.home, self.work, self.store, self.gates = (self.at(name) for name in ("home", "work", "store", "gates"))
+        self.home, self.work, self.store, self.gates = (self.at(name) for name in ("home", "project", "store", "gates"))
         for directory in (self.home, self.work, self.gates, self.at("bin")):
             os.mkdir(directory)
         self.piton_path = self.at("bin/piton")

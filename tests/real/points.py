@@ -26,7 +26,8 @@ def undo(box):
 def warned(box):
     """The warning of an effect that files do not undo reaches the model."""
     box.install()
-    process = box.ask(EFFECT)
+    box.write("../bin/psql", "#!/bin/sh\n", executable=True)
+    process = box.ask(EFFECT, "true")
     where = box.model.find(*WARNING)
     if not where and box.client.resumes:
         process = box.ask("true", resume=True)
@@ -42,7 +43,8 @@ def tree(box):
     box.install()
     steps = [box.client.destroy]
     if box.client.agent("") is not None:
-        steps.append("agent: touch made")
+        # An agent that does not wait for its sub-agents would end before them.
+        steps += ["agent: touch made", "for n in $(seq 100); do [ -e made ] && break; sleep 0.1; done"]
     process = box.ask(*steps)
     runs = box.runs()
     holds(runs, f"no run: {box.said(process)}")
@@ -51,7 +53,7 @@ def tree(box):
         holds(run["client"] == box.client.name, f"a run of the client {run['client']}: {text}")
         holds(run["named"] or run["run"].startswith(f"{box.client.name}."), f"the run {run['run']} has no name of the client's")
     if len(steps) == 1:
-        return "no sub-agents"
+        return "without a sub-agent"
     holds(box.has("made"), f"the sub-agent did nothing: {box.said(process)}")
     below = [run for run in runs if run["parent"]]
     if box.client.tells_parent:
@@ -106,6 +108,17 @@ def silenced(box, change):
     return said[0]
 
 
+def switched(box, change):
+    """As `silenced`; and what piton says is true: the client's next session runs no hook."""
+    said = silenced(box, change)
+    count = len(box.document("list")["checkpoints"])
+    box.product()
+    process = box.ask(box.client.destroy)
+    holds(not box.has("out"), f"the client did not remove `out`: {box.said(process)}")
+    holds(len(box.document("list")["checkpoints"]) == count, f"piton says: {said}. But the hooks run")
+    return said
+
+
 def frozen(box):
     """The store is made immutable."""
     def change(box):
@@ -119,12 +132,12 @@ def frozen(box):
 
 
 ALL = [Point("undo", undo), Point("warned", warned), Point("tree", tree), Point("killed", killed), Point("moved", moved),
-       Point("removed", lambda box: silenced(box, lambda box: box.strip())), Point("frozen", frozen), Point("switched", None)]
+       Point("removed", lambda box: switched(box, lambda box: box.strip())), Point("frozen", frozen), Point("switched", None)]
 
 
 def of(client):
     """Returns the points of a client; `switched` once for each switch that turns its hooks off."""
     points = [point for point in ALL if point.run]
     for title, change in client.switches:
-        points.append(Point("switched", lambda box, change=change: silenced(box, change), f"switched: {title}", True))
+        points.append(Point("switched", lambda box, change=change: switched(box, change), f"switched: {title}", True))
     return points

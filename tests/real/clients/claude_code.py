@@ -10,8 +10,8 @@ class ClaudeCode(Client):
     resumes = True
     tells_parent = True
     switches = [
-        ("project", lambda box: box.write("../work/.claude/settings.json", {"disableAllHooks": True})),
-        ("local", lambda box: box.write("../work/.claude/settings.local.json", {"disableAllHooks": True})),
+        ("project", lambda box: box.write("../project/.claude/settings.json", {"disableAllHooks": True})),
+        ("local", lambda box: box.write("../project/.claude/settings.local.json", {"disableAllHooks": True})),
         ("managed", lambda box: box.administer("claude-code/managed-settings.json", {"disableAllHooks": True})),
         ("managed only", lambda box: box.administer("claude-code/managed-settings.json", {"allowManagedHooksOnly": True})),
         ("user", lambda box: box.change(".claude/settings.json", disableAllHooks=True)),

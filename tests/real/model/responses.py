@@ -12,7 +12,7 @@ def talk(body):
     for item in [{"role": "user", "content": body["input"]}] if isinstance(body["input"], str) else body["input"]:
         if item.get("type", "").endswith("_output"):
             items.append(("result", text_of(item.get("output"))))
-        elif item.get("role") == "user":
+        elif item.get("role") == "user" or item.get("type") == "agent_message":
             items.append(("user", text_of(item.get("content"))))
     return items
 
@@ -23,7 +23,10 @@ def tools(body):
 
 def answer(body, call, n):
     if call:
-        item = {"type": "function_call", "id": f"fc_{n}", "call_id": f"call_{n}", "name": call[0], "arguments": json.dumps(call[1]), "status": "completed"}
+        space, _, name = call[0].rpartition(".")
+        item = {"type": "function_call", "id": f"fc_{n}", "call_id": f"call_{n}", "name": name, "arguments": json.dumps(call[1]), "status": "completed"}
+        if space:
+            item["namespace"] = space
     else:
         part = {"type": "output_text", "text": "done", "annotations": []}
         item = {"type": "message", "id": f"msg_{n}", "role": "assistant", "status": "completed", "content": [part]}
