@@ -30,7 +30,19 @@ impl JudgedLine {
         let own = Context::new(&GlobalArgs::default()).and_then(|context| CommandJudge::quiet(&context));
         // A policy holds also where piton's directory or the working directory cannot be used.
         let judge = own.or_else(|_| CommandJudge::anywhere(place.unwrap_or_else(|| PathBuf::from(OUTSIDE))))?;
+        Ok(JudgedLine::by(judge, command))
+    }
+
+    /// Judges a line that runs in another directory.
+    ///
+    /// # Errors
+    /// When the settings cannot be resolved.
+    pub(super) fn in_dir(dir: PathBuf, command: &str) -> Result<JudgedLine> {
+        Ok(JudgedLine::by(CommandJudge::anywhere(dir)?, command))
+    }
+
+    fn by(judge: CommandJudge, command: &str) -> JudgedLine {
         let Policy { on_failure, opaque, deadline, .. } = judge.policy;
-        Ok(JudgedLine { verdict: judge.verdict(command), on_failure, opaque, deadline })
+        JudgedLine { verdict: judge.verdict(command), on_failure, opaque, deadline }
     }
 }

@@ -343,15 +343,15 @@ impl Session {
         let ticket = self.deadlines.next_ticket();
         let (take, path, scope) = (task.take.clone(), open.workspace.path.clone(), open.workspace.scope);
         let (later, judged, beyond) = (Arc::clone(&self.later), task.judged, task.beyond);
-        let (reaches_all, is_noted) = (task.reaches_all, task.note.is_some());
-        let (action_note, begins) = (task.note, task.begins);
+        let (reaches_all, is_noted, begins) = (task.reaches_all, task.note.is_some(), task.begins);
+        let action_note = task.note;
         let done = move |timeline: &mut Timeline, protected: Result<Protected>| -> Answer {
             let finish = AssertUnwindSafe(|| {
                 if let (Some(turn), Ok(base)) = (&begins, &protected) {
                     protect::begin_turn(timeline, turn, base);
                 }
                 if let Some(action) = action_note {
-                    let files = protected.as_ref().ok().map(|done| done.checkpoint().id);
+                    let files = protected.as_ref().ok().map(|held| held.checkpoint().id);
                     action.write(timeline, Instant::now() > deadline, files, &|| Flow::Continue);
                 }
                 // In a directory that is too broad, a repository is a workspace of its own.
@@ -363,8 +363,7 @@ impl Session {
                 }
                 // Looked up only for a client that was answered `late`: a timely answer has no use for it.
                 let touched = if Instant::now() > deadline { timeline.touched_since(since) } else { Vec::new() };
-                let repositories = repositories.unwrap_or_default();
-                let reach = (reaches_all, repositories.as_slice());
+                let reach = (reaches_all, repositories.as_deref().unwrap_or_default());
                 let found = protected.as_ref().map(|done| protect::not_held(timeline, done, &take, reach));
                 let not_held = found.unwrap_or_default().into_iter().chain(beyond).collect();
                 Outcome { protected, touched, not_held }

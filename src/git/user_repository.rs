@@ -211,9 +211,9 @@ impl UserRepository {
     pub fn put_stash_log(&self, log: &[u8], newest: Option<&str>) -> Result<()> {
         let place = self.common.join("logs/refs/stash");
         if log.is_empty() {
-            remove_if_any(&place)?
+            remove_if_any(&place)?;
         } else {
-            put(&place, log)?
+            put(&place, log)?;
         }
         let Some(newest) = newest.filter(|newest| newest_in(log) != Some(newest.as_bytes())) else { return Ok(()) };
         let subject = self.ask(self.command().args(["log", "-1", "--format=%s", newest]), None)?;

@@ -1,7 +1,7 @@
 //! The state of a git repository, as far as commands of git move it: HEAD, refs, index, stash, and an operation in progress.
 //!
-//! It is kept as a small tree: the blob `refs`, lines `VALUE NAME` in the order of their names; `index` and `stash`, the very bytes of
-//! these files; and `operation`, one blob for each file of a merge, rebase or the like. Names in it are percent-encoded. All of
+//! It is kept as a small tree. The blob `refs` has lines `VALUE NAME`, in the order of the names. `index` and `stash` are the very bytes
+//! of these files. The tree `operation` has one blob for each file of a merge, rebase or the like. Names in it are percent-encoded. All of
 //! it is read back as untrusted input.
 
 use std::collections::BTreeMap;

@@ -11,6 +11,7 @@ mod events;
 mod fault;
 mod finds;
 mod forget;
+mod git;
 mod line;
 mod notices;
 mod request;
@@ -37,6 +38,7 @@ pub use events::{
 pub use fault::{ErrorBody, ErrorReply};
 pub use finds::{FindDocument, FoundDocument, FoundItem, PresenceWord, VersionItem};
 pub use forget::{ForgetDocument, ForgetItem, ProofBlock};
+pub use git::{GitOperationItem, GitOperationsDocument, GitUndoDocument, KeptItem, RefMoveItem};
 pub use line::{notice_line, reply_line, request_line};
 pub use notices::{
     AutosavedNotice, DegradedNotice, FailedNotice, InterruptedNotice, LowDiskNotice, NoticeBody, NoticeLine,
@@ -65,11 +67,10 @@ pub use stores::{
 pub use turns::{ShareCounts, TurnDiff, TurnDiffReply, TurnItem, TurnListReply, TurnQuery};
 pub use verbs::{
     CheckedDocument, ClassifyDocument, ClientItem, ClientsDocument, DaemonDocument, DoctorDocument, DoctorRow,
-    ExportDocument, FailedVerb, FetchDocument, GitOperationItem, GitOperationsDocument, GitUndoDocument, InitDocument,
-    InstallDocument, InstallItem, InstallOutcome, KeptItem, MendBlock, OffDocument, OnDocument, PruneDocument,
-    PruneItem, PushDocument, RefFinding, RefMoveItem, RefsDocument, RefusedRef, RemoteItem, RemoteListDocument,
-    RowState, SettingItem, SettingsDocument, ShowDirectoryDocument, ShowDocument, ShowFileDocument, StatusDocument,
-    StopDocument, TrackedBlock, TrustDocument, VerbError, WithheldItem,
+    ExportDocument, FailedVerb, FetchDocument, InitDocument, InstallDocument, InstallItem, InstallOutcome, MendBlock,
+    OffDocument, OnDocument, PruneDocument, PruneItem, PushDocument, RefFinding, RefsDocument, RefusedRef, RemoteItem,
+    RemoteListDocument, RowState, SettingItem, SettingsDocument, ShowDirectoryDocument, ShowDocument, ShowFileDocument,
+    StatusDocument, StopDocument, TrackedBlock, TrustDocument, VerbError, WithheldItem,
 };
 pub use words::{Word, spelling};
 

@@ -1,4 +1,4 @@
-//! What commands of git do to a repository: its state before and after each of them, and the way back.
+//! Commands of git: the state of a repository before and after each of them, and the way back.
 //!
 //! A state lies in the store of private files, under a ref of its own: `refs/piton/<workspace>/git/<2n>` is the state before operation
 //! `g-n`, and `<2n + 1>` the one after it. No checkpoint's content depends on them.

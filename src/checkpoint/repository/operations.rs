@@ -21,7 +21,7 @@ use crate::model::meta::quote;
 use crate::model::path::RelPath;
 use crate::model::redact::redact;
 use crate::model::text::{cut, printable};
-use crate::store::Store;
+use crate::store::{Log, Store};
 use crate::sys::clock::{now_ms, rfc3339};
 use crate::sys::interrupt::Interrupt;
 use crate::worktree::repository_state::RepositoryPlace;
@@ -160,13 +160,19 @@ fn quoted_top(place: &RepositoryPlace) -> Result<String> {
     Ok(quote(RelPath::from_path(top)?.as_bytes()))
 }
 
-/// Forgets all operations of a workspace, with their states. The log of the store of private files is empty.
+/// Forgets all operations of a workspace, with their states.
 ///
 /// # Errors
 /// Returns the errors of writing.
 pub(crate) fn forget_git(local: Option<&Store>, workspace: &Workspace, lock: &WorkspaceLock) -> Result<()> {
     remove(&workspace.dir, lock)?;
     let Some(local) = local else { return Ok(()) };
+    let log = workspace.dir.join(local.log_name());
+    local.complete(&log)?;
+    if log.metadata().is_ok_and(|facts| facts.len() > 0) {
+        // A record of the log would bring a ref back.
+        local.flush(&mut Log::open(&log)?)?;
+    }
     let refs = local.refs(&format!("refs/piton/{}/git/", workspace.id))?.into_iter();
     let refs: Vec<_> = refs.filter_map(|entry| Some((entry.name.to_string(), entry.target.ok()?))).collect();
     if refs.is_empty() { Ok(()) } else { local.delete_refs(&refs).map(drop) }

@@ -84,7 +84,7 @@ fn step<T: PartialEq>(before: &T, after: Option<&T>, now: &T) -> PartStep {
     }
 }
 
-/// What the index says at the three moments.
+/// The entries of the index at the three moments.
 pub struct IndexEntries {
     before: Vec<u8>,
     after: Option<Vec<u8>>,

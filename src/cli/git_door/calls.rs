@@ -1,7 +1,7 @@
 //! The calls of gits that have told of their commands: one small file for each, until its end is told.
 //!
 //! A process of its own waits for the end of the git. A further git that comes before that has told does it itself: the end is
-//! known before anything else moves. Whoever tells renames the file first, so that it is told once.
+//! known before anything else moves. The file is renamed first, so that one process alone tells.
 
 use std::fs::{File, OpenOptions, read, remove_file, rename};
 use std::io::{ErrorKind, Write};
@@ -81,6 +81,7 @@ impl CallMark {
         }
     }
 
+    /// Returns true if it is there.
     pub(super) fn is_set(&self) -> bool {
         self.0.symlink_metadata().is_ok()
     }
@@ -107,6 +108,7 @@ impl CallMark {
         call.map(|call| (claimed, call))
     }
 
+    /// Removes it.
     pub(super) fn remove(&self) {
         // One that stays is swept later.
         let _ = remove_file(&self.0);

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use self::caller::GitCaller;
-use self::told::{Answer, GitCommand};
+use self::told::{GitAnswer, GitCommand};
 use super::print;
 use crate::checkpoint::Home;
 use crate::checkpoint::records::mishaps;
@@ -65,7 +65,7 @@ fn before_files() -> ExitCode {
     told::settle();
     let refused = command().and_then(|command| {
         let answer = command.told().unwrap_or_else(|error| failed("fsmonitor", &error));
-        matches!(answer, Answer::Refused).then_some(command)
+        matches!(answer, GitAnswer::Refused).then_some(command)
     });
     if let Some(command) = refused {
         // git takes no refusal here. It holds no lock that it would leave, and ends as if its person had stopped it.
@@ -75,7 +75,7 @@ fn before_files() -> ExitCode {
     }
     // git that was stopped reads no answer.
     let _ = print::data(EVERYTHING);
-    // Whoever waits for the end of the answer need not wait for the rest.
+    // git waits for the end of the answer.
     let _ = close_stdout();
     ExitCode::SUCCESS
 }
@@ -85,8 +85,8 @@ fn before_refs() -> ExitCode {
     drain();
     told::settle();
     match command().map(|command| command.told().unwrap_or_else(|error| failed("reference-transaction", &error))) {
-        Some(Answer::Refused) => REFUSED.into(),
-        Some(Answer::GoesOn) | None => ExitCode::SUCCESS,
+        Some(GitAnswer::Refused) => REFUSED.into(),
+        Some(GitAnswer::GoesOn) | None => ExitCode::SUCCESS,
     }
 }
 
@@ -101,27 +101,27 @@ fn before_push(remote: &str) -> ExitCode {
     }
     let command = GitCommand::new(caller, top);
     match command.told_of_push(remote, &forced).unwrap_or_else(|error| failed("pre-push", &error)) {
-        Answer::Refused => REFUSED.into(),
-        Answer::GoesOn => ExitCode::SUCCESS,
+        GitAnswer::Refused => REFUSED.into(),
+        GitAnswer::GoesOn => ExitCode::SUCCESS,
     }
 }
 
 /// Returns the input of a hook. git fails where a hook does not read it.
 fn drain() -> String {
     let mut input = Vec::new();
-    // What cannot be read is not judged; git goes on.
+    // Input that cannot be read is not judged; git goes on.
     let _ = std::io::stdin().take(MAX_INPUT).read_to_end(&mut input);
     String::from_utf8_lossy(&input).into_owned()
 }
 
 /// Says what went wrong, and keeps it for `piton status`: git goes on.
-fn failed(event: &str, error: &Error) -> Answer {
+fn failed(event: &str, error: &Error) -> GitAnswer {
     print::say(&format!("piton: {}", error.text()));
     let kept = Home::locate().and_then(|home| mishaps::note_once(&home, &format!("git {event}: {}", error.text())));
     if let Err(error) = kept {
         tracing::warn!(%error, "a mishap could not be written down");
     }
-    Answer::GoesOn
+    GitAnswer::GoesOn
 }
 
 /// Returns the directory of a call, by its real name.

@@ -16,7 +16,7 @@ use crate::cli::print;
 use crate::cli::run::RUN;
 use crate::cli::shell::agreed;
 use crate::cli::talk::Talk;
-use crate::error::{Code, IoContext, Result};
+use crate::error::{Code, Result};
 use crate::model::door::Door;
 use crate::model::effect::{Class, Confidence, Needs};
 use crate::model::id::{ObjectId, ObjectKind};
@@ -44,7 +44,7 @@ const CLIENT: &str = "git";
 
 /// The decision on a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum GitAnswer {
     /// It goes on.
     GoesOn,
     /// The policy does not let it.
@@ -80,6 +80,7 @@ pub(super) struct GitCommand {
 }
 
 impl GitCommand {
+    /// Makes it of the git that has called, at the top of a work tree.
     pub(super) fn new(caller: GitCaller, top: PathBuf) -> GitCommand {
         let place = real(caller.place(&top));
         GitCommand { caller, place }
@@ -95,10 +96,9 @@ impl GitCommand {
     ///
     /// # Errors
     /// When the engine does not answer. git goes on then, unless the policy holds.
-    pub(super) fn told(&self) -> Result<Answer> {
-        std::env::set_current_dir(&self.place).at("going to", &self.place)?;
+    pub(super) fn told(&self) -> Result<GitAnswer> {
         let (line, command) = (&self.caller.line, self.caller.command());
-        let judged = JudgedLine::of(Some(self.place.clone()), &command).ok();
+        let judged = JudgedLine::in_dir(self.place.clone(), &command).ok();
         // An unknown verb is one of git's own helpers, or may do anything.
         let is_seen = |confidence| confidence != Confidence::Opaque || line.verb.contains("--");
         let is_harmless = judged.as_ref().is_some_and(|judged| {
@@ -106,20 +106,20 @@ impl GitCommand {
             verdict.needs == Needs::Nothing && verdict.hold.is_none() && is_seen(verdict.confidence)
         });
         if is_harmless && !line.rewrites() {
-            return Ok(Answer::GoesOn);
+            return Ok(GitAnswer::GoesOn);
         }
         let home = Home::locate()?;
-        let Some(mark) = CallMark::set(&home, &self.caller.id)? else { return Ok(Answer::GoesOn) };
+        let Some(mark) = CallMark::set(&home, &self.caller.id)? else { return Ok(GitAnswer::GoesOn) };
         let session = self.session(&home);
         // A git that another one has started is a part of that.
         let outer =
             self.caller.above().into_iter().filter_map(ProcessId::of).find(|id| CallMark::of(home.path(), id).is_set());
         let session = GitSession { part_of: outer.map(|id| id.pid), ..session };
         let reply = self.before(&home, &session, &command, judged.as_ref(), is_harmless);
-        let decided = self.decided(&session, judged.as_ref(), reply);
+        let decided = GitCommand::decided(&session, judged.as_ref(), reply);
         match decided {
             // The next hook of this git is refused as well.
-            Ok(Answer::Refused) => mark.remove(),
+            Ok(GitAnswer::Refused) => mark.remove(),
             _ => self.wait_behind(&mark, &session),
         }
         decided
@@ -129,21 +129,21 @@ impl GitCommand {
     ///
     /// # Errors
     /// As [`GitCommand::told`].
-    pub(super) fn told_of_push(&self, remote: &str, forced: &[String]) -> Result<Answer> {
+    pub(super) fn told_of_push(&self, remote: &str, forced: &[String]) -> Result<GitAnswer> {
         let names = forced.iter().map(|name| format!("`{}`", printable(name))).collect::<Vec<_>>().join(", ");
         print::say(&format!(
             "piton: this push rewrites or deletes {names} on {}; no checkpoint takes that back",
             printable(remote)
         ));
         let command = self.caller.command();
-        let judged = JudgedLine::of(Some(self.place.clone()), &command).ok();
+        let judged = JudgedLine::in_dir(self.place.clone(), &command).ok();
         let (home, session) = (Home::locate()?, self.session(&Home::locate()?));
         if session.kind != SessionKind::Own {
             // The client's own door has told of the command.
-            return Ok(Answer::GoesOn);
+            return Ok(GitAnswer::GoesOn);
         }
         let reply = self.before(&home, &session, &command, judged.as_ref(), false);
-        let decided = self.decided(&session, judged.as_ref(), reply);
+        let decided = GitCommand::decided(&session, judged.as_ref(), reply);
         if let Some(mark) = CallMark::set(&home, &self.caller.id)? {
             self.wait_behind(&mark, &session);
         }
@@ -196,7 +196,7 @@ impl GitCommand {
         })
     }
 
-    fn decided(&self, session: &GitSession, judged: Option<&JudgedLine>, reply: Result<BeforeReply>) -> Result<Answer> {
+    fn decided(session: &GitSession, judged: Option<&JudgedLine>, reply: Result<BeforeReply>) -> Result<GitAnswer> {
         if let Ok(reply) = &reply {
             said(reply).iter().for_each(|text| print::say(text));
         }
@@ -213,9 +213,9 @@ impl GitCommand {
                 Err(error) if error.code() != Code::Busy => Err(error),
                 Err(error) => {
                     print::say(&format!("piton: {}", error.text()));
-                    Ok(Answer::GoesOn)
+                    Ok(GitAnswer::GoesOn)
                 }
-                Ok(_) => Ok(Answer::GoesOn),
+                Ok(_) => Ok(GitAnswer::GoesOn),
             };
         };
         let is_denied = judged.is_some_and(|judged| judged.verdict.denied && judged.verdict.hold.is_some());
@@ -229,10 +229,10 @@ impl GitCommand {
             }
         };
         if may_run {
-            return Ok(Answer::GoesOn);
+            return Ok(GitAnswer::GoesOn);
         }
         print::say(&format!("piton: git was not let go on: {}", printable(&reason)));
-        Ok(Answer::Refused)
+        Ok(GitAnswer::Refused)
     }
 
     /// Returns the name of the turn that a command outside of all other sessions is.
@@ -338,7 +338,7 @@ fn conversation<T>(
     }
 }
 
-/// Returns the lines for whoever reads what git prints. What `piton git-undo` takes back is no reason to warn.
+/// Returns the lines for whoever reads what git prints. A loss that `piton git-undo` takes back is no reason to warn.
 fn said(reply: &BeforeReply) -> Vec<String> {
     let is_told = |class: Option<Class>| class.is_none_or(|class| class != Class::VcsHistory);
     let warnings = reply.warnings.iter().filter(|warning| is_told(warning.class.as_ref().and_then(Word::known)));

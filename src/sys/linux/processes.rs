@@ -49,7 +49,7 @@ impl ProcessId {
         let until = Instant::now() + limit;
         while self.is_alive() == Some(true) {
             let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || !handle.as_ref().is_some_and(|handle| is_ready(handle, left).is_ok()) {
+            if left.is_zero() || handle.as_ref().is_none_or(|handle| is_ready(handle, left).is_err()) {
                 return false;
             }
         }

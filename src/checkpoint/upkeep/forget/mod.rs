@@ -277,10 +277,6 @@ fn move_all(
     let _maintenance = lock(home, "consolidate.lock", pace)?;
     for workspace in scope(home, of)? {
         let lock = WorkspaceLock::acquire(&workspace.dir, "forgetting", pace.workspace)?;
-        if let Some(local) = &rewriter.local {
-            local.complete(&workspace.dir.join(local.log_name()))?;
-            flush(local, &workspace.dir)?;
-        }
         // Nobody looks into what git noted of an operation in progress.
         forget_git(rewriter.local.as_ref(), &workspace, &lock)?;
     }

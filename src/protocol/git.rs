@@ -1,0 +1,74 @@
+//! Documents of `piton git-undo`, with `--json`.
+
+use serde::{Deserialize, Serialize};
+
+use super::restores::PreviewReply;
+
+/// A command of git, as `piton git-undo` knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitOperationItem {
+    /// Its name: `g-1`, `g-2`, ….
+    pub op: String,
+    /// The moment before it: RFC 3339, UTC.
+    pub time: String,
+    /// The run that it belongs to.
+    pub run: String,
+    /// The client's name of its turn, if one was open.
+    pub turn: Option<String>,
+    /// The command, without secrets.
+    pub command: String,
+    /// The top of the work tree.
+    pub repository: String,
+    /// The moment at which its end was known; null if it is not.
+    pub ended: Option<String>,
+    /// The operation that has taken it back.
+    pub undone: Option<String>,
+}
+
+/// `piton git-undo --list`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitOperationsDocument {
+    /// The commands, newest first.
+    pub operations: Vec<GitOperationItem>,
+}
+
+/// A ref that moves.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefMoveItem {
+    /// Its name.
+    pub name: String,
+    /// Its value now: an id, or `ref: NAME`; null if there is none.
+    pub from: Option<String>,
+    /// The value that it gets; null if it is deleted.
+    pub to: Option<String>,
+}
+
+/// A part of a repository that stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptItem {
+    /// The part.
+    pub what: String,
+    /// The reason.
+    pub why: String,
+}
+
+/// `piton git-undo`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GitUndoDocument {
+    /// The command that is taken back.
+    pub operation: GitOperationItem,
+    /// The refs that move.
+    pub refs: Vec<RefMoveItem>,
+    /// True if the stash goes back.
+    pub stash: bool,
+    /// True if the index goes back.
+    pub index: bool,
+    /// Files of a merge, rebase or the like in progress that go back, in the git directory.
+    pub in_progress: Vec<String>,
+    /// The parts that stay, because they have changed since or their objects are gone.
+    pub kept: Vec<KeptItem>,
+    /// The preview of the files, as of a restore; null where none are known to have changed.
+    pub files: Option<PreviewReply>,
+    /// The operation that has taken it back; null in a preview.
+    pub by: Option<String>,
+}
