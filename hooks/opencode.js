@@ -78,6 +78,10 @@ export const Piton = async ({ directory, client }) => {
       await answered(reply)
       if (reply.context && texts.length) texts[texts.length - 1].text += `\n\n${reply.context}`
     },
+    "shell.env": async (input, output) => {
+      const reply = await send("shell.env", input, undefined, input.cwd ? { directory: input.cwd } : {})
+      if (reply.env && output?.env) Object.assign(output.env, reply.env)
+    },
     "tool.execute.before": async (input, output) => {
       const reply = await send("tool.execute.before", input, output)
       if (reply.deny) throw new Error(reply.deny)

@@ -16,6 +16,8 @@ pub struct Decision {
     pub message: Option<String>,
     /// The answer to [`EventKind::Ask`](super::event::EventKind::Ask); the prompt does not reach the model.
     pub answer: Option<String>,
+    /// Variables for a command of the client, where it asks for some.
+    pub variables: Vec<(String, String)>,
 }
 
 impl Decision {
@@ -72,10 +74,12 @@ pub fn shim_reaches_model(step: Moment) -> bool {
 /// Returns the reply to a shim of piton's own, which knows no client's words.
 pub fn shim(_event: &str, step: Moment, decision: &Decision) -> Option<Value> {
     let text = |text: &Option<String>| text.clone().map(Value::String);
+    let variables = decision.variables.iter().map(|(name, text)| (name.clone(), json!(text)));
     object([
         ("deny", text(&decision.deny).filter(|_| step == Moment::Before)),
         ("context", decision.notes().filter(|_| shim_reaches_model(step)).map(Value::String)),
         ("message", text(&decision.message)),
         ("answer", text(&decision.answer).filter(|_| matches!(step, Moment::TurnStart | Moment::Ask))),
+        ("env", (!decision.variables.is_empty()).then(|| Value::Object(variables.collect()))),
     ])
 }

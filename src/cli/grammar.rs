@@ -125,7 +125,7 @@ pub(super) enum Verb {
     On,
     /// Set piton up here: clients, shells, a first checkpoint; or print the script of a shell (docs/SHELLS.md)
     Init(InitArgs),
-    /// Put piton's hooks into agent clients (docs/AGENTS.md), and its line into startup files of shells
+    /// Put piton's hooks into agent clients (docs/AGENTS.md), its line into startup files of shells, its door into git (docs/GIT.md)
     Install(InstallArgs),
     /// Take hooks and lines out again; with --all, everything of piton but its store
     Uninstall(InstallArgs),

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::exit::Exit;
+use super::git_variables::give;
 use super::hook_answer::answer;
 use super::run::RUN;
 use super::talk::Talk;
@@ -133,8 +134,12 @@ fn decide(asked: &HookCall) -> Result<Decision> {
         Err(error) => return Err(error),
     };
     drop(payload);
+    let mut given = Decision::default();
+    if let Err(error) = give(&asked.event, &event, &mut given) {
+        note(&format!("{} {}", asked.client.name(), asked.event), &error);
+    }
     if let EventKind::Unused(_) = event.kind {
-        return Ok(Decision::default());
+        return Ok(given);
     }
     if let Some(error) = &torn {
         note(&format!("{} {}", asked.client.name(), asked.event), error);

@@ -24,6 +24,7 @@ mod forget;
 mod git;
 mod git_door;
 mod git_undo;
+mod git_variables;
 mod grammar;
 mod hook;
 mod hook_answer;
@@ -158,7 +159,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         return run::run(&cli.global, args);
     }
     if let Some(Verb::Init(args)) = &cli.verb {
-        init::refuse_unasked(args)?;
+        init::refuse_unasked(&cli.global, args)?;
     }
     let mut context = Context::new(&cli.global)?;
     let exit = match &cli.verb {

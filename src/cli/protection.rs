@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::context::Context;
 use super::doctor::clients::hooked;
+use super::doctor::git::set_git;
 use super::doctor::shells::set_shells;
 use crate::agents::Client;
 use crate::checkpoint::records::doors::seen;
@@ -52,7 +53,8 @@ pub(super) fn protection_of(
         Some(_) => Vec::new(),
     };
     let silent = silent_items(&silences, Some(&hooks));
-    judge(off, &Installed { hooks, shells: set_shells() }, &doors, silent)
+    let git = set_git(context, root);
+    judge(off, &Installed { hooks, shells: set_shells(), git }, &doors, silent)
 }
 
 /// Returns clients at work without events as the engine has told of them, with the causes that it does not know.

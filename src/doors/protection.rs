@@ -39,6 +39,13 @@ pub struct SetShell {
     pub fault: Option<HookFault>,
 }
 
+/// The git door, which piton has put in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetGit {
+    /// The reason for which it does nothing, or only a part; `None` where nothing is known against it.
+    pub fault: Option<HookFault>,
+}
+
 /// All that is installed here and guards by itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Installed {
@@ -46,7 +53,12 @@ pub struct Installed {
     pub hooks: Vec<ClientHooks>,
     /// The shells with a line.
     pub shells: Vec<SetShell>,
+    /// The git door.
+    pub git: Option<SetGit>,
 }
+
+/// The name of the git door, beside those of clients and shells.
+const GIT: &str = "git";
 
 /// A reason for which hooks do not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,15 +106,19 @@ pub fn judge(
     silent: Vec<SilentItem>,
 ) -> ProtectionBlock {
     let is_silent = |client: Client| silent.iter().any(|item| item.client == client.name());
-    let Installed { hooks, shells } = installed;
-    let is_of = |door: &SeenDoor, kind: Door, name: &str| door.door == kind && door.client.as_deref() == Some(name);
+    let Installed { hooks, shells, git } = installed;
+    // Commands of git come from whoever runs them.
+    let is_of = |door: &SeenDoor, kind: Door, name: &str| {
+        door.door == kind && (kind == Door::Git || door.client.as_deref() == Some(name))
+    };
     let sound = hooks.iter().filter(|hooks| hooks.fault.is_none() && !is_silent(hooks.client));
     let working = sound.map(|hooks| (Door::Hook, hooks.client.name()));
     let lines = shells.iter().filter(|set| set.fault.is_none()).map(|set| (Door::Shell, set.shell.name()));
-    let expected: Vec<(Door, &str)> = working.chain(lines).collect();
+    let commands = git.iter().filter(|set| set.fault.is_none()).map(|_| (Door::Git, GIT));
+    let expected: Vec<(Door, &str)> = working.chain(lines).chain(commands).collect();
     let works = |door: &SeenDoor| match door.door {
-        Door::Hook | Door::Shell => expected.iter().any(|(kind, name)| is_of(door, *kind, name)),
-        Door::Sidecar | Door::Stream | Door::McpProxy | Door::Run | Door::Watch | Door::Git => door.is_at_work,
+        Door::Hook | Door::Shell | Door::Git => expected.iter().any(|(kind, name)| is_of(door, *kind, name)),
+        Door::Sidecar | Door::Stream | Door::McpProxy | Door::Run | Door::Watch => door.is_at_work,
     };
     let item = |door: &SeenDoor| DoorItem {
         door: door.door.into(),
@@ -130,11 +146,13 @@ pub fn judge(
         let HookFault { what, step, is_certain: _ } = hooks.fault.clone()?;
         Some(ReasonItem { client: Some(hooks.client.name().to_owned()), text: what, mend: Some(step) })
     };
-    let line_fault = |set: &SetShell| {
-        let HookFault { what, step, is_certain: _ } = set.fault.clone()?;
-        Some(ReasonItem { client: Some(set.shell.name().to_owned()), text: what, mend: Some(step) })
+    let told = |name: &str, fault: &Option<HookFault>| {
+        let HookFault { what, step, is_certain: _ } = fault.clone()?;
+        Some(ReasonItem { client: Some(name.to_owned()), text: what, mend: Some(step) })
     };
-    let faults = hooks.iter().filter_map(fault).chain(shells.iter().filter_map(line_fault));
+    let narrow = shells.iter().filter_map(|set| told(set.shell.name(), &set.fault));
+    let narrow = narrow.chain(git.iter().filter_map(|set| told(GIT, &set.fault)));
+    let faults = hooks.iter().filter_map(fault).chain(narrow);
     let mut reasons: Vec<ReasonItem> = off.into_iter().chain(faults).collect();
     if reasons.is_empty() && silent.is_empty() && state == ProtectionState::NotGuarded {
         reasons.push(ReasonItem { client: None, text: NOBODY.to_owned(), mend: Some(INSTALL.to_owned()) });
@@ -190,27 +208,35 @@ pub fn last_seen(protection: &ProtectionBlock) -> Option<String> {
     Some(format!("The last event came from {} {}.", door_title(door), last_event(door)))
 }
 
-/// Says which hooks, and lines of shells, are installed without an event so far. Of a shell, events are only lines that may destroy
-/// something.
+/// Says which hooks, lines of shells and the git door are installed without an event so far. Of a shell and of git, events are only
+/// commands that may destroy something.
 pub fn waiting(protection: &ProtectionBlock) -> String {
-    let (shells, clients): (Vec<&String>, Vec<&String>) =
-        protection.waiting.iter().partition(|name| HookedShell::named(name).is_ok());
+    let (narrow, clients): (Vec<&String>, Vec<&String>) =
+        protection.waiting.iter().partition(|name| is_of_commands(name));
+    let (git, shells): (Vec<&String>, Vec<&String>) = narrow.into_iter().partition(|name| *name == GIT);
     let clients: Vec<String> = clients.into_iter().map(|name| title(name)).collect();
     let shells: Vec<&str> = shells.into_iter().map(String::as_str).collect();
     let hooks = (!clients.is_empty())
         .then(|| format!("hooks of {} are installed, and no event has come from here yet", clients.join(", ")));
-    let is_told = !shells.is_empty() && (hooks.is_none() || protection.state == ProtectionState::Unseen);
-    let lines = is_told.then(|| {
+    let is_told = hooks.is_none() || protection.state == ProtectionState::Unseen;
+    let commands = (is_told && !git.is_empty())
+        .then(|| "git asks piton, and no command of it that may destroy something was run here yet".to_owned());
+    let lines = (is_told && !shells.is_empty()).then(|| {
         let ask = if shells.len() == 1 { "asks" } else { "ask" };
         let shells = shells.join(" and ");
         format!("{shells} {ask} piton, and no line that may destroy something was typed here yet")
     });
-    hooks.into_iter().chain(lines).collect::<Vec<_>>().join("; ")
+    hooks.into_iter().chain(lines).chain(commands).collect::<Vec<_>>().join("; ")
+}
+
+/// Returns true for the name of a shell, and of git.
+fn is_of_commands(name: &str) -> bool {
+    name == GIT || HookedShell::named(name).is_ok()
 }
 
 /// Returns true if hooks of a client are among those without an event.
 fn has_waiting_client(protection: &ProtectionBlock) -> bool {
-    protection.waiting.iter().any(|name| HookedShell::named(name).is_err())
+    protection.waiting.iter().any(|name| !is_of_commands(name))
 }
 
 /// Returns a reason with the step that mends it, for people.
@@ -302,7 +328,7 @@ mod tests {
             (vec![], vec![door(Door::Shell, "zsh", true)], NotGuarded),
         ];
         for (hooks, seen, wanted) in cases {
-            let installed = Installed { hooks, shells: vec![] };
+            let installed = Installed { hooks, ..Installed::default() };
             let judged = judge(None, &installed, &seen, Vec::new());
             assert_eq!(judged.state, wanted, "{installed:?} {seen:?}");
             assert_eq!(summary(&judged).starts_with("protected"), wanted == Protected, "{}", summary(&judged));
@@ -322,7 +348,7 @@ mod tests {
             hooks(Client::GeminiCli, Some(("off", true))),
         ];
         let seen = [door(Door::Hook, "claude-code", false), door(Door::Sidecar, "my harness", true)];
-        let installed = Installed { hooks: clients.to_vec(), shells: vec![shell(HookedShell::Zsh, None)] };
+        let installed = Installed { hooks: clients.to_vec(), shells: vec![shell(HookedShell::Zsh, None)], git: None };
         let judged = judge(None, &installed, &seen, Vec::new());
         assert_eq!(
             summary(&judged),
@@ -340,7 +366,7 @@ mod tests {
     #[test]
     fn a_shell_guards_the_lines_that_are_typed_in_it() {
         use ProtectionState::*;
-        let zsh = |fault| Installed { hooks: vec![], shells: vec![shell(HookedShell::Zsh, fault)] };
+        let zsh = |fault| Installed { shells: vec![shell(HookedShell::Zsh, fault)], ..Installed::default() };
         let typed = || door(Door::Shell, "zsh", false);
         let judged = judge(None, &zsh(None), &[typed()], Vec::new());
         assert_eq!(summary(&judged), "protected for lines typed in zsh, last event 2 min ago");
@@ -359,7 +385,7 @@ mod tests {
         let judged = judge(None, &zsh(Some("it calls a program that is not there")), &[typed()], Vec::new());
         assert_eq!(summary(&judged), "not guarded: zsh: it calls a program that is not there; mend it");
         // Beside an agent's door, a shell's is one more.
-        let both = Installed { hooks: vec![hooks(Client::Codex, None)], shells: vec![shell(HookedShell::Zsh, None)] };
+        let both = Installed { hooks: vec![hooks(Client::Codex, None)], ..zsh(None) };
         let judged = judge(None, &both, &[door(Door::Hook, "codex", false), typed()], Vec::new());
         assert_eq!(
             summary(&judged),
@@ -375,6 +401,30 @@ mod tests {
     }
 
     #[test]
+    fn the_git_door_guards_commands_of_git() {
+        use ProtectionState::*;
+        let git = |fault: Option<HookFault>| Installed { git: Some(SetGit { fault }), ..Installed::default() };
+        let judged = judge(None, &git(None), &[], Vec::new());
+        assert_eq!(judged.state, Unseen);
+        let waits = "git asks piton, and no command of it that may destroy something was run here yet";
+        assert_eq!(summary(&judged), format!("not seen to work yet: {waits}"));
+        // Its events come from whoever runs a command.
+        for client in ["git", "claude-code"] {
+            let judged = judge(None, &git(None), &[door(Door::Git, client, false)], Vec::new());
+            assert_eq!(summary(&judged), "protected for commands of git, last event 2 min ago");
+            assert_eq!(further(&judged), [format!("{AGENTS}; {INSTALL}")]);
+        }
+        let fault = HookFault { what: "its hook is gone".into(), step: "mend it".into(), is_certain: true };
+        let judged = judge(None, &git(Some(fault)), &[door(Door::Git, "git", false)], Vec::new());
+        assert_eq!(summary(&judged), "not guarded: git: its hook is gone; mend it");
+        // Beside hooks of a client, it is one more door.
+        let both = Installed { hooks: vec![hooks(Client::Codex, None)], ..git(None) };
+        let judged = judge(None, &both, &[door(Door::Hook, "codex", false)], Vec::new());
+        assert_eq!(summary(&judged), "protected by Codex, last event 2 min ago");
+        assert!(further(&judged).is_empty(), "{:?}", further(&judged));
+    }
+
+    #[test]
     fn a_silent_client_guards_nothing_and_its_cause_is_told_once() {
         let since = crate::sys::clock::now_ms() - 150_000;
         let silences = [Silence { client: Client::ClaudeCode, since }];
@@ -384,7 +434,7 @@ mod tests {
         );
         let seen = [door(Door::Hook, "claude-code", false)];
         let says = |hooks: &[ClientHooks], seen: &[SeenDoor]| {
-            let installed = Installed { hooks: hooks.to_vec(), shells: vec![] };
+            let installed = Installed { hooks: hooks.to_vec(), ..Installed::default() };
             let judged = judge(None, &installed, seen, silent_items(&silences, Some(hooks)));
             (judged.state, summary(&judged), further(&judged))
         };

@@ -736,14 +736,14 @@ fn who_has_gits_fsmonitor_is_told() {
     if git(&clinic.lab, &["init", "-q"]).is_none() {
         return;
     }
-    assert!(clinic.row("git", "").is_none());
+    assert_eq!(clinic.row("git", "`piton install git`").unwrap()["state"], "note");
     for (value, says) in [("/usr/bin/watcher hook", "another program (/usr/bin/watcher hook)"), ("true", "git's own")] {
         git(&clinic.lab, &["config", "core.fsmonitor", value]);
         assert_eq!(clinic.row("git", says).unwrap()["state"], "note");
     }
     git(&clinic.lab, &["config", "core.fsmonitor", "false"]);
     clinic.put(".gitconfig", "[core]\n\tfsmonitor = mine\n");
-    assert!(clinic.row("git", "").is_none());
+    assert_eq!(clinic.row("git", "`piton install git`").unwrap()["state"], "note");
     git(&clinic.lab, &["config", "--unset", "core.fsmonitor"]);
     assert_eq!(clinic.row("git", "another program (mine)").unwrap()["state"], "note");
 }

@@ -761,3 +761,160 @@ fn the_scripts_are_clean() {
         }
     }
 }
+
+/// Returns the row of `piton doctor` about git, if one has this text.
+fn row(door: &Door, part: &str) -> Value {
+    let told = door.piton(&["doctor", "--json"]).json();
+    let rows = told["rows"].as_array().unwrap();
+    let found = rows.iter().find(|row| row["about"] == "git" && row["text"].as_str().unwrap().contains(part));
+    found.unwrap_or_else(|| panic!("{part}: {told}")).clone()
+}
+
+#[test]
+fn the_doctor_tries_the_door_and_says_how_to_mend_it() {
+    let Some(door) = Door::new() else { return };
+    assert_eq!(row(&door, "`piton install git` has it ask piton")["state"], "note");
+    door.install(&["--global"]);
+    assert_eq!(row(&door, "before it destroys files")["state"], "well");
+    assert_eq!(row(&door, "`piton install git` adds the hooks")["state"], "note");
+    door.uninstall(&["--global"]);
+    door.install(&[]);
+    let well = || assert_eq!(row(&door, "before it destroys files, moves refs or pushes")["state"], "well");
+    well();
+    let wrong = |part: &str, mend: Option<&str>| {
+        let found = row(&door, part);
+        assert_eq!(found["state"], "wrong", "{found}");
+        assert_eq!(found["mend"]["command"].as_str(), mend, "{found}");
+        let said = door.piton(&["status"]).stdout;
+        assert!(said.contains("not guarded: git: ") && said.contains(part), "{said}");
+        if mend.is_some() {
+            door.install(&[]);
+            well();
+        }
+    };
+    let again = Some("piton install git");
+    std::fs::remove_file(door.hook("reference-transaction")).unwrap();
+    wrong("the hook reference-transaction is gone", again);
+    put_hook(&door.hook("pre-push"), "#!/bin/sh\nexit 0\n", 0o755);
+    wrong("another program has written the hook pre-push anew", again);
+    std::fs::set_permissions(door.hook("reference-transaction"), PermissionsExt::from_mode(0o644)).unwrap();
+    wrong("which is not executable", again);
+    let text = std::fs::read_to_string(door.config()).unwrap();
+    std::fs::write(door.config(), text.replace(" ] && exec ", " ] && ")).unwrap();
+    wrong("`core.fsmonitor` is not whole", again);
+    door.git(&["config", "--unset", "core.fsmonitor"]);
+    wrong("`core.fsmonitor` is not set any more", again);
+    std::fs::write(door.config(), text.clone() + "[core]\n\tfsmonitor = true\n").unwrap();
+    wrong("`core.fsmonitor` is `true`", None);
+    std::fs::write(door.config(), text.clone()).unwrap();
+    well();
+    // A program that answers nothing is not well.
+    std::fs::write(door.config(), text.replace("/bin/piton", "/bin/pitoff")).unwrap();
+    wrong("which is not there or cannot be run", again);
+
+    let unseen = door.piton(&["status"]).stdout;
+    assert!(unseen.contains("git asks piton, and no command of it"), "{unseen}");
+    door.lab.write("f", "changed");
+    door.git(&["reset", "-q", "--hard"]);
+    let seen = door.piton(&["status"]).stdout;
+    assert!(seen.contains("protected for commands of git"), "{seen}");
+    door.piton(&["daemon", "stop"]);
+}
+
+#[test]
+fn init_asks_for_the_git_door_in_a_repository() {
+    let Some(door) = Door::new() else { return };
+    let question = "Shall git ask piton before it destroys something in this repository? [git]";
+    let unasked = door.piton(&["init"]);
+    assert!(unasked.code == 2 && unasked.stderr.contains(question), "{unasked:?}");
+    let none = door.lab.root().join("none");
+    std::fs::create_dir(&none).unwrap();
+    let unasked = door.piton_in(&none, &["init"]);
+    assert!(!unasked.stderr.contains("git"), "{unasked:?}");
+    // Where git asks somebody else, it goes on to.
+    door.git(&["config", "core.fsmonitor", "true"]);
+    let before = door.picture();
+    assert_eq!(door.piton(&["init", "--yes"]).code, 0);
+    assert_eq!(door.picture(), before);
+    door.git(&["config", "--unset", "core.fsmonitor"]);
+    let before = door.picture();
+    let done = door.piton(&["init", "--yes", "--json"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let rows = done.json()["files"].as_array().unwrap().clone();
+    assert!(rows.len() == 3 && rows.iter().all(|row| row["client"] == "git"), "{rows:?}");
+    assert!(door.hook("pre-push").exists());
+    assert_eq!(door.piton(&["uninstall", "--all"]).code, 0);
+    assert_eq!(door.picture(), before);
+}
+
+/// The variables of git in the environment of a command.
+const VARIABLES: &str = "env | grep ^GIT_CONFIG_ | sort; git config --show-scope core.fsmonitor || echo none";
+
+#[test]
+fn an_agent_under_run_has_the_door_without_any_setting() {
+    let Some(door) = Door::new() else { return };
+    let before = door.picture();
+    let run = |setting: &[(&str, &str)]| {
+        let mut command = door.lab.command(door.program().to_str().unwrap(), &door.lab.work);
+        command.envs(setting.iter().copied()).args(["run", "--quiet", "--", "sh", "-c", VARIABLES]);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let program = door.program();
+    let value = format!("[ -x '{0}' ] && exec '{0}' git-door fsmonitor", program.display());
+    let given = |at: u8| format!("GIT_CONFIG_KEY_{at}=core.fsmonitor\n");
+    let said = run(&[]);
+    assert!(said.starts_with("GIT_CONFIG_COUNT=1\n") && said.contains(&given(0)), "{said}");
+    assert!(said.ends_with(&format!("command\t{value}\n")), "{said}");
+    let said = run(&[("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "user.name"), ("GIT_CONFIG_VALUE_0", "x")]);
+    assert!(said.starts_with("GIT_CONFIG_COUNT=2\nGIT_CONFIG_KEY_0=user.name\n") && said.contains(&given(1)), "{said}");
+    // A person's own is not replaced, and one of piton's is there once.
+    let own = run(&[("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "core.fsmonitor"), ("GIT_CONFIG_VALUE_0", "x")]);
+    assert!(own.starts_with("GIT_CONFIG_COUNT=1\n") && own.ends_with("command\tx\n"), "{own}");
+    door.git(&["config", "core.fsmonitor", "true"]);
+    assert_eq!(run(&[]), "local\ttrue\n");
+    door.git(&["config", "--unset", "core.fsmonitor"]);
+    assert_eq!(door.picture(), before);
+    door.install(&[]);
+    assert_eq!(run(&[]), format!("local\t{value}\n"));
+    door.piton(&["daemon", "stop"]);
+}
+
+#[test]
+fn hooks_of_clients_give_their_commands_the_door() {
+    let Some(door) = Door::new() else { return };
+    let file = door.lab.root().join("claude env");
+    std::fs::write(&file, "export A=b").unwrap();
+    let hook = |client: &str, event: &str, payload: &str| {
+        let mut command = door.lab.command(door.program().to_str().unwrap(), &door.lab.work);
+        command.env("CLAUDE_ENV_FILE", &file).args(["hook", client, event, "--no-daemon"]);
+        let mut child =
+            command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), payload.as_bytes()).unwrap();
+        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+    };
+    let work = door.lab.work.to_str().unwrap();
+    let start = format!(r#"{{"hook_event_name":"SessionStart","session_id":"s","cwd":"{work}","source":"startup"}}"#);
+    for _ in 0..2 {
+        hook("claude-code", "SessionStart", &start);
+    }
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.starts_with("export A=b\nexport GIT_CONFIG_KEY_0=") && text.lines().count() == 2, "{text}");
+    let script = format!(". '{}' && {VARIABLES}", file.display());
+    let said = door.run_in(&door.lab.work, Path::new("/bin/sh"), &["-c", &script]);
+    assert!(said.stdout.contains("command\t[ -x '") && said.stdout.contains("GIT_CONFIG_COUNT=1\n"), "{said:?}");
+    let asks = format!(r#"{{"hook":"shell.env","directory":"{work}","input":{{"cwd":"{work}","sessionID":"s"}}}}"#);
+    let given: Value = serde_json::from_str(&hook("opencode", "shell.env", &asks)).unwrap();
+    assert_eq!(
+        (&given["env"]["GIT_CONFIG_COUNT"], &given["env"]["GIT_CONFIG_KEY_0"]),
+        (&"1".into(), &"core.fsmonitor".into())
+    );
+    // Where it is installed, nothing more is needed.
+    door.install(&[]);
+    assert_eq!(hook("opencode", "shell.env", &asks), "");
+    std::fs::remove_file(&file).unwrap();
+    hook("claude-code", "SessionStart", &start);
+    assert!(!file.exists());
+    door.piton(&["daemon", "stop"]);
+}

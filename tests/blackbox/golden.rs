@@ -37,7 +37,12 @@ impl Names {
         let place = |path: &Path, name| (path.display().to_string(), name);
         let pattern = |text: &str, name| (Regex::new(text).unwrap(), name);
         Names {
-            places: vec![place(&lab.work, "/W"), place(&lab.home, "/H"), place(&lab.root(), "/L")],
+            places: vec![
+                place(Path::new(env!("CARGO_BIN_EXE_piton")), "/PITON"),
+                place(&lab.work, "/W"),
+                place(&lab.home, "/H"),
+                place(&lab.root(), "/L"),
+            ],
             ids: BTreeSet::new(),
             patterns: vec![
                 pattern(r"Looked: \d+", "Looked: TIME"),

@@ -304,11 +304,19 @@ fn the_plugin_of_opencode() {
         await hooks["command.execute.before"]({ command: "rollback", sessionID: "s", arguments: "3" }, { parts: [] })
           .catch((error) => console.log(`answered: ${error.message}`))
         await hooks["command.execute.before"]({ command: "other", sessionID: "s", arguments: "" }, { parts: [] })
+        answer({ env: { GIT_CONFIG_COUNT: "1" } })
+        const shell = { env: { A: "b" } }
+        await hooks["shell.env"]({ cwd: process.cwd(), sessionID: "s" }, shell)
+        console.log(JSON.stringify(shell.env))
+        answer({})
+        await hooks["shell.env"]({ cwd: process.cwd() }, shell)
+        await hooks["shell.env"]({ cwd: "/nowhere" }, shell)
         await hooks.event({ event: { type: "session.idle", properties: { sessionID: "s" } } })
     "#;
     let Some(printed) = with_node(&lab, script) else { return };
     let expected = "goes on\nstopped: no ünicode\ngoes on\ngoes on\ngoes on\ngoes on goes on\n\"done\\n\\nnote\"\n\
-                    \"tidy up\\n\\nnote\"\nanswered: 3 checkpoints\n";
+                    \"tidy up\\n\\nnote\"\nanswered: 3 checkpoints\n\
+                    {\"A\":\"b\",\"GIT_CONFIG_COUNT\":\"1\"}\n";
     assert_eq!(printed, expected);
     read_by_piton(
         "opencode",
@@ -367,7 +375,9 @@ fn read_by_piton(client: &str, asked: &str, expected: &str) {
         let event = call.rsplit(' ').next().unwrap();
         assert_eq!(call, format!("hook {} {event}", client.name()));
         let read = client.parse(event, payload.as_bytes()).unwrap();
-        assert!(!matches!(read.kind, piton::agents::EventKind::Unused(_)), "{read:?}");
+        // It is answered, and tells nothing.
+        let is_asked = event == "shell.env";
+        assert!(is_asked || !matches!(read.kind, piton::agents::EventKind::Unused(_)), "{read:?}");
         assert!(read.cwd.is_some(), "{read:?}");
         seen.push(event);
     }

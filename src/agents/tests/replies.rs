@@ -18,6 +18,7 @@ fn decisions() -> Vec<Decision> {
             context: vec!["note".into()],
             message: text("piton has failed"),
             answer: text("3 checkpoints"),
+            variables: vec![("A".into(), "b".into())],
         },
     ]
 }

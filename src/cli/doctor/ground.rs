@@ -1,4 +1,4 @@
-//! The ground of everything else: piton's own directories, the disk, the kernel's limits on watchers, the workspace's git.
+//! The ground of everything else: piton's own directories, the disk, the kernel's limits on watchers.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -6,12 +6,11 @@ use std::path::Path;
 use super::report::{DoctorReport, Surroundings, quoted_path};
 use crate::checkpoint::Timeline;
 use crate::model::manifest::EntryKind;
-use crate::model::text::printable;
 use crate::sys::fs::space::DiskSpace;
 use crate::sys::{inotify, mount, process};
 use crate::watch::limits::Limits;
 
-/// Looks at directories, disk, limits and git.
+/// Looks at directories, disk and limits.
 pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     let home = at.context.home.path();
     if private(home, 0o700, "home", report) {
@@ -19,9 +18,6 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     }
     disk(home, report);
     watches(at, report);
-    if let Some(root) = &at.root {
-        fsmonitor(root, report);
-    }
 }
 
 /// Returns whether a file or directory of piton's is this user's alone; says so if it is not. A missing one is no
@@ -87,16 +83,4 @@ fn directories(at: &Surroundings<'_>) -> Option<u64> {
     let all = timeline.catalog().all().ok()?;
     let (manifest, _) = timeline.catalog().contents(all.checkpoints.last()?).ok()?;
     Some(1 + manifest.iter().filter(|(_, entry)| entry.kind == EntryKind::Dir).count() as u64)
-}
-
-/// Piton has nothing in this place. A person who wonders why git is slow should see whose hook it is.
-fn fsmonitor(root: &Path, report: &mut DoctorReport) {
-    match crate::store::foreign::setting(root, "core.fsmonitor").as_deref() {
-        None | Some("false" | "") => {}
-        Some("true") => report.note("git", "`core.fsmonitor` is git's own; piton does not use it"),
-        Some(program) => report.note(
-            "git",
-            format!("`core.fsmonitor` belongs to another program ({}); piton does not take it", printable(program)),
-        ),
-    }
 }

@@ -2,6 +2,7 @@
 
 pub(super) mod clients;
 mod daemon;
+pub(super) mod git;
 mod ground;
 mod protection;
 mod refs;
@@ -39,6 +40,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("daemon", daemon::check),
     ("clients", clients::check),
     ("shells", shells::check),
+    ("git", git::check),
     ("protection", protection::check),
 ];
 

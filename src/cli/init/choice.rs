@@ -1,6 +1,10 @@
 //! The questions of `piton init`: what to guard, with what is found here as the default.
 
+use std::path::Path;
+
 use crate::agents::Client;
+use crate::cli::install::git::is_open;
+use crate::cli::install::place::GIT;
 use crate::cli::install::startup::StartupFiles;
 use crate::cli::install::{Target, home, is_there, variable};
 use crate::cli::print;
@@ -12,17 +16,21 @@ use crate::shell::HookedShell;
 pub(super) struct Choice {
     pub clients: Vec<Client>,
     pub shells: Vec<HookedShell>,
+    /// The name of git, if it is to ask piton in the repository of this directory; `None` without one.
+    pub git: Option<Vec<&'static str>>,
 }
 
 const CLIENTS: &str = "Which agent clients shall piton guard?";
 const SHELLS: &str = "In which shells shall piton guard the lines that you type?";
+const COMMANDS: &str = "Shall git ask piton before it destroys something in this repository?";
 
 impl Choice {
-    /// Returns the clients that are here, the login shell, and the shells that have a startup file.
+    /// Returns the clients that are here, the login shell, the shells that have a startup file, and git where `dir` is in a repository
+    /// in which it asks nobody else.
     ///
     /// # Errors
     /// `bad-path` where no home directory is known.
-    pub(super) fn found() -> Result<Choice> {
+    pub(super) fn found(dir: &Path) -> Result<Choice> {
         let home = home()?;
         let login = variable("SHELL").and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
         let has_file = |shell: HookedShell| match StartupFiles::of(shell) {
@@ -34,6 +42,7 @@ impl Choice {
         Ok(Choice {
             clients: installable().filter(|client| is_there(*client, &home)).collect(),
             shells: HookedShell::ALL.into_iter().filter(is_used).collect(),
+            git: is_open(dir).then(|| vec![GIT]),
         })
     }
 
@@ -41,20 +50,26 @@ impl Choice {
     pub(super) fn asked(self) -> Option<Choice> {
         let clients = ask(("1. ", CLIENTS), &self.clients, &installable().collect::<Vec<_>>(), Client::name)?;
         let shells = ask(("2. ", SHELLS), &self.shells, &HookedShell::ALL, HookedShell::name)?;
-        Some(Choice { clients, shells })
+        let git = match self.git {
+            None => None,
+            Some(found) => Some(ask(("3. ", COMMANDS), &found, &[GIT], |name| name)?),
+        };
+        Some(Choice { clients, shells, git })
     }
 
     /// Returns the error where there is nobody to ask.
     pub(super) fn unasked(&self) -> Error {
         let (clients, shells) = (shown(&self.clients, Client::name), shown(&self.shells, HookedShell::name));
-        let what = format!("there is no terminal for the questions: {CLIENTS} [{clients}] {SHELLS} [{shells}]");
+        let git = self.git.as_ref().map(|git| format!(" {COMMANDS} [{}]", shown(git, |name| name))).unwrap_or_default();
+        let what = format!("there is no terminal for the questions: {CLIENTS} [{clients}] {SHELLS} [{shells}]{git}");
         Error::new(Code::BadRequest, what).hint("nothing was changed; `piton init --yes` takes these answers")
     }
 
     /// Returns all of them.
     pub(super) fn targets(&self) -> impl Iterator<Item = Target> {
         let clients = self.clients.iter().map(|client| Target::Client(*client));
-        clients.chain(self.shells.iter().map(|shell| Target::Shell(*shell)))
+        let git = self.git.iter().flatten().map(|_| Target::Git);
+        clients.chain(self.shells.iter().map(|shell| Target::Shell(*shell))).chain(git)
     }
 }
 

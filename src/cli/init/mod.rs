@@ -7,11 +7,12 @@ mod script;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::context::Context;
+use super::context::{Context, GlobalArgs, named};
 use super::doctor;
 use super::exit::{Exit, exit_of};
 use super::install::InstallScope;
 use super::install::installation::{Direction, Installation};
+use super::install::place::GitScope;
 use super::print;
 use crate::error::Result;
 use crate::protocol::InitDocument;
@@ -33,9 +34,13 @@ pub(super) struct InitArgs {
 ///
 /// # Errors
 /// `bad-request`, with the questions and the answers that `--yes` takes.
-pub(super) fn refuse_unasked(args: &InitArgs) -> Result<()> {
-    let may_go_on = args.shell.is_some() || args.yes || print::has_person();
-    if may_go_on { Ok(()) } else { Err(Choice::found()?.unasked()) }
+pub(super) fn refuse_unasked(global: &GlobalArgs, args: &InitArgs) -> Result<()> {
+    if args.shell.is_some() || args.yes || print::has_person() {
+        return Ok(());
+    }
+    let cwd = std::env::current_dir().ok();
+    let dir = named(global, cwd.as_deref()).or(cwd).unwrap_or_default();
+    Err(Choice::found(&dir)?.unasked())
 }
 
 /// Sets piton up, or prints the script of a shell.
@@ -46,7 +51,8 @@ pub(super) fn init(context: &Context, args: &InitArgs) -> Result<Exit> {
     if let Some(shell) = args.shell {
         return script::print_script(context, shell);
     }
-    let found = Choice::found()?;
+    let git = GitScope::of(context, false, false);
+    let found = Choice::found(&git.dir)?;
     let Some(chosen) = (if args.yes { Some(found) } else { found.asked() }) else {
         print::say("\npiton: nothing was changed");
         return Ok(Exit::Refused);
@@ -55,7 +61,8 @@ pub(super) fn init(context: &Context, args: &InitArgs) -> Result<Exit> {
 }
 
 fn set_up(context: &Context, chosen: &Choice) -> Result<Exit> {
-    let scope = InstallScope::of(context, false)?;
+    let mut scope = InstallScope::of(context, false)?;
+    scope.git = GitScope::of(context, false, false);
     let mut work = Installation::begin(context, Direction::In, false)?;
     chosen.targets().for_each(|target| work.apply(&scope, target));
     if !context.json {

@@ -13,7 +13,7 @@ use crate::cli::print::Consent;
 use crate::error::{Code, Error, Result};
 use crate::git::door::config::{with_line, without_line};
 use crate::git::door::hooks::GitHook;
-use crate::git::door::{KEY, is_off, program_of, value};
+use crate::git::door::{KEY, is_off, is_pitons, program_of, value};
 use crate::git::users::{UsersFiles, UsersGit, UsersRepository, UsersSetting};
 use crate::model::text::printable;
 
@@ -264,13 +264,22 @@ pub(crate) fn dotted((major, minor): (u32, u32)) -> String {
 /// Refuses where git asks somebody else, or is told in one of these scopes to ask nobody.
 fn refuse_others(values: &[UsersSetting], scopes: &[&str]) -> Result<()> {
     let is_other = |setting: &&UsersSetting| {
-        program_of(&setting.value).is_none() && (!is_off(&setting.value) || scopes.contains(&setting.scope.as_str()))
+        !is_pitons(&setting.value) && (!is_off(&setting.value) || scopes.contains(&setting.scope.as_str()))
     };
     let Some(other) = values.iter().find(is_other) else { return Ok(()) };
     let shown = printable(&other.value.to_string_lossy());
     Err(Error::new(Code::Conflict, format!("`{KEY}` is `{shown}` already, and git has one place for it"))
         .path(&other.file)
         .hint("piton replaces nobody's: take that out first, or leave git as it is; nothing was changed"))
+}
+
+/// Returns true in a repository whose git asks nobody else.
+pub(crate) fn is_open(dir: &Path) -> bool {
+    let asked = UsersGit::at(dir).repository().and_then(|repository| {
+        let values = UsersGit::at(&repository.top).settings(KEY, UsersFiles::All)?;
+        refuse_others(&values, &["local", "worktree"])
+    });
+    asked.is_ok()
 }
 
 /// Returns the files with settings of single work trees, of which git reads one.

@@ -8,7 +8,7 @@ pub(super) mod git;
 pub(super) mod git_hooks;
 pub(super) mod installation;
 mod notes;
-mod place;
+pub(super) mod place;
 pub(super) mod startup;
 
 use clap::Args;
@@ -17,6 +17,7 @@ use super::context::Context;
 use super::exit::Exit;
 use super::print;
 use crate::agents::Client;
+use crate::checkpoint::Home;
 use crate::error::{Code, Error, Result};
 use crate::protocol::{ClientItem, ClientsDocument, InstallDocument};
 use client_file::ClientFile;
@@ -48,6 +49,11 @@ pub(super) struct InstallArgs {
     /// Only show what would be changed
     #[arg(long)]
     pub dry_run: bool,
+}
+
+/// Returns true if git was made to ask piton anywhere.
+pub(super) fn has_git_doors(home: &Home) -> bool {
+    notes::GitDoors::of(home).all().is_ok_and(|paths| !paths.is_empty())
 }
 
 /// Puts hooks into clients, and the line into startup files of shells.

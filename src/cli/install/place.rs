@@ -25,7 +25,7 @@ pub(crate) struct GitScope {
 
 impl GitScope {
     /// Returns that of a call.
-    pub(super) fn of(context: &Context, global: bool, yes: bool) -> GitScope {
+    pub(crate) fn of(context: &Context, global: bool, yes: bool) -> GitScope {
         let dir = context.named_workspace().unwrap_or_else(|| context.below_cwd(Path::new("")));
         GitScope { dir, global, yes }
     }
@@ -38,7 +38,7 @@ pub(crate) struct InstallScope {
     /// True if the settings want that an action waits when piton fails.
     pub(crate) holds: bool,
     /// The place of the git door.
-    pub(super) git: GitScope,
+    pub(crate) git: GitScope,
 }
 
 impl InstallScope {

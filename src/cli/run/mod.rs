@@ -17,6 +17,7 @@ use clap::Args;
 use self::shims::Shims;
 use super::at_work::WorkNote;
 use super::context::{Context, GlobalArgs, flags};
+use super::git_variables::git_variables;
 use super::mcp_proxy::{holds, holds_without_home};
 use super::print;
 use super::saved::{Again, SavedLink, refuse_settings};
@@ -273,6 +274,9 @@ impl GuardedRun {
     /// Gives the agent its part of the run.
     fn apply(&self, command: &mut Command) {
         command.env(RUN, &self.name);
+        if let Ok(dir) = std::env::current_dir() {
+            command.envs(git_variables(&dir));
+        }
         if let Some(shims) = &self.shims {
             shims.apply(command);
         }

@@ -31,6 +31,11 @@ pub fn program_of(value: &OsStr) -> Option<OsString> {
     (self::value(&program) == value).then_some(program)
 }
 
+/// Returns true for a value by which git was to ask piton, though it may be damaged since.
+pub fn is_pitons(value: &OsStr) -> bool {
+    value.to_string_lossy().contains(" git-door fsmonitor")
+}
+
 /// Returns the word that [`sh`] has quoted.
 fn unquoted(word: &[u8]) -> Option<OsString> {
     let inner = word.strip_prefix(b"'")?.strip_suffix(b"'")?;
@@ -64,6 +69,7 @@ mod tests {
         for value in other {
             assert_eq!(program_of(OsStr::new(value)), None, "{value}");
         }
+        assert!(is_pitons(OsStr::new(other[3])) && !is_pitons(OsStr::new("true")));
         assert!(["", "False", "0"].into_iter().all(|value| is_off(OsStr::new(value))) && !is_off(OsStr::new("true")));
     }
 }

@@ -1,0 +1,74 @@
+//! The git door by variables alone: for an agent of `piton run`, and for clients whose hooks may set variables of their commands. No
+//! file of git is touched.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::OpenOptions;
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use super::install::program;
+use crate::agents::{Client, Decision, Event, EventKind};
+use crate::error::{IoContext, Result};
+use crate::git::door::variables::variables;
+use crate::git::door::{KEY, program_of};
+use crate::git::sh;
+use crate::git::users::{UsersFiles, UsersGit};
+use crate::sys::process::may_run;
+
+/// The variable by which Claude Code names a file that its shells read before each command.
+const CLAUDE_FILE: &str = "CLAUDE_ENV_FILE";
+
+/// The hook by which opencode asks for the variables of a shell.
+const OPENCODE_EVENT: &str = "shell.env";
+
+/// Returns the variables by which the git of commands in a directory asks piton. None where git is told already what to ask: by a
+/// person, or by piton's own setting.
+pub(super) fn git_variables(dir: &Path) -> Vec<(String, OsString)> {
+    // Without a git, or with files that it cannot read, there is nothing to guard.
+    let Ok(values) = UsersGit::at(dir).settings(KEY, UsersFiles::All) else { return Vec::new() };
+    let is_gone = |program: OsString| !may_run(Path::new(&program));
+    if values.last().is_some_and(|last| !program_of(&last.value).is_some_and(is_gone)) {
+        return Vec::new();
+    }
+    let Ok(program) = program() else { return Vec::new() };
+    let environment = |name: &str| std::env::var_os(name);
+    variables(OsStr::new(&program), &environment).map(Vec::from).unwrap_or_default()
+}
+
+/// Gives a client's commands the git door, if this event is the one for that.
+///
+/// # Errors
+/// I/O errors of the client's file.
+pub(super) fn give(name: &str, event: &Event, decision: &mut Decision) -> Result<()> {
+    let dir = || event.cwd.clone().or_else(|| std::env::current_dir().ok()).unwrap_or_default();
+    match event.client {
+        Client::Opencode if name == OPENCODE_EVENT => {
+            let texts =
+                git_variables(&dir()).into_iter().filter_map(|(name, text)| Some((name, text.into_string().ok()?)));
+            decision.variables = texts.collect();
+            Ok(())
+        }
+        Client::ClaudeCode if event.kind == EventKind::SessionStart => {
+            let file = std::env::var_os(CLAUDE_FILE).filter(|file| !file.is_empty()).map(PathBuf::from);
+            file.map_or(Ok(()), |file| append(&file, &git_variables(&dir())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Adds a line for a shell to a file, once.
+fn append(file: &Path, variables: &[(String, OsString)]) -> Result<()> {
+    if variables.is_empty() {
+        return Ok(());
+    }
+    let words = variables.iter().flat_map(|(name, text)| [b" ", name.as_bytes(), b"=", sh(text).as_slice()].concat());
+    let line: Vec<u8> = b"export".iter().copied().chain(words).chain(*b"\n").collect();
+    let mut opened = OpenOptions::new().read(true).append(true).create(true).open(file).at("opening", file)?;
+    let mut there = Vec::new();
+    opened.rewind().and_then(|()| opened.read_to_end(&mut there)).at("reading", file)?;
+    if there.split_inclusive(|byte| *byte == b'\n').any(|one| one == line) {
+        return Ok(());
+    }
+    let start: &[u8] = if there.is_empty() || there.ends_with(b"\n") { b"" } else { b"\n" };
+    opened.write_all(&[start, &line].concat()).at("writing", file)
+}
