@@ -22,21 +22,22 @@ use piton::protocol::{
     Chosen, ChosenItem, ChosenReply, Classify, ClassifyDocument, ClassifyReply, ClearDocument, ClearItem, ClientItem,
     ClientsDocument, CodonEnd, CodonReply, CodonStart, CodonStartReply, Create, CreateReply, DaemonDocument,
     DegradedNotice, Diff, DiffReply, DoctorDocument, DoctorRow, DoorItem, EmptyReply, ErrorBody, ExportDocument,
-    FailedNotice, FetchDocument, FindDocument, ForgetDocument, ForgetItem, FoundDocument, FoundItem, Greeting,
-    GreetingType, Hello, HelloReply, InitDocument, InstallDocument, InstallItem, InstallOutcome, Interrupted,
-    InterruptedNotice, LimitsBlock, List, ListItem, ListQuery, ListReply, LowDiskNotice, MendBlock, MoveDocument,
-    NoStep, NotHeld, OffDocument, OnDocument, OpenReply, OperationKind, OriginBlock, OtherBlock, OtherDone,
-    OtherPreview, PastEffect, PathItem, PlanLists, PresenceWord, PreviewReply, ProofBlock, ProtectionBlock,
-    ProtectionState, PruneDocument, PruneItem, PushDocument, ReasonItem, RefFinding, RefsDocument, RefusedRef,
-    ReloadReply, RemoteItem, RemoteListDocument, RestoreReply, Rollback, RollbackCompleted, RollbackProgress,
-    RollbackStarted, RolledBackNotice, RowState, RunEnd, RunEndReply, RunFork, RunItem, RunLast, RunListReply,
-    RunReply, RunStart, RunState, RunStatus, ScopeWord, SettingItem, SettingsDocument, SettledNotice, ShareCounts,
-    ShellBefore, Show, ShowDirectoryDocument, ShowDocument, ShowFileDocument, ShowReply, ShownCheckpoint, SilentItem,
-    SkippedSort, StatBlock, StatusDocument, StatusFacts, StatusLast, StatusReply, Step, StepBlock, StepFault,
-    StopDocument, StoreCapNotice, StoreDocument, StoreListDocument, StoredWorkspace, StreamEnded, TargetBlock, To,
-    ToolBefore, TrackedBlock, TrustDocument, Turn, TurnBlock, TurnDiff, TurnDiffReply, TurnEndReply, TurnItem,
-    TurnListReply, TurnQuery, TurnReply, UnwatchedBlock, UnwatchedItem, VerbError, VersionItem, WarningBlock,
-    WatcherWord, WatchingBlock, WatchingQuery, WithheldItem, Word, WorkspaceBlock,
+    FailedNotice, FetchDocument, FindDocument, ForgetDocument, ForgetItem, FoundDocument, FoundItem, GitOperationItem,
+    GitOperationsDocument, GitUndoDocument, Greeting, GreetingType, Hello, HelloReply, InitDocument, InstallDocument,
+    InstallItem, InstallOutcome, Interrupted, InterruptedNotice, KeptItem, LimitsBlock, List, ListItem, ListQuery,
+    ListReply, LowDiskNotice, MendBlock, MoveDocument, NoStep, NotHeld, OffDocument, OnDocument, OpenReply,
+    OperationKind, OriginBlock, OtherBlock, OtherDone, OtherPreview, PastEffect, PathItem, PlanLists, PresenceWord,
+    PreviewReply, ProofBlock, ProtectionBlock, ProtectionState, PruneDocument, PruneItem, PushDocument, ReasonItem,
+    RefFinding, RefMoveItem, RefsDocument, RefusedRef, ReloadReply, RemoteItem, RemoteListDocument, RestoreReply,
+    Rollback, RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice, RowState, RunEnd, RunEndReply,
+    RunFork, RunItem, RunLast, RunListReply, RunReply, RunStart, RunState, RunStatus, ScopeWord, SettingItem,
+    SettingsDocument, SettledNotice, ShareCounts, ShellBefore, Show, ShowDirectoryDocument, ShowDocument,
+    ShowFileDocument, ShowReply, ShownCheckpoint, SilentItem, SkippedSort, StatBlock, StatusDocument, StatusFacts,
+    StatusLast, StatusReply, Step, StepBlock, StepFault, StopDocument, StoreCapNotice, StoreDocument,
+    StoreListDocument, StoredWorkspace, StreamEnded, TargetBlock, To, ToolBefore, TrackedBlock, TrustDocument, Turn,
+    TurnBlock, TurnDiff, TurnDiffReply, TurnEndReply, TurnItem, TurnListReply, TurnQuery, TurnReply, UnwatchedBlock,
+    UnwatchedItem, VerbError, VersionItem, WarningBlock, WatcherWord, WatchingBlock, WatchingQuery, WithheldItem, Word,
+    WorkspaceBlock,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -207,6 +208,10 @@ fn over() -> StepBlock {
 
 fn plan() -> PlanLists {
     PlanLists { digest: s(), create: list(), replace: list(), delete: list(), keep: list(), conflict: list() }
+}
+
+fn git_operation() -> GitOperationItem {
+    GitOperationItem { op: s(), time: s(), run: s(), turn: o(), command: s(), repository: s(), ended: o(), undone: o() }
 }
 
 fn preview() -> PreviewReply {
@@ -876,6 +881,19 @@ fn documents() -> Vec<Example> {
         example("an item of `versions`", version),
         example("`restore --to`", ExportDocument { to: s(), created: list(), failed: list() }),
         example("`undo`, `redo` without a step", NoStep { operation: o(), message: s() }),
+        example("`git-undo --list`", GitOperationsDocument { operations: vec![git_operation()] }),
+        example("an item of `operations`", git_operation()),
+        example(
+            "`git-undo`",
+            GitUndoDocument {
+                operation: git_operation(),
+                files: Some(preview()),
+                by: o(),
+                ..GitUndoDocument::default()
+            },
+        ),
+        example("an item of its `refs`", RefMoveItem { name: s(), from: o(), to: o() }),
+        example("an item of its `kept`", KeptItem { what: s(), why: s() }),
         example("`list --remote`", RemoteListDocument { total: 1, checkpoints: vec![remote.clone()], faults: words() }),
         example("an item of its `checkpoints`", remote),
         example("`push`", push),
