@@ -561,6 +561,7 @@ pub fn hook(data: &[u8]) {
         context: text.clone().into_iter().collect(),
         message: text.clone(),
         answer: text,
+        ..Decision::default()
     };
     if let Some(reply) = client.reply(event, &decision) {
         assert!(serde_json::from_str::<serde_json::Value>(&reply).is_ok_and(|reply| reply.is_object()), "{reply}");

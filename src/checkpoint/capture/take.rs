@@ -354,7 +354,8 @@ fn same(
             [None, None, newest.filter(|newest| newest.record.kind != CheckpointKind::Turn)]
         }
         (kind, _) if kind.is_typed() => [None, tip.as_ref(), None],
-        (_, Some(_)) => [own, previous, newest],
+        // A base capture has no number, and does not stay for long.
+        (_, Some(_)) => [own, previous, newest.filter(|newest| newest.record.kind != CheckpointKind::Turn)],
         (_, None) => [None, previous, None],
     };
     for measure in measures.into_iter().flatten().filter(|measure| measure.tree == observed.root) {
