@@ -79,6 +79,7 @@ impl UsersGit {
         let output = self.output(&[OsStr::new("--version")], None)?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let mut parts = text.trim().strip_prefix("git version ").unwrap_or_default().split('.');
+        // A part that is no number is no version that is known.
         let mut number = || parts.next()?.parse().ok();
         Ok(number().zip(number()))
     }

@@ -193,6 +193,20 @@ fn nothing_is_written_while_a_git_is_at_work_and_nothing_without_an_answer() {
 }
 
 #[test]
+fn a_command_from_elsewhere_and_an_index_without_its_contents() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    let dir = place.lab.work.display().to_string();
+    place.sh(&format!("echo dirty > f; cd /; git -C {dir} reset -q --hard HEAD~1"));
+    let undone = place.undo(&["--yes"]);
+    assert_eq!((undone.code, place.lab.read("f").as_str()), (0, "dirty\n"), "{undone:?}");
+    place.sh("echo staged > f; git add f; git reset -q --hard; git gc -q --prune=now");
+    let undone = place.undo(&["--yes"]);
+    assert!(undone.stdout.contains("stays: the index (what is staged): content that it names is not"), "{undone:?}");
+    assert_eq!((undone.code, place.lab.read("f").as_str()), (4, "staged\n"), "{undone:?}");
+    place.sh("git fsck --no-dangling; git commit -qam works");
+}
+
+#[test]
 fn a_harmless_command_is_no_checkpoint_and_its_answer_is_right() {
     let Some(place) = Place::new(GITS[0]) else { return };
     place.sh("echo dirty > f; git status -s > ../status; git diff --stat; git add f; git commit -qm three; git fetch -q . ; git log -1");

@@ -41,6 +41,12 @@ pub struct KeptPart {
 /// The reason of a part that somebody else has changed since.
 const MOVED_ON: &str = "changed since";
 
+/// The mode of a submodule in an index.
+const SUBMODULE: &str = "160000";
+
+/// The reason of an index that names content that is gone.
+const LOST: &str = "content that it names is not in the repository any more; `git add` stages the files again";
+
 /// The reason of a ref whose objects are gone.
 const GONE: &str = "its commit is not in the repository any more (`git gc` removes what no ref names)";
 
@@ -89,6 +95,19 @@ pub struct IndexEntries {
     before: Vec<u8>,
     after: Option<Vec<u8>>,
     now: Vec<u8>,
+}
+
+impl IndexEntries {
+    /// Returns the ids of the contents that the index before names; those of submodules are in other repositories.
+    fn objects(&self) -> Vec<&str> {
+        // `MODE ID STAGE<tab>PATH`: all before the path is text.
+        let head = |entry: &'_ [u8]| entry.split(|byte| *byte == b'\t').next().map(<[u8]>::len).unwrap_or_default();
+        let id = |entry| {
+            let mut words = std::str::from_utf8(entry).unwrap_or_default().split(' ');
+            words.next().filter(|mode| *mode != SUBMODULE).and(words.next())
+        };
+        self.before.split(|byte| *byte == 0).filter_map(|entry| id(&entry[..head(entry)])).collect()
+    }
 }
 
 /// Plans the way back from `now`; `after` is the state that the operation has left, if that is known.
@@ -267,6 +286,11 @@ impl Timeline {
         };
         let mut plan = plan(&before, after.as_ref(), &now, &index);
         keep_without_objects(&mut plan, &repository)?;
+        if plan.index && !repository.lacking(&index.objects())?.is_empty() {
+            // git could neither commit nor stash with it.
+            plan.index = false;
+            plan.kept.push(KeptPart { what: "the index (what is staged)".to_owned(), why: LOST });
+        }
         let files = self.files_back(&operation, control)?;
         Ok(GitUndo { operation, plan, files, place, before })
     }

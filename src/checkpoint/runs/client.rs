@@ -103,6 +103,7 @@ pub(super) fn client_of_file(name: &str) -> Option<&str> {
 /// runs of one client it is the one that was at work last. Runs of the client `but` are passed over.
 pub fn run_of(home: &Home, workspace: &Path, but: &str, pids: &[u32]) -> Option<String> {
     let listing = read_dir(dir(workspace)).ok()?;
+    // A run whose session is not kept here counts as the oldest.
     let worked = |run: &str| home.path().join("sessions").join(run).metadata().and_then(|facts| facts.modified()).ok();
     let found = listing.flatten().filter_map(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();

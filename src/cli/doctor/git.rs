@@ -188,6 +188,7 @@ impl FoundDoor {
 impl FoundHook {
     fn of(dir: &Path, hook: GitHook) -> FoundHook {
         let path = dir.join(hook.name());
+        // One that cannot be read is none of piton's.
         let text = std::fs::read(&path).ok();
         FoundHook {
             hook,

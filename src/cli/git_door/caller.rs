@@ -45,20 +45,27 @@ impl GitCaller {
             true if !word.is_empty() => word.clone(),
             _ => String::from_utf8_lossy(&sh(word.as_ref())).into_owned(),
         };
-        // Which of several gits it is says nothing to people.
-        let rest = self.words.iter().skip(1).map(quoted);
-        std::iter::once("git".to_owned()).chain(rest).collect::<Vec<_>>().join(" ")
+        // Which of several gits it is says nothing to people, and `-C` leads to the directory from which its paths count.
+        let mut rest = self.words.iter().skip(1);
+        let mut words = vec!["git".to_owned()];
+        while let Some(word) = rest.next() {
+            match word == "-C" && words.iter().all(|word| *word != self.line.verb) {
+                true => drop(rest.next()),
+                false => words.push(quoted(word)),
+            }
+        }
+        words.join(" ")
     }
 
     /// Returns the directory from which its paths count. git itself goes to the top of the work tree (`top`) before it calls a
     /// hook, so that only its first environment and its parent tell. One that leads out of the work tree is not believed.
     pub(super) fn place(&self, top: &Path) -> PathBuf {
         let told = variable(self.id.pid, "PWD").map(PathBuf::from).into_iter().chain(directory(self.parent));
-        let fits = |dir: &PathBuf| {
-            let end = self.line.dirs.iter().fold(dir.clone(), |dir, further| dir.join(further));
-            dir.is_absolute() && end.canonicalize().is_ok_and(|end| end.starts_with(top))
+        let end = |dir: PathBuf| {
+            let end = self.line.dirs.iter().fold(dir, |dir, further| dir.join(further));
+            end.canonicalize().ok().filter(|end| end.is_absolute() && end.starts_with(top)) // one that is gone is none
         };
-        told.into_iter().find(fits).unwrap_or_else(|| top.to_owned())
+        told.into_iter().filter(|dir| dir.is_absolute()).find_map(end).unwrap_or_else(|| top.to_owned())
     }
 
     /// Returns the numbers of the processes above it, the nearest first.

@@ -98,6 +98,7 @@ impl GitCommand {
     /// When the engine does not answer. git goes on then, unless the policy holds.
     pub(super) fn told(&self) -> Result<GitAnswer> {
         let (line, command) = (&self.caller.line, self.caller.command());
+        // Where it cannot be judged here, the engine says why.
         let judged = JudgedLine::in_dir(self.place.clone(), &command).ok();
         // An unknown verb is one of git's own helpers, or may do anything.
         let is_seen = |confidence| confidence != Confidence::Opaque || line.verb.contains("--");
@@ -136,6 +137,7 @@ impl GitCommand {
             printable(remote)
         ));
         let command = self.caller.command();
+        // Where it cannot be judged here, the engine says why.
         let judged = JudgedLine::in_dir(self.place.clone(), &command).ok();
         let (home, session) = (Home::locate()?, self.session(&Home::locate()?));
         if session.kind != SessionKind::Own {

@@ -38,6 +38,7 @@ pub(super) fn refuse_unasked(global: &GlobalArgs, args: &InitArgs) -> Result<()>
     if args.shell.is_some() || args.yes || print::has_person() {
         return Ok(());
     }
+    // One that is gone is reported by the verb itself.
     let cwd = std::env::current_dir().ok();
     let dir = named(global, cwd.as_deref()).or(cwd).unwrap_or_default();
     Err(Choice::found(&dir)?.unasked())
