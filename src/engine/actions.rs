@@ -15,13 +15,14 @@ use super::reach;
 use super::session::{Reply, Session};
 use super::told::Note;
 use super::workspace::OpenWorkspace;
-use crate::checkpoint::Timeline;
 use crate::checkpoint::history::actions::NewAction;
 use crate::checkpoint::history::turn_end::{EndedTurn, TurnName};
+use crate::checkpoint::records::mishaps;
 use crate::checkpoint::records::windows::own_name;
 use crate::checkpoint::records::workspace::Scope;
-use crate::checkpoint::repository::NewGitOperation;
-use crate::error::Result;
+use crate::checkpoint::repository::{NewGitOperation, RepositoryNow};
+use crate::checkpoint::{Home, Timeline};
+use crate::error::{Error, Result};
 use crate::model::door::Door;
 use crate::model::effect::{Class, Confidence, Effect, Verdict};
 use crate::model::id::ObjectId;
@@ -66,11 +67,11 @@ impl ActionNote {
         if is_late {
             self.action.from = Some(self.asked);
         }
-        // The state of a repository is of no use once the command may have run.
-        if let Some(git) = self.git.filter(|_| !is_late)
-            && let Err(error) = timeline.begin_git(&git, files)
+        // Files that were captured while the command may have run are not its beginning.
+        if let Some(git) = self.git
+            && let Err(error) = timeline.begin_git(&git, files.filter(|_| !is_late))
         {
-            tracing::warn!(%error, "the state of a repository could not be kept; `piton git-undo` will not know this command");
+            not_kept(timeline.home(), &error);
         }
         if let Err(error) = timeline.begin_action(self.turn.as_ref(), &self.action, control) {
             tracing::warn!(%error, "an action could not be noted; who changed what will be less certain");
@@ -150,9 +151,13 @@ impl Session {
         if !self.door.is(Door::Git) && !verdict.effects.iter().any(moves) {
             return None;
         }
+        // Read at once: the command waits for its answer, and not for the worker.
+        let before = RepositoryNow::around(cwd).unwrap_or_else(|error| {
+            not_kept(self.engine.home(), &error);
+            None
+        })?;
         let (run, turn) = self.run_and_turn();
-        let (dir, action, command) = (cwd.to_owned(), action.id.clone(), command.clone());
-        Some(NewGitOperation { dir, run, turn, action, command, over: None })
+        Some(NewGitOperation { before, run, turn, action: action.id.clone(), command: command.clone(), over: None })
     }
 
     /// Notes that the open turn acts in a workspace. All of its workspaces know of each other.
@@ -331,6 +336,14 @@ impl Session {
                 }
             });
         }
+    }
+}
+
+/// Notes for `piton status` that the state of a repository was not kept.
+fn not_kept(home: &Home, error: &Error) {
+    let text = format!("`piton git-undo` will not know a command of git: {}", error.text());
+    if let Err(error) = mishaps::note_once(home, &text) {
+        tracing::warn!(%error, "a mishap could not be written down");
     }
 }
 

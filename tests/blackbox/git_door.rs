@@ -207,6 +207,35 @@ fn a_command_from_elsewhere_and_an_index_without_its_contents() {
 }
 
 #[test]
+fn a_file_that_is_written_right_behind_a_command_stays() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place.sh("echo dirty > f; git reset -q --hard HEAD~1; echo new > n; git add n; git commit -qm n");
+    let undone = place.undo(&["--yes"]);
+    assert_eq!((place.lab.read("f").as_str(), place.lab.read("n").as_str()), ("dirty\n", "new\n"), "{undone:?}");
+}
+
+#[test]
+fn a_command_is_known_though_its_checkpoint_was_late() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    // Nothing can be captured in no time.
+    std::fs::write(place.lab.user_file(), "deadline_ms: 1\n").unwrap();
+    place.sh("git branch -q -D x; git reset -q --hard HEAD~1");
+    let (branch, reset) = (place.undo(&["g-1", "--yes"]), place.undo(&["g-2", "--yes"]));
+    assert!(
+        branch.stdout.contains("branch `x` comes back") && reset.stdout.contains("branch `main` goes back"),
+        "{branch:?} {reset:?}"
+    );
+}
+
+#[test]
+fn a_directory_whose_name_is_no_text_is_guarded() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place.sh("d=$(printf 'd\\377ir'); mkdir \"$d\"; echo a > \"$d/f\"; git add .; git commit -qm d; echo dirty > \"$d/f\"; cd \"$d\"; git checkout -q -- f");
+    assert_eq!(place.undo(&["--yes"]).code, 0);
+    assert_eq!(place.run("cat d*/f").stdout, "dirty\n");
+}
+
+#[test]
 fn a_harmless_command_is_no_checkpoint_and_its_answer_is_right() {
     let Some(place) = Place::new(GITS[0]) else { return };
     place.sh("echo dirty > f; git status -s > ../status; git diff --stat; git add f; git commit -qm three; git fetch -q . ; git log -1");

@@ -8,4 +8,4 @@ pub mod operations;
 mod states;
 pub mod undo;
 
-pub use operations::NewGitOperation;
+pub use operations::{NewGitOperation, RepositoryNow};

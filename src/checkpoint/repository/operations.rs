@@ -1,6 +1,7 @@
 //! Operations of git in a workspace: noted before they begin, and again when they have ended.
 
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use super::log::{
     GitEnd, GitLogLine, GitOperation, KEPT, LoggedOperation, append, mark_open, may_be_open, operations, remove,
@@ -8,35 +9,66 @@ use super::log::{
 };
 use super::states::OperationEdge;
 use crate::checkpoint::capture::request::Take;
+use crate::checkpoint::catalog::entries::EntryChange;
 use crate::checkpoint::history::journal::quoted;
 use crate::checkpoint::history::turn_end::changed_after;
 use crate::checkpoint::locked::Locked;
 use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::checkpoint::records::workspace::{Scope, Workspace};
 use crate::checkpoint::timeline::Timeline;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::id::ObjectId;
+use crate::model::manifest::EntryKind;
 use crate::model::meta::quote;
 use crate::model::path::RelPath;
 use crate::model::redact::redact;
+use crate::model::repository::{RefValue, RepositoryState};
 use crate::model::text::{cut, printable};
 use crate::store::{Log, Store};
 use crate::sys::clock::{now_ms, rfc3339};
 use crate::sys::interrupt::Interrupt;
+use crate::worktree::git_index::tracked_in;
 use crate::worktree::repository_state::RepositoryPlace;
 
 /// The longest command that is written down, in characters.
 const MAX_COMMAND: usize = 160;
 
+/// The verb of commands that bring back files which no index knows.
+const STASH: &str = "stash";
+
 /// The milliseconds by which the clock of files may be late.
 const TICK_MS: i64 = 8;
 
+/// A repository, and its state at one moment.
+#[derive(Clone, Debug)]
+pub struct RepositoryNow {
+    place: RepositoryPlace,
+    state: RepositoryState,
+}
+
+impl RepositoryNow {
+    /// Returns its refs.
+    pub(super) fn refs(&self) -> &BTreeMap<Vec<u8>, RefValue> {
+        &self.state.refs
+    }
+
+    /// Reads the repository whose work tree contains a directory; `None` outside of all.
+    ///
+    /// # Errors
+    /// As [`RepositoryPlace::state`].
+    pub fn around(dir: &Path) -> Result<Option<RepositoryNow>> {
+        let Some(place) = RepositoryPlace::around(dir) else { return Ok(None) };
+        let state = place.state()?;
+        Ok(Some(RepositoryNow { place, state }))
+    }
+}
+
 /// An operation of git that is about to begin.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct NewGitOperation {
-    /// The directory in which the command runs.
-    pub dir: PathBuf,
+    /// The repository in which the command runs, and its state before it.
+    pub before: RepositoryNow,
     /// The id of the run that it belongs to.
     pub run: String,
     /// The open turn.
@@ -51,12 +83,12 @@ pub struct NewGitOperation {
 
 impl Timeline {
     /// Notes that an operation of git begins, and keeps the state of the repository. `files` is the checkpoint that holds the files
-    /// as they are now. Returns its number; `None` where there is no repository, or the action is noted already.
+    /// as they are now. Returns its number; `None` where the action is noted already.
     ///
     /// # Errors
-    /// `conflict` and `too-large` for a repository whose state cannot be kept; errors of the store.
+    /// Returns the errors of the store.
     pub fn begin_git(&mut self, new: &NewGitOperation, files: Option<ObjectId>) -> Result<Option<u64>> {
-        let Some(place) = RepositoryPlace::around(&new.dir) else { return Ok(None) };
+        let RepositoryNow { place, state } = &new.before;
         let locked = self.lock("git")?;
         let known = operations(&locked.catalog.workspace.dir)?;
         let is_same = |one: &&LoggedOperation| {
@@ -65,17 +97,17 @@ impl Timeline {
         if known.iter().rev().take(KEPT).any(|one| is_same(&one)) {
             return Ok(None);
         }
-        let (state, top) = (place.state()?, quoted_top(&place)?);
+        let top = quoted_top(place)?;
         // git tells of a command of which its client has told already: one that has moved nothing yet is the same.
         if let Some(open) = known.last().filter(|last| last.end.is_none() && last.begin.run == new.run)
             && open.begin.top == top
             && locked.catalog.repository_state(open.begin.op, OperationEdge::Before).ok().flatten().as_ref()
-                == Some(&state)
+                == Some(state)
         {
             return Ok(None);
         }
         let op = known.last().map_or(1, |newest| newest.begin.op + 1);
-        locked.keep_state(op, OperationEdge::Before, &state)?;
+        locked.keep_state(op, OperationEdge::Before, state)?;
         let begin = GitOperation {
             op,
             time: rfc3339(now_ms()),
@@ -97,7 +129,7 @@ impl Timeline {
     /// since the epoch, where this is noted later.
     ///
     /// # Errors
-    /// As [`Timeline::begin_git`].
+    /// As [`Timeline::begin_git`], and those of [`RepositoryNow::around`].
     pub fn end_git(
         &mut self,
         run: &str,
@@ -124,13 +156,13 @@ impl Timeline {
     /// Notes that an operation has ended: keeps the state of the repository, and captures the files.
     ///
     /// # Errors
-    /// As [`Timeline::begin_git`].
+    /// As [`Timeline::begin_git`], and those of [`RepositoryNow::around`].
     pub fn end_operation(&mut self, begin: &GitOperation, ended: Option<i64>, control: Interrupt<'_>) -> Result<()> {
         let is_tree = self.workspace().scope == Scope::Tree;
         let take = Take::of(CheckpointKind::Turn, &begin.run, "after a command of git");
         let files = if is_tree { Some(self.take(&take, control)?.checkpoint.id) } else { None };
-        let later = self.changed_later(begin.files.zip(files), ended)?;
-        let state = RepositoryPlace::around(&begin.place()?).map(|place| place.state()).transpose()?;
+        let state = RepositoryNow::around(&begin.place()?)?.map(|now| now.state);
+        let later = self.changed_later(begin, files, (ended, state.as_ref()))?;
         let locked = self.lock("git")?;
         let before = locked.catalog.repository_state(begin.op, OperationEdge::Before)?;
         let moved = before != state;
@@ -143,15 +175,38 @@ impl Timeline {
 }
 
 impl Timeline {
-    /// Returns the paths that differ between two checkpoints, and that somebody changed after a moment: its clock is that of files.
-    fn changed_later(&self, files: Option<(ObjectId, ObjectId)>, ended: Option<i64>) -> Result<Vec<String>> {
-        let (Some((from, to)), Some(ended)) = (files, ended) else { return Ok(Vec::new()) };
-        let (catalog, since) = (self.catalog(), ended.saturating_add(TICK_MS).saturating_mul(1_000_000));
+    /// Returns the paths that differ from before an operation, and that others have changed behind its end: at a later moment of
+    /// the clock of files, or new ones that its index does not know. A stash, and a way back, may bring such files.
+    fn changed_later(
+        &self,
+        begin: &GitOperation,
+        files: Option<ObjectId>,
+        (ended, state): (Option<i64>, Option<&RepositoryState>),
+    ) -> Result<Vec<String>> {
+        let Some((from, to)) = begin.files.zip(files) else { return Ok(Vec::new()) };
+        let (catalog, root, top) = (self.catalog(), &self.workspace().path, begin.place()?);
+        let since = ended.map(|ended| ended.saturating_add(TICK_MS).saturating_mul(1_000_000));
+        let brings_new = begin.over.is_some() || begin.command.contains(STASH);
+        let index = state.and_then(|state| state.index.as_deref()).filter(|_| !brings_new);
+        // An index that cannot be read tells of nothing.
+        let known = index.and_then(|index| tracked_in(index, &mut |_| Err(unread())).ok());
+        let known: Option<BTreeSet<RelPath>> = known.map(|paths| paths.into_iter().collect());
+        let is_unknown = |path: &RelPath| {
+            let inside = path.under(root).strip_prefix(&top).ok().and_then(|inside| RelPath::from_path(inside).ok());
+            known.as_ref().zip(inside).is_some_and(|(known, inside)| !known.contains(&inside))
+        };
+        let is_later = |(path, before, after): &EntryChange| {
+            let is_new = before.is_none() && after.as_ref().is_some_and(|after| after.kind != EntryKind::Dir);
+            (is_new && is_unknown(path)) || since.is_some_and(|since| changed_after(root, path, since))
+        };
         let changed = catalog.changed_entries(&catalog.checkpoint_of(from)?, &catalog.checkpoint_of(to)?)?;
-        let root = &self.workspace().path;
-        let later = changed.iter().map(|(path, ..)| path).filter(|path| changed_after(root, path, since));
-        Ok(quoted(later))
+        Ok(quoted(changed.iter().filter(|change| is_later(change)).map(|(path, ..)| path)))
     }
+}
+
+/// Says that the shared part of a split index is not looked at.
+fn unread() -> Error {
+    Error::new(Code::Conflict, "a split index")
 }
 
 /// Returns the top of a work tree as it is written down.

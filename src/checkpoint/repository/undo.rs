@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::log::{KEPT, LoggedOperation, operations};
-use super::operations::NewGitOperation;
+use super::operations::{NewGitOperation, RepositoryNow};
 use super::states::OperationEdge;
 use crate::checkpoint::capture::request::Take;
 use crate::checkpoint::history::journal::unquoted;
@@ -331,15 +331,16 @@ impl Timeline {
     pub fn take_git_back(&mut self, way: GitUndo, control: Interrupt<'_>) -> Result<GitUndone> {
         let name = way.operation.begin.name();
         let repository = way.repository();
-        let now = way.place.state()?;
-        let has_moved = |one: &RefMove| now.refs.get(&one.name) != one.from.as_ref();
+        let gone = || Error::new(Code::Conflict, "the repository is gone").path(&way.place.top);
+        let now = RepositoryNow::around(&way.place.top)?.ok_or_else(gone)?;
+        let has_moved = |one: &RefMove| now.refs().get(&one.name) != one.from.as_ref();
         if way.plan.refs.iter().any(has_moved) {
             let text = "refs have moved since the preview, so nothing was done";
             return Err(Error::new(Code::StalePlan, text).hint("look again: `piton git-undo --preview`"));
         }
         let index = repository.lock_index()?;
         let new = NewGitOperation {
-            dir: way.place.top.clone(),
+            before: now,
             run: RUN.to_owned(),
             turn: None,
             action: None,

@@ -1,5 +1,6 @@
 //! A command of git, told to the engine: before it acts, and after it has ended.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -26,6 +27,7 @@ use crate::protocol::{
     After, AfterReply, BeforeReply, Body, ErrorBody, Hello, HelloReply, OtherBlock, ShellBefore, Turn, TurnReply, Word,
     not_held_sentence,
 };
+use crate::sys::child::close_stdout;
 use crate::sys::clock::now_ms;
 use crate::sys::process::{leave_session, own_program};
 use crate::sys::processes::ProcessId;
@@ -35,6 +37,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The longest time for which the end of a git is waited for.
 const LONGEST: Duration = Duration::from_hours(24);
+
+/// The word of the process that waits for the end of a git, once it does.
+const WAITS: &str = ".";
 
 /// The longest command in the name of a turn, in characters.
 const MAX_NAME: usize = 48;
@@ -82,7 +87,8 @@ pub(super) struct GitCommand {
 impl GitCommand {
     /// Makes it of the git that has called, at the top of a work tree.
     pub(super) fn new(caller: GitCaller, top: PathBuf) -> GitCommand {
-        let place = real(caller.place(&top));
+        // The protocol is text: where a directory is none, the top of the work tree stands for it.
+        let place = Some(real(caller.place(&top))).filter(|place| place.to_str().is_some()).unwrap_or(top);
         GitCommand { caller, place }
     }
 
@@ -255,9 +261,14 @@ impl GitCommand {
         let started = own_program().map_err(std::io::Error::other).and_then(|program| {
             let mut command = Command::new(program);
             command.args(["git-door", "behind", &self.caller.id.key()]).current_dir("/");
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
         });
-        if let Err(error) = started {
+        // Once it waits, it knows the very moment of the end.
+        let waits = started.and_then(|mut child| match child.stdout.take() {
+            Some(mut says) => says.read(&mut [0]).map(drop),
+            None => Ok(()),
+        });
+        if let Err(error) = waits {
             tracing::warn!(%error, "the end of a git command will be known late");
         }
     }
@@ -267,7 +278,10 @@ impl GitCommand {
 pub(super) fn wait(words: &[&str]) {
     let ([key], Ok(home)) = (words, Home::locate()) else { return };
     leave_session();
-    // One that has ended before this process began to look is none.
+    // The hook waits for this. One that is gone has been killed.
+    let _ = print::data(WAITS);
+    let _ = close_stdout();
+    // A git that has ended before this process began to look is none.
     let id = key.split('-').next().and_then(|pid| pid.parse().ok()).and_then(ProcessId::of);
     if id.filter(|id| id.key() == *key).is_some_and(|id| !id.await_end(LONGEST)) {
         return;
