@@ -251,13 +251,10 @@ impl Exchange<'_> {
 
     /// Returns a checkpoint before what destroys something, and what is to be said of it.
     fn before(&mut self, action: Option<&str>, act: &Act) -> Result<Decision> {
-        if let Some(name) = &self.event.turn {
-            // The same open turn again is nothing.
-            self.talk.send(&Body::TurnStart(turn(name.clone())))?;
-        } else if self.event.client.ends_turns() {
-            // `droid exec` tells of no prompt.
-            let begun = turn(format!("t{}", now_ms()));
-            self.talk.send(&Body::TurnStart(Turn { unless_open: true, ..begun }))?;
+        if self.event.turn.is_some() || self.event.client.ends_turns() {
+            // An action may follow the end of its turn: of a sub-agent in the background, or where the agent was made to go on.
+            let turn = self.event.turn.clone().unwrap_or_default();
+            self.talk.send(&Body::TurnStart(Turn { turn, for_action: true, ..Turn::default() }))?;
         }
         let (mut decision, mut failure) = (Decision::default(), None);
         for request in self.requests(action, act) {

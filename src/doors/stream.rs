@@ -293,7 +293,7 @@ fn events(event: ClientEvent) -> Vec<Event> {
     let action = |id, what, cwd| Event::Before(Action { id, what, cwd, wait: None, doubt });
     match kind {
         EventKind::TurnStart { .. } => {
-            vec![Event::TurnStarted(TurnStart { turn: turn.unwrap_or_default(), run, unless_open: false })]
+            vec![Event::TurnStarted(TurnStart { turn: turn.unwrap_or_default(), run, for_action: false })]
         }
         EventKind::TurnEnd => vec![Event::TurnEnded { turn: turn.unwrap_or_default() }],
         EventKind::Before { action: id, act: Act::Shell { commands, cwd: own, .. } } => {

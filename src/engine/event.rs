@@ -66,8 +66,8 @@ pub struct TurnStart {
     pub turn: String,
     /// The session that continues with this turn; absent: the connection's own.
     pub run: Option<String>,
-    /// True if an open turn goes on instead.
-    pub unless_open: bool,
+    /// True if an action of the turn follows, whose answer has the notes. Without a name, the open turn goes on, or one begins.
+    pub for_action: bool,
 }
 
 /// An action before it runs.

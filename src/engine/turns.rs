@@ -8,11 +8,12 @@ use super::session::{Reply, Session};
 use super::told::Note;
 use crate::error::{Code, Error};
 use crate::model::run::run_id;
+use crate::sys::clock::now_ms;
 
 impl Session {
     /// Begins a turn.
     pub(super) fn start_turn(&mut self, start: TurnStart, reply: Reply<Decision>) {
-        if start.turn.is_empty() {
+        if start.turn.is_empty() && !start.for_action {
             let error = Error::new(Code::BadRequest, "`turn` must name the turn").field("turn");
             return reply(self, Err(error));
         }
@@ -20,14 +21,18 @@ impl Session {
             self.go_on_with(&run_id(run));
         }
         let before = self.state().turns.clone();
+        let name = match start.turn.is_empty() {
+            true => before.current().map_or_else(|| format!("t{}", now_ms()), str::to_owned),
+            false => start.turn,
+        };
         // A sub-agent's turn is its agent's, whatever the client calls it (Codex gives it an id of its own).
-        let goes_on = (start.unless_open || self.sub_agent.is_some()) && before.current().is_some();
-        let is_new = !goes_on && self.change_turns(|turns| turns.start(&turn_name(&start.turn)));
+        let goes_on = self.sub_agent.is_some() && before.current().is_some();
+        let is_new = !goes_on && self.change_turns(|turns| turns.start(&turn_name(&name)));
         if is_new {
             // A client that tells of no end has ended its turn by the next one.
             self.close_turn(&before, None);
         }
-        let mut decision = TurnDecision { turn: start.turn, notices: Vec::new(), protection: None };
+        let mut decision = TurnDecision { turn: name, notices: Vec::new(), protection: None };
         let workspace = match self.workspace() {
             Err(error) if is_new => return reply(self, Err(error)),
             found => found.ok(),
@@ -42,7 +47,10 @@ impl Session {
             }
             self.capture_base(workspace);
         }
-        decision.notices = self.notices(workspace.as_deref(), Vec::new());
+        // The answer to the action has them, which is the one that is read.
+        if !start.for_action {
+            decision.notices = self.notices(workspace.as_deref(), Vec::new());
+        }
         reply(self, Ok(Decision::Turn(decision)));
     }
 

@@ -170,8 +170,8 @@ pub struct Turn {
     pub run: Option<String>,
     /// The prompt of the person.
     pub prompt: Option<String>,
-    /// True for a turn that begins only where none is open: the client has told of an action and not of its prompt.
-    pub unless_open: bool,
+    /// True if it tells of the turn of an action that follows. Without a name, the open turn goes on, or one begins.
+    pub for_action: bool,
 }
 
 /// The answer to `turn.start`.

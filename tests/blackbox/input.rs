@@ -85,7 +85,7 @@ fn fields_of_the_wrong_type_are_named() {
         rollback.toCodon.codonId rollback.toCodon.checkpointType rollback.toLastSuccess.run rollback.preview.codonId \
         checkpoint.show.sha checkpoint.diff.from checkpoint.diff.to rollback.preview.sha restore.sha restore.expect \
         rollback.toCheckpoint.sha undo.run undo.turn redo.run classify.command classify.cwd";
-    let others = "hello.pid tool.before.paths tool.before.writes tool.before.deadline_ms shell.before.deadline_ms \
+    let others = "hello.pid turn.start.for_action tool.before.paths tool.before.writes tool.before.deadline_ms shell.before.deadline_ms \
         tool.after.ok shell.after.exit shell.after.signal checkpoint.create.paths checkpoint.create.pin \
         checkpoint.list.limit codon.start.trackedFiles rollback.toCodon.paths rollback.toLastSuccess.keep_new rollback.preview.lastSuccess \
         rollback.toCodon.autoRestart checkpoint.list.before checkpoint.diff.paths restore.paths restore.keep_new \
@@ -98,7 +98,7 @@ fn fields_of_the_wrong_type_are_named() {
                     Value::String(_) => is_string || name == "checkpoint.list.before",
                     Value::Bool(_) => matches!(
                         field,
-                        "writes" | "ok" | "pin" | "keep_new" | "preview" | "lastSuccess" | "autoRestart"
+                        "writes" | "ok" | "pin" | "for_action" | "keep_new" | "preview" | "lastSuccess" | "autoRestart"
                     ),
                     _ => false,
                 };
