@@ -40,9 +40,9 @@ pub(super) struct Shape {
     /// The place that repeats the event's name, if there is one.
     pub echo: &'static [&'static str],
     pub session: &'static [&'static str],
-    /// The session of the agent that began this one, of a sub-agent with a session of its own.
+    /// The session of the agent that began this one, of a sub-agent with a session of its own. The session's own id is none.
     pub parent: &'static [&'static str],
-    /// The id of a sub-agent in the session of its agent.
+    /// The id of a sub-agent in the session of its agent. The session's own id is none.
     pub agent: &'static [&'static str],
     /// Its kind.
     pub agent_kind: &'static [&'static str],
@@ -148,9 +148,18 @@ impl Shape {
         };
         let cwd = text(self.cwd)?.map(PathBuf::from).filter(|cwd| cwd.is_absolute());
         let doubt = payload.is_doubtful();
-        let (session, parent) = (text(self.session)?, text(self.parent)?);
+        let session = text(self.session)?;
+        let is_another = |id: &String| session.as_ref() != Some(id);
+        let parent = text(self.parent)?.filter(is_another);
         let agent_kind = text(self.agent_kind)?;
-        let agent = text(self.agent)?.map(|id| SubAgent { id, kind: agent_kind });
+        let agent = text(self.agent)?.filter(is_another).map(|id| SubAgent { id, kind: agent_kind });
+        let kind = match kind {
+            EventKind::TurnStart { .. } | EventKind::Ask(_) if agent.is_some() => {
+                EventKind::Unused("a sub-agent works in the turn of its agent".to_owned())
+            }
+            EventKind::TurnEnd if agent.is_some() => EventKind::AgentEnd,
+            kind => kind,
+        };
         Ok(Event { client, session, parent, agent, turn: text(self.turn)?, cwd, doubt, kind })
     }
 

@@ -18,13 +18,15 @@ impl ClientLab {
         ClientLab(lab)
     }
 
-    /// Runs a hook as the client's own child.
-    fn hook(&self, client: &str, event: &str, payload: &Value) {
+    /// Runs a hook as the client's own child. Returns its output.
+    fn hook(&self, client: &str, event: &str, payload: &Value) -> String {
         let mut command = self.0.command(env!("CARGO_BIN_EXE_piton"), &self.0.work);
         let mut child =
-            command.args(["hook", client, event]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+            command.args(["hook", client, event]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(payload.to_string().as_bytes()).unwrap();
-        assert!(child.wait().unwrap().success());
+        let done = child.wait_with_output().unwrap();
+        assert!(done.status.success());
+        String::from_utf8(done.stdout).unwrap()
     }
 
     fn runs(&self) -> Vec<Value> {
@@ -298,4 +300,102 @@ fn a_sub_agent_is_a_run_below_its_agents() {
     );
     let list = lab.piton(&["runs"]).stdout;
     assert!(list.contains("named opencode.ses_Below  below opencode.ses_above  1 checkpoint"), "{list}");
+}
+
+/// Cline gives a sub-agent a task of its own. It begins no turn, and ends none.
+#[test]
+fn a_sub_agent_with_a_task_of_its_own_works_in_its_agents_turn() {
+    let here = ClientLab::new();
+    let lab = &here.0;
+    let tell = |event: &str, agent: &str, above: Option<&str>, more: Value| {
+        let mut payload = json!({ "taskId": format!("task of {agent}"), "workspaceRoots": [lab.work], "agent_id": agent,
+            "parent_agent_id": above });
+        payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        here.hook("cline", event, &payload);
+    };
+    let call =
+        |line: &str| json!({ "tool_call": { "id": "c", "name": "run_commands", "input": { "commands": [line] } } });
+    let over = || json!({ "tool_result": { "id": "c" }, "postToolUse": { "success": true } });
+    tell("TaskStart", "one", None, json!({}));
+    tell("TaskStart", "two", Some("one"), json!({}));
+    tell("PreToolUse", "two", Some("one"), call("rm a"));
+    lab.sh("rm a");
+    tell("PostToolUse", "two", Some("one"), over());
+    tell("TaskComplete", "two", Some("one"), json!({}));
+    tell("PreToolUse", "one", None, call("rm -r out"));
+    lab.sh("rm -r out");
+    tell("PostToolUse", "one", None, over());
+    tell("TaskComplete", "one", None, json!({}));
+    let agent = here.run("cline.one.two");
+    assert_eq!((&agent["parent"], &agent["status"]), (&json!("cline.one"), &json!("completed")), "{agent}");
+    lab.piton(&["undo", "--yes"]);
+    assert_eq!((lab.read("a"), lab.read("out/x")), ("old".to_owned(), "product".to_owned()));
+}
+
+/// Hermes Agent tells once, and in the words of the agent, which session is a sub-agent's.
+#[test]
+fn a_sub_agent_with_a_session_of_its_own_is_below_its_agent() {
+    let here = ClientLab::new();
+    let lab = &here.0;
+    let tell = |event: &str, session: &str, tool: Value, extra: Value| {
+        let payload = json!({ "hook_event_name": event, "session_id": session, "cwd": lab.work, "tool_name": "terminal",
+            "tool_input": tool, "extra": extra });
+        here.hook("hermes-agent", event, &payload);
+    };
+    let (none, of) =
+        (|| Value::Null, |session: &str| json!({ "turn_id": format!("turn of {session}"), "tool_call_id": "c" }));
+    tell("on_session_start", "one", none(), json!({}));
+    tell("pre_llm_call", "one", none(), of("one"));
+    tell("subagent_start", "one", none(), json!({ "child_session_id": "two", "parent_turn_id": "turn of one" }));
+    tell("on_session_start", "two", none(), json!({ "platform": "subagent" }));
+    tell("pre_llm_call", "two", none(), of("two"));
+    tell("pre_tool_call", "two", json!({ "command": "rm -r out" }), of("two"));
+    assert_eq!(here.run("hermes-agent.two")["status"], "open");
+    tell("subagent_stop", "one", none(), json!({ "child_session_id": "two" }));
+    let agent = here.run("hermes-agent.two");
+    assert_eq!((&agent["parent"], &agent["status"]), (&json!("hermes-agent.one"), &json!("completed")), "{agent}");
+    assert_eq!(here.run("hermes-agent.one")["status"], "open");
+}
+
+/// A client may go on behind what it has told as the end of a turn: a sub-agent of Kimi Code ends with the event of its agent, and in the
+/// others an agent that works in the background does.
+#[test]
+fn what_follows_the_end_of_a_turn_can_be_undone() {
+    for (client, prompt, before, after, end, turns) in [
+        ("kimi-code", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", 1),
+        ("droid", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", 2),
+    ] {
+        let here = ClientLab::new();
+        let lab = &here.0;
+        let tell = |event: &str, command: &str| {
+            let payload = json!({ "hook_event_name": event, "session_id": "s", "cwd": lab.work, "prompt": "tidy up",
+                "tool_name": if client == "droid" { "Execute" } else { "Bash" }, "tool_input": { "command": command },
+                "tool_call_id": "c" });
+            here.hook(client, event, &payload);
+        };
+        tell(prompt, "");
+        for command in ["rm a", "rm -r out"] {
+            tell(before, command);
+            lab.sh(command);
+            tell(after, command);
+            tell(end, "");
+        }
+        for _ in 0..turns {
+            let undone = lab.piton(&["undo", "--yes"]);
+            assert_eq!(undone.code, 0, "{client}: {}", undone.stderr);
+        }
+        assert_eq!((lab.read("a"), lab.read("out/x")), ("old".to_owned(), "product".to_owned()), "{client}");
+    }
+}
+
+/// The client tells of its turn with each action, which takes no note away.
+#[test]
+fn a_restore_in_the_middle_of_a_turn_is_told_to_the_model() {
+    let here = ClientLab::new();
+    let lab = &here.0;
+    here.hook("claude-code", "PreToolUse", &bash(lab, "s", "rm a"));
+    lab.sh("rm a");
+    lab.piton(&["restore", "1", "a", "--yes"]);
+    let told = here.hook("claude-code", "PreToolUse", &bash(lab, "s", "ls"));
+    assert!(told.contains("additionalContext") && told.contains("files were restored"), "{told}");
 }

@@ -279,6 +279,33 @@ const COPILOT_CLI: Conversation = &[
 const CLINE: Conversation = &[
     (
         "TaskStart",
+        r#"{"taskId":"conv_1","sessionContext":{"rootSessionId":"1_a"},"workspaceRoots":["/w"],"workspaceInfo":{"rootPath":"/w"},"agent_id":"agent_1","parent_agent_id":null,"hookName":"agent_start","taskStart":{"taskMetadata":{}}}"#,
+        "agent_1 - /w: turn \"\"",
+    ),
+    // A sub-agent has a task of its own.
+    (
+        "TaskStart",
+        r#"{"taskId":"conv_2","sessionContext":{"rootSessionId":"1_a"},"workspaceRoots":["/w"],"agent_id":"agent_2","parent_agent_id":"agent_1","hookName":"agent_start","taskStart":{"taskMetadata":{}}}"#,
+        "agent_1 - /w: unused by agent_2 -",
+    ),
+    (
+        "PreToolUse",
+        r#"{"taskId":"conv_2","workspaceRoots":["/w"],"agent_id":"agent_2","parent_agent_id":"agent_1","hookName":"tool_call","iteration":1,"tool_call":{"id":"c3","name":"run_commands","input":{"commands":["ls"]}}}"#,
+        "agent_1 - /w: shell c3 [\"ls\"] somewhere by agent_2 -",
+    ),
+    (
+        "TaskComplete",
+        r#"{"taskId":"conv_2","workspaceRoots":["/w"],"agent_id":"agent_2","parent_agent_id":"agent_1","hookName":"agent_end","taskComplete":{"taskMetadata":{}}}"#,
+        "agent_1 - /w: agent over by agent_2 -",
+    ),
+    (
+        "TaskComplete",
+        r#"{"taskId":"conv_1","workspaceRoots":["/w"],"agent_id":"agent_1","parent_agent_id":null,"hookName":"agent_end","taskComplete":{"taskMetadata":{}}}"#,
+        "agent_1 - /w: turn over",
+    ),
+    // Of an older version, without the agents.
+    (
+        "TaskStart",
         r#"{"taskId":"s","workspaceRoots":["/w"],"workspaceInfo":{"rootPath":"/w"},"hookName":"agent_start","taskStart":{"taskMetadata":{}}}"#,
         "s - /w: turn \"\"",
     ),
@@ -432,6 +459,16 @@ const HERMES_AGENT: Conversation = &[
         "s t /w: failed c2 exit 1",
     ),
     (
+        "subagent_start",
+        r#"{"hook_event_name":"subagent_start","tool_name":null,"tool_input":null,"session_id":"s","cwd":"/w","extra":{"parent_turn_id":"t","parent_subagent_id":null,"child_session_id":"s2","child_subagent_id":"sa-0-1","child_role":"leaf","child_goal":"g"}}"#,
+        "s2 - /w: session below s",
+    ),
+    (
+        "subagent_stop",
+        r#"{"hook_event_name":"subagent_stop","tool_name":null,"tool_input":null,"session_id":"s","cwd":"/w","extra":{"parent_turn_id":"t","child_session_id":"s2","child_status":"completed"}}"#,
+        "s2 - /w: session over below s",
+    ),
+    (
         "on_session_end",
         r#"{"hook_event_name":"on_session_end","tool_name":null,"session_id":"s","cwd":"/w","extra":{"turn_id":"t","completed":true}}"#,
         "s t /w: turn over",
@@ -489,6 +526,16 @@ const QWEN_CODE: Conversation = &[
         "UserPromptSubmit",
         r#"{"session_id":"s","cwd":"/w","hook_event_name":"UserPromptSubmit","prompt_id":"s####0","prompt":"/rollback $ARGUMENTS\n\n(a note)\n\n/rollback diff 1","submitted_prompt":"/rollback diff 1"}"#,
         "s s####0 /w: ask Diff { checkpoint: \"1\" }",
+    ),
+    (
+        "PreToolUse",
+        r#"{"session_id":"s","cwd":"/w","hook_event_name":"PreToolUse","permission_mode":"yolo","agent_id":"general-purpose-c1","prompt_id":"s####0","tool_name":"run_shell_command","tool_input":{"command":"ls"},"tool_use_id":"u3","tool_call_id":"c3"}"#,
+        "s s####0 /w: shell u3 [\"ls\"] by general-purpose-c1 -",
+    ),
+    (
+        "SubagentStop",
+        r#"{"session_id":"s","cwd":"/w","hook_event_name":"SubagentStop","stop_hook_active":false,"agent_id":"general-purpose-c1","agent_type":"general-purpose","agent_transcript_path":"/t"}"#,
+        "s - /w: agent over by general-purpose-c1 general-purpose",
     ),
     (
         "Stop",
@@ -605,7 +652,7 @@ const KIMI_CODE: Conversation = &[
     (
         "Stop",
         r#"{"hook_event_name":"Stop","session_id":"session_1","cwd":"/w","stop_hook_active":false}"#,
-        "session_1 - /w: turn over",
+        "session_1 - /w: unused",
     ),
     (
         "Interrupt",

@@ -686,6 +686,8 @@ fn what_clients_have_against_hooks() {
                     "pre_llm_call",
                     "pre_tool_call",
                     "post_tool_call",
+                    "subagent_start",
+                    "subagent_stop",
                     "on_session_end",
                     "on_session_finalize",
                 ];

@@ -14,24 +14,13 @@ pub(super) const HOOKS: &[Hook] = &[
     Hook { event: "PreToolUse", seconds: 10 },
     Hook { event: "PostToolUse", seconds: 10 },
     Hook { event: "PostToolUseFailure", seconds: 10 },
+    Hook { event: "SubagentStop", seconds: 10 },
     Hook { event: "Stop", seconds: 10 },
     Hook { event: "SessionEnd", seconds: 10 },
 ];
 
-/// The same, with the end of a sub-agent.
-const OWN_HOOKS: &[Hook] = &[
-    HOOKS[0],
-    HOOKS[1],
-    HOOKS[2],
-    HOOKS[3],
-    HOOKS[4],
-    Hook { event: "SubagentStop", seconds: 10 },
-    HOOKS[5],
-    HOOKS[6],
-];
-
 const SETTINGS: FileContent =
-    FileContent::Json(Hooks { style: Style::Groups, unit: Unit::Seconds, runner: Runner::VetoShell, hooks: OWN_HOOKS });
+    FileContent::Json(Hooks { style: Style::Groups, unit: Unit::Seconds, runner: Runner::VetoShell, hooks: HOOKS });
 
 /// The client's profile.
 pub(super) const PROFILE: Profile = Profile {

@@ -36,9 +36,10 @@ pub(crate) const PROFILE: Profile = Profile {
         ],
         // Its `hookName` is of another vocabulary (`tool_call`).
         echo: &[],
-        session: &["/taskId"],
+        // A sub-agent has a task of its own, and names the agent above it.
+        session: &["/parent_agent_id", "/agent_id", "/taskId"],
         parent: &[],
-        agent: &[],
+        agent: &["/agent_id"],
         agent_kind: &[],
         turn: &[],
         cwd: &["/workspaceRoots/0", "/workspaceInfo/rootPath"],

@@ -20,7 +20,6 @@ const SETTINGS: FileContent = FileContent::Toml(Hooks {
         Hook { event: "PreToolUse", seconds: 10 },
         Hook { event: "PostToolUse", seconds: 10 },
         Hook { event: "PostToolUseFailure", seconds: 10 },
-        Hook { event: "Stop", seconds: 10 },
         Hook { event: "StopFailure", seconds: 10 },
         Hook { event: "Interrupt", seconds: 10 },
         Hook { event: "SessionEnd", seconds: 10 },
@@ -40,7 +39,8 @@ pub(super) const PROFILE: Profile = Profile {
             ("PreToolUse", Moment::Before),
             ("PostToolUse", Moment::After),
             ("PostToolUseFailure", Moment::Failed),
-            ("Stop", Moment::TurnEnd),
+            // At the end of each sub-agent too, which nothing tells apart: a turn lasts to the next prompt.
+            ("Stop", Moment::Unused),
             ("StopFailure", Moment::TurnEnd),
             ("Interrupt", Moment::TurnEnd),
             ("PermissionRequest", Moment::Unused),

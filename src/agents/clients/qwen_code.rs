@@ -22,7 +22,13 @@ pub(crate) const PROFILE: Profile = Profile {
     program: "qwen",
     directory: Spot { env: None, dir: ".qwen", path: "" },
     // The typed text comes first: the prompt may be the text of a custom command.
-    shape: Shape { shells: &["run_shell_command"], prompt: &["/submitted_prompt", "/prompt"], ..CLAUDE },
+    shape: Shape {
+        agent: &["/agent_id"],
+        agent_kind: &["/agent_type"],
+        shells: &["run_shell_command"],
+        prompt: &["/submitted_prompt", "/prompt"],
+        ..CLAUDE
+    },
     reply: |event, step, decision| reply::envelope(event, step, decision, reaches_model(step)),
     reaches_model,
     user: &[

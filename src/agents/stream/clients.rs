@@ -256,7 +256,7 @@ const CLINE: StreamFormat = StreamFormat {
         ("error", FrameMeaning::Unused),
     ],
     shape: Shape {
-        session: &["/taskId", "/event/taskId"],
+        session: &["/parentAgentId", "/agentId", "/taskId", "/event/taskId"],
         cwd: &["/workspaceRoots/0"],
         tool: &["/event/toolName"],
         input: &["/event/input"],

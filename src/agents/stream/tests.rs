@@ -123,7 +123,7 @@ const PI: &[&str] = &[
 ];
 
 const CLINE: &[&str] = &[
-    r#"{"type":"hook_event","hookName":"agent_start","taskId":"conv_1","workspaceRoots":["/w"]}"#,
+    r#"{"type":"hook_event","hookEventName":"agent_start","agentId":"agent_1","taskId":"conv_1","parentAgentId":null,"workspaceRoots":["/w"]}"#,
     r#"{"type":"agent_event","event":{"type":"iteration_start","iteration":1}}"#,
     r#"{"type":"agent_event","event":{"type":"content_start","contentType":"reasoning"}}"#,
     r#"{"type":"agent_event","event":{"type":"content_start","contentType":"tool","toolCallId":"c1","toolName":"run_commands","input":{"commands":["rm -rf out","ls"]}}}"#,
@@ -131,7 +131,7 @@ const CLINE: &[&str] = &[
     r#"{"type":"agent_event","event":{"type":"iteration_end","iteration":1}}"#,
     r#"{"type":"agent_event","event":{"type":"content_start","contentType":"tool","toolCallId":"c2","toolName":"editor","input":{"path":"/w/a","new_text":"x"}}}"#,
     r#"{"type":"agent_event","event":{"type":"done","reason":"completed"}}"#,
-    r#"{"type":"hook_event","hookName":"agent_end","taskId":"conv_1"}"#,
+    r#"{"type":"hook_event","hookEventName":"agent_end","agentId":"agent_1","taskId":"conv_1","parentAgentId":null}"#,
 ];
 
 #[test]
@@ -182,13 +182,13 @@ fn the_others() {
     let pi = ["s - /w: session", "s x-1 /w: turn \"\"", "s x-1 /w: shell c1 [\"rm -rf out\"]", "s x-1 /w: failed c1"];
     check(Client::Pi, PI, &[&pi[..], &[&over("s x-1 /w")]].concat());
     let cline = [
-        "conv_1 - /w: session",
-        "conv_1 x-1 /w: turn \"\"",
-        "conv_1 x-1 /w: shell c1 [\"rm -rf out\", \"ls\"] somewhere",
-        "conv_1 x-1 /w: failed c1",
-        "conv_1 x-1 /w: tool c2 editor [] writes",
-        "conv_1 x-1 /w: turn over",
-        "conv_1 - /w: session",
+        "agent_1 - /w: session",
+        "agent_1 x-1 /w: turn \"\"",
+        "agent_1 x-1 /w: shell c1 [\"rm -rf out\", \"ls\"] somewhere",
+        "agent_1 x-1 /w: failed c1",
+        "agent_1 x-1 /w: tool c2 editor [] writes",
+        "agent_1 x-1 /w: turn over",
+        "agent_1 - /w: session",
     ];
     check(Client::Cline, CLINE, &cline);
 }

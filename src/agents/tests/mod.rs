@@ -36,5 +36,6 @@ pub(super) fn told(event: &Event) -> String {
     };
     let agent = event.agent.as_ref().map(|agent| format!(" by {} {}", agent.id, or(&agent.kind))).unwrap_or_default();
     let cwd = event.cwd.as_ref().map_or("-".to_owned(), |cwd| cwd.display().to_string());
-    format!("{} {} {cwd}: {kind}{agent}", or(&event.session), or(&event.turn))
+    let above = event.parent.as_ref().map(|parent| format!(" below {parent}")).unwrap_or_default();
+    format!("{} {} {cwd}: {kind}{agent}{above}", or(&event.session), or(&event.turn))
 }
