@@ -5,6 +5,7 @@ mod copilot_cli;
 mod droid;
 mod kimi_code;
 mod layers;
+mod pi;
 mod question;
 #[cfg(test)]
 mod tests;
@@ -35,10 +36,9 @@ impl Client {
             Client::CopilotCli => copilot_cli::doubts(asked, place),
             Client::Droid => droid::doubts(asked, place),
             Client::KimiCode => kimi_code::doubts(asked, below("config.toml")),
+            Client::Pi => pi::doubts(asked, below("settings.json"), below("trust.json")),
             // They run what they find, as far as is known.
-            Client::Opencode | Client::Cline | Client::Pi | Client::Cursor | Client::Crush | Client::Goose => {
-                Vec::new()
-            }
+            Client::Opencode | Client::Cline | Client::Cursor | Client::Crush | Client::Goose => Vec::new(),
         }
     }
 }
@@ -94,7 +94,7 @@ fn qwen(asked: &TrustQuestion<'_>, user: Spot, folders: Spot) -> Vec<Doubt> {
     );
     let SettingsLayers { layers, mut doubts } = layers(asked, SettingsLanguage::Json, &files);
     doubts.extend(Switch { pointer: "/disableAllHooks", off: true }.doubt(layers.iter()));
-    doubts.extend(folder(asked, "Qwen Code", &layers, folders));
+    doubts.extend(folder(asked, &QWEN_TRUST, &layers, (user, folders)));
     doubts
 }
 
@@ -117,35 +117,56 @@ fn gemini(asked: &TrustQuestion<'_>, user: Spot, folders: Spot) -> Vec<Doubt> {
             });
         }
     }
-    doubts.extend(folder(asked, "Gemini CLI", &layers, folders));
+    doubts.extend(folder(asked, &GEMINI_TRUST, &layers, (user, folders)));
     doubts
 }
 
-/// Hooks of a project run in trusted folders only, once the person has switched that on.
-fn folder(asked: &TrustQuestion<'_>, title: &str, layers: &[SettingsLayer], folders: Spot) -> Option<Doubt> {
-    let is_on =
-        |layer: &SettingsLayer| layer.values.pointer("/security/folderTrust/enabled") == Some(&Value::Bool(true));
-    if !asked.project || !layers.iter().any(is_on) {
+/// The trust of a client in folders.
+struct FolderTrust {
+    title: &'static str,
+    /// True if it is asked for where no setting speaks of it.
+    is_default: bool,
+    /// True if a folder without trust gets no hooks at all; else those of the project alone do not run in it.
+    takes_all: bool,
+}
+
+/// Measured in 0.61.0.
+const GEMINI_TRUST: FolderTrust = FolderTrust { title: "Gemini CLI", is_default: true, takes_all: true };
+/// From the code of 0.24.4.
+const QWEN_TRUST: FolderTrust = FolderTrust { title: "Qwen Code", is_default: false, takes_all: false };
+
+/// Returns the doubt about a folder that the client does not trust. Of one for which there is no rule, the client asks before it works.
+fn folder(
+    asked: &TrustQuestion<'_>,
+    trust: &FolderTrust,
+    layers: &[SettingsLayer],
+    (user, folders): (Spot, Spot),
+) -> Option<Doubt> {
+    // A project does not decide on its own trust.
+    let project = (asked.shown)(&SettingsFile::project(Spot { env: None, ..user }));
+    let told = |layer: &SettingsLayer| layer.values.pointer("/security/folderTrust/enabled").and_then(Value::as_bool);
+    let set = layers.iter().rev().filter(|layer| layer.shown != project).find_map(told);
+    if !set.unwrap_or(trust.is_default) || !(asked.project || trust.takes_all) {
         return None;
     }
     let rules = parsed(asked, &SettingsFile::user(folders));
-    let said = |dir: &Path| rules.get(dir.to_string_lossy().as_ref()).and_then(Value::as_str).map(str::to_owned);
-    let here = |dir: &Path| match said(dir).as_deref() {
-        Some("TRUST_FOLDER" | "TRUST_PARENT") => Some(true),
-        Some(_) => Some(false),
-        None => None,
+    // The rule with the longest path decides; one for a parent is that of the folder above.
+    let rule = |(path, rule): (&String, &Value)| {
+        let rule = rule.as_str()?;
+        let named = Path::new(path);
+        let place = if rule == "TRUST_PARENT" { named.parent().unwrap_or(named) } else { named };
+        asked.folder.starts_with(place).then(|| (path.len(), rule.to_owned()))
     };
-    // A folder's parent may be trusted by the rule of a sibling.
-    let parent = asked.folder.parent();
-    let by_sibling = rules.as_object().into_iter().flatten().any(|(dir, rule)| {
-        rule.as_str() == Some("TRUST_PARENT")
-            && Path::new(dir).parent().is_some_and(|dir| parent.is_some_and(|_| asked.folder.starts_with(dir)))
-    });
-    if asked.folder.ancestors().find_map(here).unwrap_or(by_sibling) {
+    let decided = rules.as_object().into_iter().flatten().filter_map(rule).max_by_key(|(length, _)| *length);
+    let is_trusted = decided.map(|(_, rule)| rule != "DO_NOT_TRUST");
+    // Where nobody was asked yet, the hooks of a project are not sure to run, if the person has switched the trust on.
+    if is_trusted.unwrap_or(!asked.project || set.is_none()) {
         return None;
     }
+    let what = if trust.takes_all { "and runs no hooks in it" } else { "and does not read the hooks in it" };
+    let title = trust.title;
     Some(Doubt {
-        what: format!("{title} does not trust this folder and does not read the hooks in it"),
+        what: format!("{title} does not trust this folder {what}"),
         step: format!("start {title} here and trust the folder"),
         is_certain: true,
     })

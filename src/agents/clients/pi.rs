@@ -1,4 +1,4 @@
-//! pi (0.74.2, payloads captured): the payloads of the extension `hooks/pi.ts`. A turn of pi is one call of the model;
+//! pi (1.6.0, payloads captured): the payloads of the extension `hooks/pi.ts`. A turn of pi is one call of the model;
 //! a turn of piton lasts from `before_agent_start` to `agent_end`.
 
 use serde_json::Value;
@@ -16,7 +16,7 @@ const EXTENSION: FileContent = FileContent::Shim(include_str!("../../../hooks/pi
 pub(crate) const PROFILE: Profile = Profile {
     captured: true,
     program: "pi",
-    directory: Spot { env: None, dir: ".pi", path: "" },
+    directory: Spot { env: Some("PI_CODING_AGENT_DIR"), dir: ".pi/agent", path: "" },
     shape: Shape {
         steps: &[
             ("session_start", Moment::SessionStart),
@@ -52,7 +52,10 @@ pub(crate) const PROFILE: Profile = Profile {
     },
     reply: reply::shim,
     reaches_model: reply::shim_reaches_model,
-    user: &[HookFile { spot: Spot { env: None, dir: ".pi", path: "agent/extensions/piton.ts" }, content: EXTENSION }],
+    user: &[HookFile {
+        spot: Spot { env: Some("PI_CODING_AGENT_DIR"), dir: ".pi/agent", path: "extensions/piton.ts" },
+        content: EXTENSION,
+    }],
     project: &[HookFile { spot: Spot { env: None, dir: ".pi", path: "extensions/piton.ts" }, content: EXTENSION }],
     commands: &["rollback", "undo"],
     rewind: None,

@@ -337,6 +337,99 @@ fn gemini_and_its_fork_are_switched_off_in_each_of_their_files() {
     }
 }
 
+/// Gemini CLI asks for trust where no setting speaks of it, and without trust runs no hook; its fork asks where it is told to, and holds
+/// back the project's alone.
+#[test]
+fn a_folder_without_trust_has_no_hooks() {
+    let on = r#"{"security": {"folderTrust": {"enabled": true}}}"#;
+    let off = r#"{"security": {"folderTrust": {"enabled": false}}}"#;
+    // Rules, and whether the folder `/work` has no trust by them. The longest path decides.
+    let rules = [
+        ("{}", false),
+        (r#"{"/work": "TRUST_FOLDER"}"#, false),
+        (r#"{"/work": "DO_NOT_TRUST"}"#, true),
+        (r#"{"/": "DO_NOT_TRUST", "/work": "TRUST_FOLDER"}"#, false),
+        (r#"{"/": "DO_NOT_TRUST"}"#, true),
+        (r#"{"/": "DO_NOT_TRUST", "/other": "TRUST_PARENT"}"#, false),
+        (r#"{"/other": "DO_NOT_TRUST"}"#, false),
+    ];
+    for (rules, is_distrusted) in rules {
+        for project in [false, true] {
+            let gemini = |settings: &[(&str, &str)]| {
+                let files = [settings, &[("~/.gemini/trustedFolders.json", rules)]].concat();
+                doubts_of(Client::GeminiCli, &files, project)
+            };
+            let doubts = gemini(&[]);
+            assert_eq!(doubts.len(), usize::from(is_distrusted), "{rules} {project}: {doubts:?}");
+            assert!(doubts.iter().all(|doubt| doubt.is_certain && doubt.what.contains("does not trust this folder")));
+            assert!(gemini(&[("~/.gemini/settings.json", off)]).is_empty());
+            // What the project says of itself counts for nothing.
+            let by_project = gemini(&[("./.gemini/settings.json", off)]);
+            assert_eq!(by_project.len(), usize::from(is_distrusted), "{rules} {project}");
+            let qwen = |settings: &[(&str, &str)]| {
+                let files = [settings, &[("~/.qwen/trustedFolders.json", rules)]].concat();
+                doubts_of(Client::QwenCode, &files, project)
+            };
+            assert!(qwen(&[]).is_empty());
+            let is_told = project && (is_distrusted || rules == "{}" || rules.starts_with("{\"/other"));
+            assert_eq!(qwen(&[("~/.qwen/settings.json", on)]).len(), usize::from(is_told), "{rules} {project}");
+        }
+    }
+}
+
+#[test]
+fn pi_leaves_an_extension_out() {
+    let entries = |text: &str| format!(r#"{{"extensions": [{text}]}}"#);
+    let with = |text: &str, wanted| {
+        check(Client::Pi, &[(&[("~/.pi/agent/settings.json", entries(text).as_str())], wanted)]);
+    };
+    for text in
+        ["", r#""other""#, r#""-extensions/other.ts""#, r#""!extensions/*.js""#, r#""!*", "+extensions/piton.ts""#, "1"]
+    {
+        with(text, Run);
+    }
+    for text in [
+        r#""-extensions/piton.ts""#,
+        r#""-./extensions/piton.ts""#,
+        r#""-/home/hooks.json""#,
+        r#""+extensions/piton.ts", "-extensions/piton.ts""#,
+        r#""!piton.ts""#,
+        r#""!extensions/*""#,
+        r#""!**/piton.*""#,
+    ] {
+        with(text, Off("~/.pi/agent/settings.json leaves piton's extension out"));
+    }
+    check(
+        Client::Pi,
+        &[
+            (&[], Run),
+            (&[("~/.pi/agent/settings.json", "{")], Unknown("~/.pi/agent/settings.json")),
+            // The settings of a project leave out its own extensions alone.
+            (&[("./.pi/settings.json", r#"{"extensions": ["-extensions/piton.ts"]}"#)], Run),
+        ],
+    );
+    let trust = |text: &'static str| ("~/.pi/agent/trust.json", text);
+    let ask = |files: Files<'_>| doubts_of(Client::Pi, files, true);
+    for files in [
+        &[][..],
+        &[trust(r#"{"/work": false}"#)],
+        &[trust(r#"{"/": true, "/work": false}"#)],
+        &[trust(r#"{"/": null}"#)],
+    ] {
+        assert!(ask(files)[0].what.contains("does not trust this folder"), "{files:?}");
+    }
+    for files in [
+        &[trust(r#"{"/work": true}"#)][..],
+        &[trust(r#"{"/": true, "/work": null}"#)],
+        &[("~/.pi/agent/settings.json", r#"{"defaultProjectTrust": "always"}"#)],
+    ] {
+        assert_eq!(ask(files), [], "{files:?}");
+    }
+    assert!(!ask(&[trust(r#"{"/work": 1}"#)])[0].is_certain);
+    let own = ("./.pi/settings.json", r#"{"extensions": ["-extensions/piton.ts"]}"#);
+    assert!(ask(&[trust(r#"{"/work": true}"#), own])[0].what.contains("./.pi/settings.json leaves"));
+}
+
 /// Seen in Copilot CLI 1.0.102.
 #[test]
 fn copilot_is_switched_off_by_the_projects_files_and_the_administrators() {
