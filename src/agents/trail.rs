@@ -122,13 +122,8 @@ const COPILOT_CLI: Trail = Trail {
 
 const PI: Trail = Trail {
     traces: &[Trace::Sessions(
-        spot(None, ".pi", ""),
-        &[
-            TrailLevel::Named("agent"),
-            TrailLevel::Named("sessions"),
-            TrailLevel::Project(dashed_between),
-            TrailLevel::Files(".jsonl"),
-        ],
+        spot(Some("PI_CODING_AGENT_DIR"), ".pi/agent", ""),
+        &[TrailLevel::Named("sessions"), TrailLevel::Project(dashed_between), TrailLevel::Files(".jsonl")],
     )],
     tools: &["bash", "edit", "write"],
     package: Some("/pi-coding-agent/"),
@@ -148,6 +143,24 @@ const GOOSE: Trail = Trail {
 const HERMES_AGENT: Trail =
     Trail { traces: &[Trace::UserFile(spot(Some("HERMES_HOME"), ".hermes", "state.db-wal"))], ..NOTHING };
 
+const CLINE: Trail = Trail { traces: &[Trace::UserFile(spot(None, ".cline", "data/db/sessions.db-wal"))], ..NOTHING };
+
+const KIMI_CODE: Trail = Trail {
+    traces: &[Trace::Sessions(
+        spot(Some("KIMI_CODE_HOME"), ".kimi-code", ""),
+        &[
+            TrailLevel::Named("sessions"),
+            TrailLevel::Any,
+            TrailLevel::Any,
+            TrailLevel::Named("agents"),
+            TrailLevel::Any,
+            TrailLevel::Files("wire.jsonl"),
+        ],
+    )],
+    tools: &["Bash", "Edit", "Write"],
+    package: Some("@moonshot-ai/kimi-code/"),
+};
+
 const CRUSH: Trail = Trail { traces: &[Trace::ProjectFile(spot(None, ".crush", "crush.db-wal"))], ..NOTHING };
 
 fn trail(client: Client) -> &'static Trail {
@@ -163,8 +176,10 @@ fn trail(client: Client) -> &'static Trail {
         Client::Goose => &GOOSE,
         Client::HermesAgent => &HERMES_AGENT,
         Client::Crush => &CRUSH,
+        Client::Cline => &CLINE,
+        Client::KimiCode => &KIMI_CODE,
         // By its process alone.
-        _ => &NOTHING,
+        Client::Cursor => &NOTHING,
     }
 }
 
@@ -186,8 +201,9 @@ impl Client {
 
     /// Returns true if a process is the client, by its program or by the script that it runs.
     pub fn runs_as(self, words: &[String], program: Option<&Path>) -> bool {
-        let own = profile(self).program;
-        let named = |path: &str| file_name(path) == own;
+        // Some give their process a title of their own.
+        let own = [profile(self).program, self.name()];
+        let named = |path: &str| own.contains(&file_name(path));
         let Some(first) = words.first() else { return false };
         if named(first) || program.and_then(Path::to_str).is_some_and(named) {
             return true;
@@ -204,7 +220,8 @@ impl Client {
     pub fn acts(self, line: &[u8]) -> Vec<i64> {
         let Ok(line) = serde_json::from_slice::<Value>(line) else { return Vec::new() };
         let tools = trail(self).tools;
-        let time = |value: &Value| value.get("timestamp").and_then(Value::as_str).and_then(ms_of);
+        let text = |value: &Value| value.get("timestamp").and_then(Value::as_str).and_then(ms_of);
+        let time = |value: &Value| text(value).or_else(|| value.get("time")?.as_i64());
         let used = uses(&line).filter(|(name, _)| tools.contains(name));
         used.filter_map(|(_, of)| time(of).or_else(|| time(&line))).collect()
     }
@@ -232,7 +249,10 @@ fn uses(line: &Value) -> impl Iterator<Item = (&str, &Value)> {
     // Copilot CLI.
     let data = line.get("data").filter(|_| line["type"] == "tool.execution_start");
     let started = data.and_then(|data| Some((text(data, "toolName")?, data)));
-    named.chain(called).chain(started)
+    // Kimi Code.
+    let event = line.get("event").filter(|event| event["type"] == "tool.call");
+    let looped = event.and_then(|event| Some((text(event, "name")?, event)));
+    named.chain(called).chain(started).chain(looped)
 }
 
 fn items(value: Option<&Value>) -> &[Value] {
@@ -246,16 +266,19 @@ fn text<'v>(value: &'v Value, field: &str) -> Option<&'v str> {
 /// Returns true if a line may tell of the use of a tool; most do not, and need no reading.
 pub fn may_tell(line: &[u8]) -> bool {
     const MARKS: &[&str] =
-        &["tool_use", "toolCall", "functionCall", "tool_call", "function_call", "shell_call", "tool.exec"];
+        &["tool_use", "toolCall", "functionCall", "tool_call", "function_call", "shell_call", "tool.exec", "tool.call"];
     MARKS.iter().any(|mark| memchr::memmem::find(line, mark.as_bytes()).is_some())
 }
 
 /// Returns the directory that a line of a session names as the client's own.
 pub fn directory(line: &[u8]) -> Option<PathBuf> {
     let line: Value = serde_json::from_slice(line).ok()?;
-    let places = ["/cwd", "/payload/cwd", "/data/context/cwd", "/data/cwd"];
-    let named = places.iter().find_map(|place| line.pointer(place)?.as_str())?;
-    Some(PathBuf::from(named)).filter(|dir| dir.is_absolute())
+    let at = |place: &&str| line.pointer(place)?.as_str();
+    let places = ["/cwd", "/payload/cwd", "/data/context/cwd", "/data/cwd", "/event/display/cwd"];
+    // Kimi Code names the file that it writes.
+    let file = || Path::new(at(&"/event/display/path")?).parent();
+    let named = places.iter().find_map(at).map(Path::new).or_else(file)?;
+    named.is_absolute().then(|| named.to_owned())
 }
 
 #[cfg(test)]
@@ -311,6 +334,10 @@ mod tests {
                 r#"{"type":"tool.execution_start","timestamp":"@","data":{"toolCallId":"c","toolName":"bash","arguments":{}}}"#,
             ),
             (
+                Client::KimiCode,
+                r#"{"type":"context.append_loop_event","agentId":"main","event":{"type":"tool.call","toolCallId":"c","name":"Bash","args":{"command":"rm -rf out"},"display":{"kind":"command","cwd":"/w"}},"time":1795773600500}"#,
+            ),
+            (
                 Client::Pi,
                 r#"{"type":"message","timestamp":"@","message":{"role":"assistant","content":[{"type":"toolCall","name":"write","arguments":{}}]}}"#,
             ),
@@ -358,6 +385,8 @@ mod tests {
             (Client::CopilotCli, "/usr/bin/node --no-warnings /usr/lib/node_modules/@github/copilot/index.js"),
             (Client::HermesAgent, "python3.12 /home/dev/.venv/bin/hermes"),
             (Client::Pi, "bun /usr/local/bin/pi"),
+            (Client::KimiCode, "kimi-code"),
+            (Client::KimiCode, "node /usr/lib/node_modules/@moonshot-ai/kimi-code/dist/main.mjs"),
         ] {
             assert!(runs(client, line, None), "{line}");
         }
@@ -379,6 +408,8 @@ mod tests {
             r#"{"type":"user","cwd":"/w/a"}"#,
             r#"{"type":"session_meta","payload":{"id":"x","cwd":"/w/a"}}"#,
             r#"{"type":"session.start","data":{"context":{"cwd":"/w/a"}}}"#,
+            r#"{"event":{"type":"tool.call","display":{"kind":"command","cwd":"/w/a"}}}"#,
+            r#"{"event":{"type":"tool.call","display":{"kind":"file_io","path":"/w/a/b"}}}"#,
         ] {
             assert_eq!(directory(line.as_bytes()), Some(PathBuf::from("/w/a")), "{line}");
         }
