@@ -69,10 +69,14 @@ class Box:
         if executable:
             os.chmod(path, 0o755)
 
+    def read(self, path):
+        """Returns the text of a file below the home."""
+        with open(os.path.join(self.home, path)) as file:
+            return file.read()
+
     def change(self, path, **settings):
         """Changes settings in a JSON file below the home."""
-        with open(os.path.join(self.home, path)) as file:
-            self.write(path, {**json.load(file), **settings})
+        self.write(path, {**json.loads(self.read(path)), **settings})
 
     def administer(self, path, content):
         """Writes a file below /etc, which only this box sees."""

@@ -7,6 +7,7 @@ class Cline(Client):
     program = "cline"
     package = "cline"
     dialect = "chat"
+    tells_parent = True
 
     def environment(self, box):
         return {"CLINE_TELEMETRY_DISABLED": "1"}
@@ -23,6 +24,9 @@ class Cline(Client):
 
     def shell(self, command):
         return "run_commands", {"commands": [command]}
+
+    def agent(self, prompt):
+        return "spawn_agent", {"systemPrompt": "do as you are told", "task": prompt}
 
 
 CLIENT = Cline()

@@ -1,5 +1,14 @@
 """Hermes Agent."""
+import os
 from clients import Client
+
+SETTINGS = ".hermes/config.yaml"
+
+
+def revoke(box):
+    """Takes back the consent to all hooks."""
+    box.write(SETTINGS, box.read(SETTINGS).replace("hooks_auto_accept: true", "hooks_auto_accept: false"))
+    os.unlink(os.path.join(box.home, ".hermes/shell-hooks-allowlist.json"))
 
 
 class HermesAgent(Client):
@@ -8,12 +17,12 @@ class HermesAgent(Client):
     package = "pip: hermes-agent"
     dialect = "chat"
     resumes = True
-
-    def environment(self, box):
-        return {"HERMES_ACCEPT_HOOKS": "1"}
+    tells_parent = True
+    switches = [("no consent", lambda box: revoke(box))]
 
     def prepare(self, box):
-        box.write(".hermes/config.yaml", f"""\
+        box.write(SETTINGS, f"""\
+hooks_auto_accept: true
 model:
   provider: custom
   base_url: http://127.0.0.1:{box.model.port}/v1

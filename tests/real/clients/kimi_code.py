@@ -1,6 +1,8 @@
 """Kimi Code."""
 from clients import Client
 
+SETTINGS = ".kimi-code/config.toml"
+
 
 class KimiCode(Client):
     name = "kimi-code"
@@ -8,12 +10,16 @@ class KimiCode(Client):
     package = "@moonshot-ai/kimi-code"
     dialect = "chat"
     resumes = True
+    switches = [
+        ("odd hook", lambda box: box.write(SETTINGS, box.read(SETTINGS) + '[[hooks]]\nevent = "Stop"\ncommand = "true"\nasync = true\n')),
+        ("odd event", lambda box: box.write(SETTINGS, box.read(SETTINGS) + '[[hooks]]\nevent = "NoEvent"\ncommand = "true"\n')),
+    ]
 
     def environment(self, box):
         return {"KIMI_DISABLE_TELEMETRY": "1"}
 
     def prepare(self, box):
-        box.write(".kimi-code/config.toml", f"""\
+        box.write(SETTINGS, f"""\
 default_model = "m"
 [providers.stand-in]
 type = "openai"

@@ -8,6 +8,10 @@ class Pi(Client):
     package = "@earendil-works/pi-coding-agent"
     dialect = "chat"
     resumes = True
+    switches = [
+        ("left out", lambda box: box.write(".pi/agent/settings.json", {"extensions": ["-extensions/piton.ts"]})),
+        ("by pattern", lambda box: box.write(".pi/agent/settings.json", {"extensions": ["!piton.*"]})),
+    ]
 
     def environment(self, box):
         return {"PI_OFFLINE": "1"}

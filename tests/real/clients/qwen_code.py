@@ -8,6 +8,13 @@ class QwenCode(Client):
     package = "@qwen-code/qwen-code"
     dialect = "chat"
     resumes = True
+    tells_parent = True
+    switches = [
+        ("user", lambda box: box.change(".qwen/settings.json", disableAllHooks=True)),
+        ("project", lambda box: box.write("../work/.qwen/settings.json", {"disableAllHooks": True})),
+        ("managed", lambda box: box.administer("qwen-code/settings.json", {"disableAllHooks": True})),
+        ("defaults", lambda box: box.administer("qwen-code/system-defaults.json", {"disableAllHooks": True})),
+    ]
 
     def environment(self, box):
         return {"OPENAI_BASE_URL": f"http://127.0.0.1:{box.model.port}/v1", "OPENAI_API_KEY": "none", "OPENAI_MODEL": "x"}
