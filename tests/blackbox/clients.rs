@@ -357,8 +357,8 @@ fn a_sub_agent_with_a_session_of_its_own_is_below_its_agent() {
     assert_eq!(here.run("hermes-agent.one")["status"], "open");
 }
 
-/// A client may go on behind what it has told as the end of a turn: a sub-agent of Kimi Code ends with the event of its agent, and in the
-/// others an agent that works in the background does.
+/// A client may go on behind what it has told as the end of a turn. A sub-agent of Kimi Code ends with the event of its agent. In other
+/// clients a sub-agent in the background works on.
 #[test]
 fn what_follows_the_end_of_a_turn_can_be_undone() {
     for (client, prompt, before, after, end, turns) in [

@@ -499,7 +499,7 @@ fn requests() -> Vec<Example> {
         rewind: true,
     };
     let turn = Turn { turn: s(), run: o(), prompt: o(), for_action: true };
-    let after = After { action: o(), ok: Some(true), exit: Some(1), signal: Some(1) };
+    let after = After { action: o(), ok: Some(true), exit: Some(1), signal: Some(1), ended_ms: Some(1) };
     let end = CodonEnd { codon_id: o(), name: o(), reason: o(), run: o() };
     let hello = Hello {
         client: o(),

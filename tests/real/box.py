@@ -135,11 +135,11 @@ class Box:
 
     # The client
 
-    def start(self, steps, resume=False):
-        """Starts the client with a prompt that makes the model call the steps, one after another."""
+    def start(self, steps, resume=False, more=()):
+        """Starts the client with a prompt that makes the model call the steps, one after another, and with more arguments."""
         log = open(self.at(f"log{len(self.started)}"), "wb")
         argv = self.client.command(self, "tidy up " + " ".join(call(step) for step in steps), resume)
-        process = subprocess.Popen([*self.inside, self.client.path, *argv], cwd=self.work, env=self.env, stdin=subprocess.DEVNULL, stdout=log,
+        process = subprocess.Popen([*self.inside, self.client.path, *more, *argv], cwd=self.work, env=self.env, stdin=subprocess.DEVNULL, stdout=log,
                                    stderr=log, start_new_session=True)
         process.log = log.name
         self.started.append(process)

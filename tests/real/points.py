@@ -1,5 +1,5 @@
 """The points: each is tried with one client in one box. A point returns a note, or raises Failed or Skipped."""
-import os
+import os, time
 from box import Failed, Skipped, holds
 
 # A command whose effect files do not undo, and words of piton's warning.
@@ -119,6 +119,28 @@ def switched(box, change):
     return said
 
 
+def silent(box):
+    """A second session, started so that it runs no hooks: `status` and `doctor` say that it works without events."""
+    if not box.client.without_hooks:
+        raise Skipped("no argument of the client leaves hooks out")
+    box.install()
+    box.ask("true")
+    # An act right behind the last event is taken for the one that it tells of.
+    time.sleep(6)
+    process = box.start(["touch made", box.client.destroy, box.gate("silent")], more=box.client.without_hooks)
+    box.reach(process, "silent")
+    end = time.monotonic() + 40
+    while True:
+        protection = box.document("status", codes=None)["protection"]
+        if protection["silent"] or time.monotonic() > end:
+            break
+        time.sleep(1)
+    holds(protection["silent"], f"status says {protection['state']}, and nothing of the silence")
+    code, text = box.piton("doctor", codes=None)
+    holds(code == 1, f"doctor ended with {code}: {text.strip()[-300:]}")
+    return protection["silent"][0]["text"]
+
+
 def frozen(box):
     """The store is made immutable."""
     def change(box):
@@ -132,7 +154,7 @@ def frozen(box):
 
 
 ALL = [Point("undo", undo), Point("warned", warned), Point("tree", tree), Point("killed", killed), Point("moved", moved),
-       Point("removed", lambda box: switched(box, lambda box: box.strip())), Point("frozen", frozen), Point("switched", None)]
+       Point("removed", lambda box: switched(box, lambda box: box.strip())), Point("frozen", frozen), Point("silent", silent), Point("switched", None)]
 
 
 def of(client):

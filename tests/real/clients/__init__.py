@@ -11,6 +11,7 @@ class Client:
     destroy = "rm -rf out"
     resumes = False  # `command` can go on with the last session
     tells_parent = False  # it tells piton which session or agent a sub-agent belongs to
+    without_hooks = []  # arguments with which it runs no hooks
     switches = []  # each with a title and a function of the box that turns the client's hooks off
     path = None  # of the program that was found
 

@@ -8,6 +8,7 @@ class Pi(Client):
     package = "@earendil-works/pi-coding-agent"
     dialect = "chat"
     resumes = True
+    without_hooks = ["--no-extensions"]
     switches = [
         ("left out", lambda box: box.write(".pi/agent/settings.json", {"extensions": ["-extensions/piton.ts"]})),
         ("by pattern", lambda box: box.write(".pi/agent/settings.json", {"extensions": ["!piton.*"]})),

@@ -9,6 +9,7 @@ class QwenCode(Client):
     dialect = "chat"
     resumes = True
     tells_parent = True
+    without_hooks = ["--safe-mode"]
     switches = [
         ("user", lambda box: box.change(".qwen/settings.json", disableAllHooks=True)),
         ("project", lambda box: box.write("../work/.qwen/settings.json", {"disableAllHooks": True})),
