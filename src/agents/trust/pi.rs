@@ -40,7 +40,7 @@ fn left_out(asked: &TrustQuestion<'_>, shown: &str, entries: &Value) -> Option<D
     };
     let fits = |pattern: &str| {
         let glob = GlobBuilder::new(pattern).literal_separator(true).build().map(|glob| glob.compile_matcher());
-        // What piton does not read as a pattern may be one of pi's.
+        // A text that is no pattern here may be one of pi's.
         glob.map_or(true, |glob| [EXTENSION, "piton.ts", &file].iter().any(|path| glob.is_match(path)))
     };
     let named = |sign: char| entries.iter().filter_map(move |entry| entry.strip_prefix(sign));

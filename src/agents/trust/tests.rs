@@ -363,7 +363,7 @@ fn a_folder_without_trust_has_no_hooks() {
             assert_eq!(doubts.len(), usize::from(is_distrusted), "{rules} {project}: {doubts:?}");
             assert!(doubts.iter().all(|doubt| doubt.is_certain && doubt.what.contains("does not trust this folder")));
             assert!(gemini(&[("~/.gemini/settings.json", off)]).is_empty());
-            // What the project says of itself counts for nothing.
+            // The project's own word on itself counts for nothing.
             let by_project = gemini(&[("./.gemini/settings.json", off)]);
             assert_eq!(by_project.len(), usize::from(is_distrusted), "{rules} {project}");
             let qwen = |settings: &[(&str, &str)]| {

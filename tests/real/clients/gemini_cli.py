@@ -18,7 +18,7 @@ class GeminiCli(Client):
     switches = [
         ("user", lambda box: box.change(".gemini/settings.json", hooksConfig={"enabled": False})),
         ("list", lambda box: box.change(".gemini/settings.json", hooksConfig={"disabled": commands(box)})),
-        ("project", lambda box: box.write("../work/.gemini/settings.json", {"hooksConfig": {"enabled": False}})),
+        ("project", lambda box: box.write("../project/.gemini/settings.json", {"hooksConfig": {"enabled": False}})),
         ("managed", lambda box: box.administer("gemini-cli/settings.json", {"hooksConfig": {"enabled": False}})),
         ("defaults", lambda box: box.administer("gemini-cli/system-defaults.json", {"hooksConfig": {"enabled": False}})),
     ]

@@ -12,7 +12,7 @@ class QwenCode(Client):
     without_hooks = ["--safe-mode"]
     switches = [
         ("user", lambda box: box.change(".qwen/settings.json", disableAllHooks=True)),
-        ("project", lambda box: box.write("../work/.qwen/settings.json", {"disableAllHooks": True})),
+        ("project", lambda box: box.write("../project/.qwen/settings.json", {"disableAllHooks": True})),
         ("managed", lambda box: box.administer("qwen-code/settings.json", {"disableAllHooks": True})),
         ("defaults", lambda box: box.administer("qwen-code/system-defaults.json", {"disableAllHooks": True})),
     ]
