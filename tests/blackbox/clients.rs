@@ -288,6 +288,11 @@ fn a_sub_agent_is_a_run_below_its_agents() {
     here.hook("opencode", "tool.execute.before", &call("ses_above", "rm a"));
     here.hook("opencode", "event.session.created", &created("ses_Below", Some("ses_above")));
     here.hook("opencode", "tool.execute.before", &call("ses_Below", "rm -r out"));
+    // Copilot CLI names it in each event.
+    let payload = json!({ "sessionId": "s-2", "agentId": "s-2", "agentType": "general-purpose", "parentAgentId": "s-1",
+        "cwd": lab.work, "toolName": "bash", "toolArgs": { "command": "rm a" } });
+    here.hook("copilot-cli", "preToolUse", &payload);
+    assert_eq!(here.run("copilot-cli.s-2")["parent"], "copilot-cli.s-1");
     let below = here.runs().into_iter().find(|item| item["named"] == "opencode.ses_Below").unwrap();
     let told = (&below["client"], &below["parent"], &below["status"]);
     assert_eq!(told, (&json!("opencode"), &json!("opencode.ses_above"), &json!("open")), "{below}");

@@ -49,6 +49,7 @@ pub(crate) const PROFILE: Profile = Profile {
         ],
         echo: &["/hookName"],
         session: &["/sessionId"],
+        parent: &["/parentAgentId"],
         turn: &[],
         tool: &["/toolName"],
         input: &["/toolArgs", "/toolInput"],

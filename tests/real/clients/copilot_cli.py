@@ -8,6 +8,7 @@ class CopilotCli(Client):
     package = "@github/copilot"
     dialect = "anthropic"
     resumes = True
+    tells_parent = True
     switches = [
         ("project", lambda box: box.write("../project/.github/copilot/settings.json", {"disableAllHooks": True})),
         ("local", lambda box: box.write("../project/.github/copilot/settings.local.json", {"disableAllHooks": True})),
