@@ -184,11 +184,15 @@ class Box:
 
     def kill(self, process):
         """Kills the client with all processes of its group, as a closed terminal does."""
+        end = time.monotonic() + 10
         try:
             os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            while time.monotonic() < end:  # a large process behind a wrapper takes its time to die
+                os.killpg(process.pid, 0)
+                time.sleep(0.01)
         except ProcessLookupError:
-            pass
-        process.wait()
+            process.wait()
 
     # The end
 

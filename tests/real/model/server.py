@@ -97,11 +97,11 @@ class Model:
         return self.dialect.answer(body, made, len(self.answers))
 
     def find(self, *words):
-        """Returns the surroundings of the last word in the first text of a request that has all words, or None."""
+        """Returns the place and the beginning of the first text of a request that has all words, or None."""
         for body in self.requests:
-            for text in texts(body):
+            for place, text in texts(body):
                 if all(word in text for word in words):
-                    return " ".join(text.split())[:160]
+                    return f"{place}: {' '.join(text.split())[:120]}"
         return None
 
     def finished(self):
@@ -114,13 +114,18 @@ class Model:
         self.server.server_close()
 
 
-def texts(value):
-    """Yields each text in a document."""
+def texts(value, place="request"):
+    """Yields each text in a document, with the role or the type of what it stands in."""
     if isinstance(value, str):
-        yield value
-    elif isinstance(value, (list, dict)):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from texts(part)
+        yield place, value
+    elif isinstance(value, list):
+        for part in value:
+            yield from texts(part, place)
+    elif isinstance(value, dict):
+        kind = value.get("type")
+        place = kind if isinstance(kind, str) and ("result" in kind or "output" in kind) else value.get("role") or place
+        for key, part in value.items():
+            yield from texts(part, key if key == "functionResponse" else place)
 
 
 def events(items):
