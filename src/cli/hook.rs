@@ -251,7 +251,9 @@ impl Exchange<'_> {
 
     /// Returns a checkpoint before what destroys something, and what is to be said of it.
     fn before(&mut self, action: Option<&str>, act: &Act) -> Result<Decision> {
-        if self.event.turn.is_some() || self.event.client.ends_turns() {
+        // A torn payload begins none: nothing would end it.
+        let is_known = self.event.session.is_some() && self.event.client.ends_turns();
+        if self.event.turn.is_some() || is_known {
             // An action may follow the end of its turn: of a sub-agent in the background, or where the agent was made to go on.
             let turn = self.event.turn.clone().unwrap_or_default();
             self.talk.send(&Body::TurnStart(Turn { turn, for_action: true, ..Turn::default() }))?;
