@@ -3,8 +3,10 @@
 //! No hook of the repository runs meanwhile, and nothing of the caller's `GIT_*` reaches it. *Invariant:* a ref moves only if it is
 //! where it was expected.
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions, remove_dir, remove_file, rename};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Seek, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,13 +17,32 @@ use crate::model::path::RelPath;
 use crate::model::repository::{HEAD, RefValue};
 use crate::model::text::printable;
 use crate::sys::fs::durable::{unique_suffix, with_callers_umask};
+use crate::sys::processes::ProcessId;
 
 /// Settings that hold whatever the repository's own say.
 const QUIET: &[(&str, &str)] =
     &[("core.fsmonitor", "false"), ("core.hooksPath", "/dev/null"), ("gc.auto", "0"), ("maintenance.auto", "false")];
 
 /// A copy of an index for git to read.
-struct TemporaryIndex(PathBuf);
+pub(super) struct TemporaryIndex(PathBuf);
+
+impl TemporaryIndex {
+    /// Writes it.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`.
+    pub(super) fn of(index: &[u8]) -> Result<TemporaryIndex> {
+        let file = TemporaryIndex(std::env::temp_dir().join(format!("piton-index-{}", unique_suffix())));
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file.0);
+        made.and_then(|mut made| made.write_all(index)).at("writing", &file.0)?;
+        Ok(file)
+    }
+
+    /// Returns its path.
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
 
 impl Drop for TemporaryIndex {
     fn drop(&mut self) {
@@ -29,6 +50,9 @@ impl Drop for TemporaryIndex {
         let _ = remove_file(&self.0);
     }
 }
+
+/// The beginning of a lock of piton's; the key of its process follows.
+const LOCKED_BY: &str = "piton git-undo ";
 
 /// A ref that is to move.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,9 +69,11 @@ pub struct RefMove {
 #[derive(Clone, Debug)]
 pub struct UserRepository {
     /// The directory of HEAD and the index.
-    pub dir: PathBuf,
+    dir: PathBuf,
     /// The directory of branches and objects.
-    pub common: PathBuf,
+    pub(super) common: PathBuf,
+    /// A directory for objects that are written; absent: the repository's own.
+    aside: Option<PathBuf>,
 }
 
 /// The lock of an index, as git itself takes it. Dropped, it is free again.
@@ -68,7 +94,19 @@ impl Drop for IndexLock {
 }
 
 impl UserRepository {
-    fn command(&self) -> Command {
+    /// Returns a repository by its directories.
+    pub fn at(dir: &Path, common: &Path) -> UserRepository {
+        UserRepository { dir: dir.to_owned(), common: common.to_owned(), aside: None }
+    }
+
+    /// Returns the same, with a directory of objects beside its own.
+    #[must_use]
+    pub fn with_aside(&self, aside: &Path) -> UserRepository {
+        UserRepository { aside: Some(aside.to_owned()), ..self.clone() }
+    }
+
+    /// Returns a git on it.
+    pub(super) fn command(&self) -> Command {
         let mut command = Command::new("git");
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("GIT_")) {
             command.env_remove(name);
@@ -77,6 +115,10 @@ impl UserRepository {
             command.env(format!("GIT_CONFIG_KEY_{at}"), key).env(format!("GIT_CONFIG_VALUE_{at}"), value);
         }
         command.env("GIT_CONFIG_COUNT", QUIET.len().to_string()).env("GIT_DIR", &self.dir);
+        if let Some(aside) = &self.aside {
+            command.env("GIT_OBJECT_DIRECTORY", aside);
+            command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", listed(&self.common.join("objects")));
+        }
         command
     }
 
@@ -84,7 +126,7 @@ impl UserRepository {
     ///
     /// # Errors
     /// `conflict` with git's own words.
-    fn ask(&self, command: &mut Command, input: Option<&[u8]>) -> Result<Vec<u8>> {
+    pub(super) fn ask(&self, command: &mut Command, input: Option<&[u8]>) -> Result<Vec<u8>> {
         let verb = command.get_args().next().unwrap_or_default().to_string_lossy().into_owned();
         let done = with_callers_umask(|| output(command.stderr(Stdio::piped()), Some(input.unwrap_or_default())))?;
         if done.status.success() {
@@ -100,17 +142,15 @@ impl UserRepository {
     /// `conflict` for an index that git does not read; errors of writing a temporary file.
     pub fn index_entries(&self, index: Option<&[u8]>) -> Result<Vec<u8>> {
         let Some(index) = index else { return Ok(Vec::new()) };
-        let file = TemporaryIndex(std::env::temp_dir().join(format!("piton-index-{}", unique_suffix())));
-        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file.0);
-        made.and_then(|mut made| made.write_all(index)).at("writing", &file.0)?;
-        self.ask(self.command().args(["ls-files", "--stage", "-z"]).env("GIT_INDEX_FILE", &file.0), None)
+        let file = TemporaryIndex::of(index)?;
+        self.ask(self.command().args(["ls-files", "--stage", "-z"]).env("GIT_INDEX_FILE", file.path()), None)
     }
 
     /// Returns those of some objects that the repository does not have.
     ///
     /// # Errors
     /// Returns the errors of git.
-    pub fn lacking(&self, ids: &[&str]) -> Result<Vec<String>> {
+    pub fn lacking(&self, ids: &[String]) -> Result<Vec<String>> {
         let input: String = ids.iter().map(|id| format!("{id}\n")).collect();
         let told = self.ask(self.command().args(["cat-file", "--batch-check"]), Some(input.as_bytes()))?;
         let told = String::from_utf8_lossy(&told).into_owned();
@@ -174,8 +214,21 @@ impl UserRepository {
     /// `busy` while a git has it.
     pub fn lock_index(&self) -> Result<IndexLock> {
         let place = self.dir.join("index.lock");
-        match with_callers_umask(|| OpenOptions::new().write(true).create_new(true).open(&place)) {
-            Ok(file) => Ok(IndexLock { file, place, is_done: false }),
+        let make = || with_callers_umask(|| OpenOptions::new().write(true).create_new(true).open(&place));
+        let made = match make() {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && is_left_over(&place) => {
+                remove_if_any(&place)?;
+                make()
+            }
+            made => made,
+        };
+        match made {
+            Ok(mut file) => {
+                // Another one knows by this that its owner was killed. A lock that could not be marked holds all the same.
+                let key = ProcessId::of(std::process::id()).map(|id| id.key()).unwrap_or_default();
+                let _ = write!(file, "{LOCKED_BY}{key}");
+                Ok(IndexLock { file, place, is_done: false })
+            }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 let text = "a git command is at work here: it has locked the index";
                 Err(Error::new(Code::Busy, text)
@@ -194,7 +247,9 @@ impl UserRepository {
         let place = self.dir.join("index");
         match index {
             Some(bytes) => {
-                lock.file.write_all(bytes).and_then(|()| lock.file.sync_all()).at("writing the index", &lock.place)?;
+                let written = lock.file.set_len(0).and_then(|()| lock.file.rewind());
+                let written = written.and_then(|()| lock.file.write_all(bytes)).and_then(|()| lock.file.sync_all());
+                written.at("writing the index", &lock.place)?;
                 rename(&lock.place, &place).at("writing the index", &place)?;
                 lock.is_done = true;
             }
@@ -248,6 +303,28 @@ impl UserRepository {
         }
         Ok(())
     }
+}
+
+/// Returns true for a lock of piton's whose owner is gone.
+fn is_left_over(lock: &Path) -> bool {
+    let text = std::fs::read_to_string(lock).unwrap_or_default(); // an index in the making is no text
+    let key = text.strip_prefix(LOCKED_BY).unwrap_or_default();
+    let pid = key.split('-').next().and_then(|pid| pid.parse().ok());
+    pid.is_some_and(|pid| ProcessId::of(pid).is_none_or(|id| id.key() != key))
+}
+
+/// Returns a path as an entry of a list whose entries a colon parts: quoted as C does it, which git reads.
+fn listed(path: &Path) -> OsString {
+    let mut quoted = vec![b'"'];
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'"' | b'\\' => quoted.extend([b'\\', *byte]),
+            b'\n' => quoted.extend(*b"\\n"),
+            _ => quoted.push(*byte),
+        }
+    }
+    quoted.push(b'"');
+    OsString::from_vec(quoted)
 }
 
 /// Returns the object that the newest line of a ref's log names.

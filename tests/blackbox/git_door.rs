@@ -62,6 +62,11 @@ impl Place {
         assert_eq!(done.code, 0, "{script}: {done:?}");
     }
 
+    /// Runs a script without piton, as somebody else may have worked here before.
+    fn unseen(&self, script: &str) {
+        self.run(&format!("export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.fsmonitor GIT_CONFIG_VALUE_0=false; mv .git/hooks .git/h; {script}; rm -rf .git/hooks; mv .git/h .git/hooks"));
+    }
+
     fn picture(&self) -> (String, crate::support::Tree) {
         (self.run(PICTURE).stdout, tree(&self.lab.work))
     }
@@ -128,8 +133,7 @@ fn each_command_of_git_is_taken_back_exactly() {
             ("git checkout -q --detach", "git checkout -q -B x"),
         ] {
             let Some(place) = Place::new(git) else { continue };
-            // The state is made without piton, as somebody else may have made it.
-            place.run(&format!("export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.fsmonitor GIT_CONFIG_VALUE_0=false; mv .git/hooks .git/h; {before}; rm -rf .git/hooks; mv .git/h .git/hooks"));
+            place.unseen(before);
             let (was, done) = (place.picture(), place.run(command));
             let now = place.picture();
             assert!(was != now, "{git}: {command} did nothing: {done:?}");
@@ -199,11 +203,77 @@ fn a_command_from_elsewhere_and_an_index_without_its_contents() {
     place.sh(&format!("echo dirty > f; cd /; git -C {dir} reset -q --hard HEAD~1"));
     let undone = place.undo(&["--yes"]);
     assert_eq!((undone.code, place.lab.read("f").as_str()), (0, "dirty\n"), "{undone:?}");
-    place.sh("echo staged > f; git add f; git reset -q --hard; git gc -q --prune=now");
+    // More than is kept of one command.
+    place.sh(
+        "head -c 34000000 /dev/urandom > f; git add f; echo staged > f; git reset -q --hard; git gc -q --prune=now",
+    );
     let undone = place.undo(&["--yes"]);
     assert!(undone.stdout.contains("stays: the index (what is staged): content that it names is not"), "{undone:?}");
     assert_eq!((undone.code, place.lab.read("f").as_str()), (4, "staged\n"), "{undone:?}");
     place.sh("git fsck --no-dangling; git commit -qam works");
+}
+
+#[test]
+fn objects_that_git_has_removed_meanwhile_come_back() {
+    let prune = "git reflog expire --expire=now --all; git gc -q --prune=now";
+    let ahead = "git checkout -q x; for i in 1 2 3; do echo $i > f; git commit -qam $i; done; git branch y; echo z > z; git add z; git commit -qm z; git checkout -q main";
+    for git in GITS {
+        for (before, command, steps) in [
+            (ahead, "git branch -q -D x", 1),
+            // The second command leaves without a name what the first one has left with one.
+            (ahead, "git branch -q -D y; git branch -q -D x", 2),
+            ("echo staged > n; git add n; echo other > n", "git reset -q --hard HEAD~1", 1),
+            ("for i in 1 2 3; do echo $i > f; git stash -q; done", "git stash clear", 1),
+            ("echo a > f", "git commit -q --amend -am other", 1),
+        ] {
+            for pruned_at_once in [false, true] {
+                let Some(place) = Place::new(git) else { continue };
+                place.unseen(before);
+                let was = place.picture();
+                match pruned_at_once {
+                    true => place.sh(&format!("{command}; {prune}")),
+                    false => {
+                        place.sh(command);
+                        place.ended();
+                        place.sh(prune);
+                    }
+                }
+                let place_of = |op: u64| format!("g-{op}");
+                let undone: Vec<_> = (1..=steps).rev().map(|op| place.undo(&[&place_of(op), "--yes"])).collect();
+                let now = place.picture();
+                assert_eq!((&now.0, now.1 == was.1), (&was.0, true), "{git}: {command}, {pruned_at_once}: {undone:?}");
+                place.sh("git fsck --no-dangling --strict --no-reflogs");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_index_that_cannot_be_read_any_more_stays_and_the_rest_goes_back() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place.sh(
+        "git config core.splitIndex true; git config splitIndex.sharedIndexExpire now; git update-index --split-index",
+    );
+    place.sh("echo staged > f; git add f; git reset -q --hard HEAD~1; git update-index --no-split-index; git config core.splitIndex false; rm -f .git/sharedindex.*");
+    let undone = place.undo(&["--yes"]);
+    assert_eq!((undone.code, place.lab.read("f").as_str()), (4, "staged\n"), "{undone:?}");
+    assert!(undone.stdout.contains("stays: the index (what is staged): git cannot read it as it was"), "{undone:?}");
+    assert_eq!(place.run("git log -1 --format=%s").stdout, "two\n");
+}
+
+#[test]
+fn a_lock_that_a_killed_undo_has_left_is_taken_away() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place.sh("echo dirty > f; git reset -q --hard HEAD~1");
+    let lock = place.lab.work.join(".git/index.lock");
+    // Of somebody else; of this process; of one with the same number that began at another time.
+    let other = format!("piton git-undo {}-1", std::process::id());
+    for (text, code) in [("DIRC", 1), ("piton git-undo", 1), (other.as_str(), 0)] {
+        std::fs::write(&lock, text).unwrap();
+        let undone = place.undo(&["g-1", "--yes"]);
+        assert_eq!(undone.code, code, "{text}: {undone:?}");
+    }
+    assert!(!lock.exists());
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Commands of git: the state of a repository before and after each of them, and the way back.
 //!
 //! A state lies in the store of private files, under a ref of its own: `refs/piton/<workspace>/git/<2n>` is the state before operation
-//! `g-n`, and `<2n + 1>` the one after it. No checkpoint's content depends on them.
+//! `g-n`, and `<2n + 1>` the one after it. `objects-` before these numbers names the packs of objects that the operation has left without a name,
+//! as they were found while it was open, and at its end. No checkpoint's content depends on them.
 
 pub mod log;
+mod objects;
 pub mod operations;
 mod states;
 pub mod undo;

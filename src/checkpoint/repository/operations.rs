@@ -48,6 +48,16 @@ pub struct RepositoryNow {
 }
 
 impl RepositoryNow {
+    /// Returns its directories.
+    pub(super) fn place(&self) -> &RepositoryPlace {
+        &self.place
+    }
+
+    /// Returns its state.
+    pub(super) fn state(&self) -> &RepositoryState {
+        &self.state
+    }
+
     /// Returns its refs.
     pub(super) fn refs(&self) -> &BTreeMap<Vec<u8>, RefValue> {
         &self.state.refs
@@ -89,6 +99,7 @@ impl Timeline {
     /// Returns the errors of the store.
     pub fn begin_git(&mut self, new: &NewGitOperation, files: Option<ObjectId>) -> Result<Option<u64>> {
         let RepositoryNow { place, state } = &new.before;
+        self.keep_lost_of_open(new)?;
         let locked = self.lock("git")?;
         let known = operations(&locked.catalog.workspace.dir)?;
         let is_same = |one: &&LoggedOperation| {
@@ -161,7 +172,11 @@ impl Timeline {
         let is_tree = self.workspace().scope == Scope::Tree;
         let take = Take::of(CheckpointKind::Turn, &begin.run, "after a command of git");
         let files = if is_tree { Some(self.take(&take, control)?.checkpoint.id) } else { None };
-        let state = RepositoryNow::around(&begin.place()?)?.map(|now| now.state);
+        let now = RepositoryNow::around(&begin.place()?)?;
+        if let Some(now) = &now {
+            self.keep_lost(begin.op, OperationEdge::After, now)?;
+        }
+        let state = now.map(|now| now.state);
         let later = self.changed_later(begin, files, (ended, state.as_ref()))?;
         let locked = self.lock("git")?;
         let before = locked.catalog.repository_state(begin.op, OperationEdge::Before)?;

@@ -22,6 +22,8 @@ const INDEX: &[u8] = b"index";
 const STASH: &[u8] = b"stash";
 const OPERATION: &[u8] = b"operation";
 
+const OBJECTS: &[u8] = b"objects";
+
 /// The largest part that is read, in bytes.
 const MAX_PART: u64 = 256 << 20;
 
@@ -34,11 +36,18 @@ pub(super) enum OperationEdge {
     After,
 }
 
+/// Both moments.
+const EDGES: [OperationEdge; 2] = [OperationEdge::Before, OperationEdge::After];
+
+/// Returns the number of a moment of an operation.
+fn number(op: u64, edge: OperationEdge) -> u64 {
+    op * 2 + u64::from(edge == OperationEdge::After)
+}
+
 impl Catalog {
     /// Returns the name of the ref of a state.
     pub(super) fn state_ref(&self, op: u64, edge: OperationEdge) -> String {
-        let number = op * 2 + u64::from(edge == OperationEdge::After);
-        format!("refs/piton/{}/git/{number}", self.workspace.id)
+        format!("refs/piton/{}/git/{}", self.workspace.id, number(op, edge))
     }
 
     /// Returns a state; `None` where it is not kept.
@@ -62,6 +71,38 @@ impl Catalog {
         Ok(Some(state))
     }
 
+    /// Returns the name of the ref of the objects that an operation has left without a name, as they were found while it was open,
+    /// or at its end.
+    fn objects_ref(&self, op: u64, edge: OperationEdge) -> String {
+        format!("refs/piton/{}/git/objects-{}", self.workspace.id, number(op, edge))
+    }
+
+    /// Returns the packs of the objects that an operation has left without a name.
+    ///
+    /// # Errors
+    /// `store-damaged`; errors of reading.
+    pub(super) fn kept_objects(&self, op: u64) -> Result<Vec<Vec<u8>>> {
+        let mut packs = Vec::new();
+        let Some(store) = self.local_if_any()? else { return Ok(packs) };
+        for edge in EDGES {
+            let Some(commit) = store.target_of(&self.objects_ref(op, edge))? else { continue };
+            let entries = store.read_tree_within(&store.read_commit(&commit)?.tree, MAX_PART)?;
+            if let Some(pack) = entries.into_iter().find(|entry| entry.name == OBJECTS) {
+                packs.push(store.read_blob_within(&pack.id, MAX_PART)?);
+            }
+        }
+        Ok(packs)
+    }
+
+    /// Returns true if objects of an open operation are kept.
+    ///
+    /// # Errors
+    /// Returns the errors of reading.
+    pub(super) fn has_kept_objects(&self, op: u64) -> Result<bool> {
+        let Some(store) = self.local_if_any()? else { return Ok(false) };
+        Ok(store.target_of(&self.objects_ref(op, OperationEdge::Before))?.is_some())
+    }
+
     /// Deletes the states of operations.
     ///
     /// # Errors
@@ -69,9 +110,8 @@ impl Catalog {
     pub(super) fn drop_states(&self, ops: impl Iterator<Item = u64>) -> Result<()> {
         let Some(store) = self.local_if_any()? else { return Ok(()) };
         let mut refs = Vec::new();
-        for name in
-            ops.flat_map(|op| [OperationEdge::Before, OperationEdge::After].map(|edge| self.state_ref(op, edge)))
-        {
+        let names = |(op, edge)| [self.state_ref(op, edge), self.objects_ref(op, edge)];
+        for name in ops.flat_map(|op| EDGES.map(|edge| (op, edge))).flat_map(names) {
             refs.extend(store.target_of(&name)?.map(|target| (name, target)));
         }
         self.drop_layers(&refs)
@@ -109,13 +149,28 @@ impl Locked<'_> {
             let id = put(&batch, ObjectKind::Tree, &tree::encode(files.collect::<Result<_>>()?))?;
             entries.push(TreeEntry { name: OPERATION.to_vec(), mode: Mode::Dir, id });
         }
-        let tree = put(&batch, ObjectKind::Tree, &tree::encode(entries))?;
         let message = format!("the repository at g-{op}, {edge:?}\n");
-        let new = batch.put_commit(&NewCommit { tree, parents: &[], message: &message, time_ms: now_ms() })?;
-        let name = catalog.state_ref(op, edge);
-        let expect = store.target_of(&name)?;
+        self.land_part(batch, entries, (&catalog.state_ref(op, edge), &message))
+    }
+
+    /// Keeps the pack of the objects that an operation has left without a name.
+    pub(super) fn keep_objects(&self, op: u64, edge: OperationEdge, pack: &[u8]) -> Result<()> {
+        let catalog = &*self.catalog;
+        let _shared = catalog.store.lock_shared("git", LOCK_WAIT)?;
+        let batch = catalog.local()?.batch()?;
+        let entries = vec![blob(&batch, OBJECTS, pack)?];
+        let message = format!("the objects that g-{op} has left without a name\n");
+        self.land_part(batch, entries, (&catalog.objects_ref(op, edge), &message))
+    }
+
+    /// Moves a ref to a new commit of some entries.
+    fn land_part(&self, batch: Batch<'_>, entries: Vec<TreeEntry>, (name, message): (&str, &str)) -> Result<()> {
+        let (catalog, store) = (&*self.catalog, self.catalog.local()?);
+        let tree = put(&batch, ObjectKind::Tree, &tree::encode(entries))?;
+        let new = batch.put_commit(&NewCommit { tree, parents: &[], message, time_ms: now_ms() })?;
+        let expect = store.target_of(name)?;
         let synced = catalog.policy.durability == Durability::Power;
-        let landing = |log: &mut _| batch.land(store, Landing { log, name: &name, expect, new, synced });
+        let landing = |log: &mut _| batch.land(store, Landing { log, name, expect, new, synced });
         let stats = catalog.with_local_log(landing)?;
         catalog.stored.set(catalog.stored.get() + stats.bytes);
         Ok(())

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::log::{KEPT, LoggedOperation, operations};
+use super::objects::{named, stashes};
 use super::operations::{NewGitOperation, RepositoryNow};
 use super::states::OperationEdge;
 use crate::checkpoint::capture::request::Take;
@@ -13,6 +14,7 @@ use crate::checkpoint::history::request::{Expected, Preview, Restore, Restored};
 use crate::checkpoint::records::workspace::Scope;
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, Result};
+use crate::git::user_objects::{ObjectsAside, contents};
 use crate::git::user_repository::{RefMove, UserRepository, require_git};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::id::ObjectId;
@@ -41,8 +43,11 @@ pub struct KeptPart {
 /// The reason of a part that somebody else has changed since.
 const MOVED_ON: &str = "changed since";
 
-/// The mode of a submodule in an index.
-const SUBMODULE: &str = "160000";
+/// The index, for people.
+const INDEX: &str = "the index (what is staged)";
+
+/// The reason of an index that cannot be read.
+const UNREADABLE: &str = "git cannot read it as it was";
 
 /// The reason of an index that names content that is gone.
 const LOST: &str = "content that it names is not in the repository any more; `git add` stages the files again";
@@ -97,27 +102,17 @@ pub struct IndexEntries {
     now: Vec<u8>,
 }
 
-impl IndexEntries {
-    /// Returns the ids of the contents that the index before names; those of submodules are in other repositories.
-    fn objects(&self) -> Vec<&str> {
-        // `MODE ID STAGE<tab>PATH`: all before the path is text.
-        let head = |entry: &'_ [u8]| entry.split(|byte| *byte == b'\t').next().map(<[u8]>::len).unwrap_or_default();
-        let id = |entry| {
-            let mut words = std::str::from_utf8(entry).unwrap_or_default().split(' ');
-            words.next().filter(|mode| *mode != SUBMODULE).and(words.next())
-        };
-        self.before.split(|byte| *byte == 0).filter_map(|entry| id(&entry[..head(entry)])).collect()
-    }
-}
-
 /// Plans the way back from `now`; `after` is the state that the operation has left, if that is known.
 fn plan(
     before: &RepositoryState,
     after: Option<&RepositoryState>,
     now: &RepositoryState,
-    index: &IndexEntries,
+    index: Option<&IndexEntries>,
 ) -> RepositoryPlan {
     let mut plan = RepositoryPlan::default();
+    if index.is_none() {
+        plan.kept.push(KeptPart { what: INDEX.to_owned(), why: UNREADABLE });
+    }
     let mut keep = |what: String| plan.kept.push(KeptPart { what, why: MOVED_ON });
     let names: BTreeSet<&Vec<u8>> = before.refs.keys().chain(now.refs.keys()).collect();
     let (mut refs, mut remote) = (Vec::new(), Vec::new());
@@ -141,9 +136,9 @@ fn plan(
             plan.stash = Some(old.1);
         }
     }
-    match step(&index.before, index.after.as_ref(), &index.now) {
+    match index.map_or(PartStep::Stays, |index| step(&index.before, index.after.as_ref(), &index.now)) {
         PartStep::Stays => {}
-        PartStep::HasMovedOn => keep("the index (what is staged)".to_owned()),
+        PartStep::HasMovedOn => keep(INDEX.to_owned()),
         PartStep::GoesBack => plan.index = true,
     }
     match step(&before.operation, after.map(|after| &after.operation), &now.operation) {
@@ -185,6 +180,8 @@ pub struct GitUndo {
     pub files: Option<(Restore, Preview)>,
     place: RepositoryPlace,
     before: RepositoryState,
+    /// The packs of objects that git has removed meanwhile.
+    packs: Vec<Vec<u8>>,
 }
 
 impl GitUndo {
@@ -200,7 +197,7 @@ impl GitUndo {
     }
 
     fn repository(&self) -> UserRepository {
-        UserRepository { dir: self.place.dir.clone(), common: self.place.common.clone() }
+        UserRepository::at(&self.place.dir, &self.place.common)
     }
 }
 
@@ -211,6 +208,20 @@ pub struct GitUndone {
     pub by: Option<u64>,
     /// The files that changed; `None` where none had to.
     pub files: Option<Restored>,
+}
+
+impl IndexEntries {
+    /// Reads the entries of three indexes.
+    ///
+    /// # Errors
+    /// `conflict` for an index that git does not read: the shared part of a split one may be gone.
+    fn read(
+        repository: &UserRepository,
+        (before, after, now): (&RepositoryState, Option<&RepositoryState>, &RepositoryState),
+    ) -> Result<IndexEntries> {
+        let entries = |state: &RepositoryState| repository.index_entries(state.index.as_deref());
+        Ok(IndexEntries { before: entries(before)?, after: after.map(entries).transpose()?, now: entries(now)? })
+    }
 }
 
 impl Timeline {
@@ -277,22 +288,12 @@ impl Timeline {
             None => None,
         };
         let now = place.state()?;
-        let repository = UserRepository { dir: place.dir.clone(), common: place.common.clone() };
-        let entries = |state: &RepositoryState| repository.index_entries(state.index.as_deref());
-        let index = IndexEntries {
-            before: entries(&before)?,
-            after: after.as_ref().map(entries).transpose()?,
-            now: entries(&now)?,
-        };
-        let mut plan = plan(&before, after.as_ref(), &now, &index);
-        keep_without_objects(&mut plan, &repository)?;
-        if plan.index && !repository.lacking(&index.objects())?.is_empty() {
-            // git could neither commit nor stash with it.
-            plan.index = false;
-            plan.kept.push(KeptPart { what: "the index (what is staged)".to_owned(), why: LOST });
-        }
+        let repository = UserRepository::at(&place.dir, &place.common);
+        let index = IndexEntries::read(&repository, (&before, after.as_ref(), &now));
+        let mut plan = plan(&before, after.as_ref(), &now, index.as_ref().ok());
+        let packs = self.objects_back(op, &mut plan, (&repository, &now, index.as_ref().ok()))?;
         let files = self.files_back(&operation, control)?;
-        Ok(GitUndo { operation, plan, files, place, before })
+        Ok(GitUndo { operation, plan, files, place, before, packs })
     }
 
     /// Returns how the files go back: those that the operation has changed, where they are as it left them.
@@ -350,6 +351,9 @@ impl Timeline {
         let present = self.take_present(control)?;
         let by = self.begin_git(&new, present)?;
         let reason = format!("piton git-undo {name}");
+        for pack in &way.packs {
+            repository.unpack(pack)?;
+        }
         repository.move_refs(&way.plan.refs, &reason)?;
         if let Some(log) = &way.plan.stash {
             let newest = way.before.refs.get(STASH).and_then(|value| match value {
@@ -378,25 +382,66 @@ impl Timeline {
     }
 }
 
-/// Keeps refs where they are whose objects are gone.
-fn keep_without_objects(plan: &mut RepositoryPlan, repository: &UserRepository) -> Result<()> {
-    let id = |one: &RefMove| match &one.to {
+impl Timeline {
+    /// Returns the packs that bring objects back which the plan needs and git has removed. Parts whose objects are gone for good stay
+    /// as they are.
+    fn objects_back(
+        &self,
+        op: u64,
+        plan: &mut RepositoryPlan,
+        (repository, now, index): (&UserRepository, &RepositoryState, Option<&IndexEntries>),
+    ) -> Result<Vec<Vec<u8>>> {
+        let mut commits: Vec<String> = plan.refs.iter().filter_map(object).collect();
+        commits.extend(plan.stash.iter().flat_map(|log| stashes(log)));
+        let index = index.filter(|_| plan.index);
+        let staged = index.map(|index| contents(&index.before)).unwrap_or_default();
+        let named = named(now);
+        let lost = |repository: &UserRepository| -> Result<(Vec<String>, bool)> {
+            Ok((repository.torn(&commits, &named)?, !repository.lacking(&staged)?.is_empty()))
+        };
+        let (mut torn, mut is_index_lost) = lost(repository)?;
+        let mut packs = Vec::new();
+        if !torn.is_empty() || is_index_lost {
+            // A later one may have left without a name what this one leads to.
+            for one in self.git_operations()?.into_iter().filter(|one| one.begin.op >= op) {
+                packs.extend(self.catalog().kept_objects(one.begin.op)?);
+            }
+            if !packs.is_empty() {
+                let aside = ObjectsAside::new()?;
+                let beside = repository.with_aside(aside.path());
+                packs.iter().try_for_each(|pack| beside.unpack(pack))?;
+                (torn, is_index_lost) = lost(&beside)?;
+            }
+        }
+        keep_without_objects(plan, &torn);
+        if is_index_lost {
+            // git could neither commit nor stash with it.
+            plan.index = false;
+            plan.kept.push(KeptPart { what: INDEX.to_owned(), why: LOST });
+        }
+        Ok(packs)
+    }
+}
+
+/// Returns the object to which a ref moves.
+fn object(one: &RefMove) -> Option<String> {
+    match &one.to {
         Some(RefValue::Object(id)) => Some(id.clone()),
         _ => None,
-    };
-    let ids: Vec<String> = plan.refs.iter().filter_map(id).collect();
-    if ids.is_empty() {
-        return Ok(());
     }
-    let gone = repository.lacking(&ids.iter().map(String::as_str).collect::<Vec<_>>())?;
-    let is_gone = |one: &RefMove| id(one).is_some_and(|id| gone.contains(&id));
+}
+
+/// Keeps refs where they are whose objects are gone.
+fn keep_without_objects(plan: &mut RepositoryPlan, gone: &[String]) {
+    let is_gone = |one: &RefMove| object(one).is_some_and(|id| gone.contains(&id));
     let lost: Vec<RefMove> = plan.refs.iter().filter(|one| is_gone(one)).cloned().collect();
     plan.kept.extend(lost.iter().map(|one| KeptPart { what: title(&one.name), why: GONE }));
     plan.refs.retain(|one| !is_gone(one));
     if lost.iter().any(|one| one.name == STASH) {
         plan.stash = None;
+    } else if plan.stash.as_deref().is_some_and(|log| stashes(log).any(|id| gone.contains(&id))) {
+        plan.kept.push(KeptPart { what: "a part of the stash".to_owned(), why: GONE });
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -421,7 +466,7 @@ mod tests {
         after: Option<&RepositoryState>,
         now: &RepositoryState,
     ) -> (Vec<String>, Vec<String>) {
-        let plan = plan(before, after, now, &index("", None, ""));
+        let plan = plan(before, after, now, Some(&index("", None, "")));
         let moves = plan.refs.iter().map(|one| String::from_utf8_lossy(&one.name).into_owned()).collect();
         (moves, plan.kept.into_iter().map(|part| part.what).collect())
     }
@@ -464,13 +509,13 @@ mod tests {
         let mut after = before.clone();
         after.stash = b"two\n".to_vec();
         let none = index("", None, "");
-        let back = plan(&before, Some(&after), &after, &none);
+        let back = plan(&before, Some(&after), &after, Some(&none));
         assert_eq!((back.refs, back.stash), (vec![], Some(b"one\ntwo\n".to_vec())));
         let gone = state(&[]);
-        let back = plan(&before, Some(&gone), &gone, &none);
+        let back = plan(&before, Some(&gone), &gone, Some(&none));
         assert_eq!((back.refs.len(), back.stash.is_some()), (1, true));
         after.stash = b"two\nthree\n".to_vec();
-        let stays = plan(&before, Some(&gone), &after, &none);
+        let stays = plan(&before, Some(&gone), &after, Some(&none));
         assert_eq!((stays.refs.len(), stays.kept.len()), (0, 1));
     }
 
@@ -481,10 +526,10 @@ mod tests {
         before.operation.insert(path.clone(), b"x".to_vec());
         let mut now = before.clone();
         now.operation = BTreeMap::from([(other.clone(), b"y".to_vec())]);
-        let back = plan(&before, Some(&now), &now, &index("a", Some("b"), "b"));
+        let back = plan(&before, Some(&now), &now, Some(&index("a", Some("b"), "b")));
         assert!(back.index && !back.is_nothing());
         assert_eq!(back.operation, BTreeMap::from([(path, Some(b"x".to_vec())), (other, None)]));
-        let stays = plan(&before, Some(&before), &now, &index("a", Some("b"), "c"));
+        let stays = plan(&before, Some(&before), &now, Some(&index("a", Some("b"), "c")));
         assert!(!stays.index && stays.operation.is_empty());
         assert_eq!(stays.kept.len(), 1, "{:?}", stays.kept);
         assert_eq!(title(HEAD), "`HEAD`");

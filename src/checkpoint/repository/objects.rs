@@ -1,0 +1,102 @@
+//! The objects that operations of git leave without a name: kept, so that a `git gc` does not make the way back end early.
+
+use std::collections::BTreeSet;
+
+use super::log::{KEPT, operations};
+use super::operations::{NewGitOperation, RepositoryNow};
+use super::states::OperationEdge;
+use crate::checkpoint::timeline::Timeline;
+use crate::error::{Code, Result};
+use crate::git::user_repository::UserRepository;
+use crate::model::repository::{HEAD, RefValue, RepositoryState};
+
+/// The largest pack that is kept of one operation, in bytes.
+const MAX_PACK: u64 = 32 << 20;
+
+/// Returns the commits that the log of a stash names, the oldest first.
+pub(super) fn stashes(log: &[u8]) -> impl Iterator<Item = String> {
+    let id = |line: &[u8]| {
+        let id = line.split(|byte| *byte == b' ').nth(1)?;
+        match RefValue::parse(id) {
+            Some(RefValue::Object(id)) => Some(id),
+            _ => None,
+        }
+    };
+    log.split(|byte| *byte == b'\n').filter_map(id)
+}
+
+/// Returns the commits that a state names by its refs.
+pub(super) fn named(state: &RepositoryState) -> Vec<String> {
+    let object = |value: &RefValue| match value {
+        RefValue::Object(id) => Some(id.clone()),
+        RefValue::Symbolic(_) => None,
+    };
+    let ids: BTreeSet<String> = state.refs.values().filter_map(object).collect();
+    ids.into_iter().collect()
+}
+
+/// Returns the commits that one state names and another one does not.
+fn left(before: &RepositoryState, now: &RepositoryState) -> Vec<String> {
+    let all = |state: &RepositoryState| named(state).into_iter().chain(stashes(&state.stash)).collect::<BTreeSet<_>>();
+    all(before).difference(&all(now)).cloned().collect()
+}
+
+/// Returns the commit at HEAD; `None` before the first one.
+fn head(state: &RepositoryState) -> Option<&str> {
+    match state.refs.get(HEAD)? {
+        RefValue::Object(id) => Some(id),
+        RefValue::Symbolic(name) => match state.refs.get(name)? {
+            RefValue::Object(id) => Some(id),
+            RefValue::Symbolic(_) => None,
+        },
+    }
+}
+
+impl Timeline {
+    /// Keeps the objects that an operation has left without a name. A pack that would be too large is not kept.
+    pub(super) fn keep_lost(&mut self, op: u64, edge: OperationEdge, now: &RepositoryNow) -> Result<()> {
+        let Some(before) = self.catalog().repository_state(op, OperationEdge::Before)? else { return Ok(()) };
+        let state = now.state();
+        let ids = left(&before, state);
+        let index = before.index.as_deref().filter(|_| before.index != state.index);
+        if ids.is_empty() && index.is_none() {
+            return Ok(());
+        }
+        let repository = UserRepository::at(&now.place().dir, &now.place().common);
+        // Of an index that git cannot read, nothing is known.
+        let staged = index.and_then(|index| repository.staged(index, head(&before)).ok()).unwrap_or_default();
+        let all = [ids.as_slice(), &staged].concat();
+        let pack_of = |ids: &[String]| repository.pack_of(ids, &named(state), MAX_PACK);
+        let pack = match pack_of(&all) {
+            Err(error) if error.code() == Code::TooLarge && !staged.is_empty() => pack_of(&ids),
+            packed => packed,
+        };
+        match pack {
+            Ok(Some(pack)) => self.lock("git")?.keep_objects(op, edge, &pack),
+            Ok(None) => Ok(()),
+            // git itself keeps them for some weeks.
+            Err(error) => {
+                tracing::warn!(%error, op, "objects that a command of git has left without a name are not kept");
+                Ok(())
+            }
+        }
+    }
+
+    /// Does the same for operations that are open while another command of git begins, which may remove these objects.
+    pub(super) fn keep_lost_of_open(&mut self, new: &NewGitOperation) -> Result<()> {
+        let top = &new.before.place().top;
+        let known = operations(&self.workspace().dir)?;
+        let open = known
+            .iter()
+            .rev()
+            .take(KEPT)
+            .filter(|one| one.end.is_none() && !(one.begin.action.is_some() && one.begin.action == new.action));
+        for one in open {
+            let is_here = one.begin.place().is_ok_and(|place| place == *top);
+            if is_here && !self.catalog().has_kept_objects(one.begin.op)? {
+                self.keep_lost(one.begin.op, OperationEdge::Before, &new.before)?;
+            }
+        }
+        Ok(())
+    }
+}
