@@ -262,6 +262,30 @@ fn an_index_that_cannot_be_read_any_more_stays_and_the_rest_goes_back() {
 }
 
 #[test]
+fn a_pull_is_one_command() {
+    for git in GITS {
+        for flags in ["--no-rebase", "--rebase", "--rebase --autostash"] {
+            let Some(place) = Place::new(git) else { continue };
+            place.unseen("git clone -q . ../other; cd ../other; echo o > o; git add o; git commit -qm o; cd ../work; git remote add origin ../other; git fetch -q");
+            place.unseen("git branch -q -u origin/main; echo l > l; git add l; git commit -qm l");
+            if flags.contains("autostash") {
+                place.unseen("echo dirty > f");
+            }
+            let was = place.picture();
+            place.sh(&format!("git -c core.editor=true pull -q {flags}"));
+            place.ended();
+            let listed = place.undo(&["--list", "--json"]).json();
+            let commands: Vec<&str> =
+                listed["operations"].as_array().unwrap().iter().filter_map(|one| one["command"].as_str()).collect();
+            assert!(commands.len() == 1 && commands[0].contains(" pull "), "{git}: {commands:?}");
+            let undone = place.undo(&["--yes"]);
+            let now = place.picture();
+            assert_eq!((&now.0, now.1 == was.1), (&was.0, true), "{git} {flags}: {undone:?}");
+        }
+    }
+}
+
+#[test]
 fn a_lock_that_a_killed_undo_has_left_is_taken_away() {
     let Some(place) = Place::new(GITS[0]) else { return };
     place.sh("echo dirty > f; git reset -q --hard HEAD~1");

@@ -12,10 +12,12 @@ const NEAR: usize = 4;
 /// The most processes above a git among which the client of a run is looked for.
 const ABOVE: usize = 32;
 
-/// The git that has called this process.
+/// The git that has called this process, or the one whose command that is a part of: `git pull` runs others.
 pub(super) struct GitCaller {
     /// Its process.
     pub id: ProcessId,
+    /// The process that waits for the answer.
+    pub asks: u32,
     pub line: GitLine,
     words: Vec<String>,
     /// The number of the process that has started it.
@@ -25,11 +27,22 @@ pub(super) struct GitCaller {
 impl GitCaller {
     /// Finds it; `None` where no git is near.
     pub(super) fn find() -> Option<GitCaller> {
-        let mut pid = facts(std::process::id())?.parent;
+        let mut found = GitCaller::from(facts(std::process::id())?.parent)?;
+        if !found.line.is_quiet() {
+            while let Some(outer) = GitCaller::from(found.parent).filter(|outer| outer.line.rewrites()) {
+                found = GitCaller { asks: found.asks, ..outer };
+            }
+        }
+        Some(found)
+    }
+
+    /// Returns the first git from a process on, upwards.
+    fn from(mut pid: u32) -> Option<GitCaller> {
         for _ in 0..NEAR {
             let found = facts(pid)?;
             if let Some(line) = line::read(&found.words) {
-                return Some(GitCaller { id: ProcessId::of(pid)?, line, words: found.words, parent: found.parent });
+                let id = ProcessId::of(pid)?;
+                return Some(GitCaller { id, asks: pid, line, words: found.words, parent: found.parent });
             }
             pid = found.parent;
         }

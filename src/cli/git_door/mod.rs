@@ -69,8 +69,10 @@ fn before_files() -> ExitCode {
     });
     if let Some(command) = refused {
         // git takes no refusal here. It holds no lock that it would leave, and ends as if its person had stopped it.
-        if let Err(error) = ask_to_end(command.pid()) {
-            print::say(&format!("piton: git could not be stopped: {}", error.text()));
+        for pid in command.pids() {
+            if let Err(error) = ask_to_end(pid) {
+                print::say(&format!("piton: git could not be stopped: {}", error.text()));
+            }
         }
     }
     // git that was stopped reads no answer.

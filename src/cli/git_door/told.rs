@@ -92,9 +92,11 @@ impl GitCommand {
         GitCommand { caller, place }
     }
 
-    /// Returns the number of its process.
-    pub(super) fn pid(&self) -> i32 {
-        i32::try_from(self.caller.id.pid).unwrap_or_default()
+    /// Returns the numbers of its processes, the one that waits for the answer first.
+    pub(super) fn pids(&self) -> Vec<i32> {
+        let (asks, whole) = (self.caller.asks, self.caller.id.pid);
+        let all = std::iter::once(asks).chain((whole != asks).then_some(whole));
+        all.filter_map(|pid| i32::try_from(pid).ok()).collect()
     }
 
     /// Tells the engine of the command, if it may destroy something, and returns the decision. Only the first call of one git
