@@ -83,18 +83,22 @@ fn option(context: &Context) -> &'static str {
 }
 
 /// Prints the result of a verb that changed files, and returns its exit code. The words of the preview that was shown are
-/// not repeated.
+/// not repeated. `back` is the command that takes it back, where that is not the ordinary one.
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub(super) fn finished(context: &Context, restored: &Restored, verb: &str, shown: Option<&Preview>) -> Result<Exit> {
+pub(super) fn finished(
+    context: &Context,
+    restored: &Restored,
+    (verb, back): (&str, Option<&str>),
+    shown: Option<&Preview>,
+) -> Result<Exit> {
     let outcome = &restored.outcome;
     let part = !outcome.failed.is_empty() || !restored.conflicts.is_empty();
     if context.json {
         print::json_as_declared(&replies::restored(restored))?;
     } else {
-        let back =
-            format!("{}{}", if verb == "Undone" { "piton redo" } else { Words::TERMINAL.undo() }, option(context));
+        let back = back.map_or_else(|| format!("{}{}", Words::TERMINAL.undo(), option(context)), str::to_owned);
         let said = shown.map(|shown| report::preview(&self::shown(context, shown))).unwrap_or_default();
         let mut reply = replies::restored(restored);
         if context.is_outside() {

@@ -92,14 +92,16 @@ fn done(context: &Context, told: &GitUndoDocument, undone: &GitUndone, is_part: 
     let mut exit = if is_part { Exit::Part } else { Exit::Done };
     if context.json {
         print::json(told)?;
-    } else if let Some(files) = &undone.files
-        && finished(context, files, "Brought back", None)? == Exit::Part
-    {
-        exit = Exit::Part;
+        return Ok(exit);
     }
-    if !context.json {
-        let back = undone.by.map(|by| format!("; `piton git-undo {}` takes this back", name(by))).unwrap_or_default();
-        print::data(&format!("Taken back: {}{back}.\n", printable(&told.operation.command)))?;
+    print::data(&format!("Taken back: {}\n", printable(&told.operation.command)))?;
+    let back = undone.by.map(|by| format!("piton git-undo {}", name(by)));
+    match (&undone.files, back) {
+        (Some(files), back) if finished(context, files, ("Brought back", back.as_deref()), None)? == Exit::Part => {
+            exit = Exit::Part;
+        }
+        (None, Some(back)) => print::data(&format!("`{back}` takes this back.\n"))?,
+        _ => {}
     }
     Ok(exit)
 }

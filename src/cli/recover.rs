@@ -51,5 +51,5 @@ pub(super) fn recover(context: &mut Context, args: &RecoverArgs) -> Result<Exit>
     let restore = if args.yes { restore } else { restore.agreeing(&preview) };
     let restored = timeline.restore(&restore, &|| Flow::Continue)?;
     print::settled(timeline.leave());
-    finished(context, &restored, "Recovered", Some(&preview))
+    finished(context, &restored, ("Recovered", None), Some(&preview))
 }

@@ -107,7 +107,7 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
     let restore = if args.yes { restore } else { restore.agreeing(&preview) };
     let restored = timeline.restore(&restore, &|| Flow::Continue)?;
     print::settled(timeline.leave());
-    finished(context, &restored, "Restored", Some(&preview))
+    finished(context, &restored, ("Restored", None), Some(&preview))
 }
 
 /// Ends the interrupted restore here, or those in other workspaces of a turn's undo that was begun here.
@@ -117,7 +117,7 @@ fn end_interrupted(context: &Context, timeline: &mut Timeline, go_on: bool) -> R
     if members.is_empty() || timeline.catalog().history()?.interrupted.is_some() {
         let restored = timeline.resume(go_on, &|| Flow::Continue)?;
         print::settled(timeline.leave());
-        return finished(context, &restored, verb, None);
+        return finished(context, &restored, (verb, None), None);
     }
     let mut exit = Exit::Done;
     for root in members {
@@ -125,7 +125,7 @@ fn end_interrupted(context: &Context, timeline: &mut Timeline, go_on: bool) -> R
         print::say(&format!("piton: the restore that was interrupted in {}", print::path(&root)));
         let restored = other.resume(go_on, &|| Flow::Continue)?;
         print::settled(other.leave());
-        let ended = finished(context, &restored, verb, None)?;
+        let ended = finished(context, &restored, (verb, None), None)?;
         exit = if ended == Exit::Part { ended } else { exit };
     }
     if go_on {

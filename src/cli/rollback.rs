@@ -72,7 +72,7 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exi
         let part = !rolled.restored.outcome.failed.is_empty() || !rolled.restored.conflicts.is_empty();
         return Ok(if part { Exit::Part } else { Exit::Done });
     }
-    let exit = finished(context, &rolled.restored, "Rolled back", Some(&preview))?;
+    let exit = finished(context, &rolled.restored, ("Rolled back", None), Some(&preview))?;
     print::data(&format!("Run {} continues on {}; its old timeline stays.\n", rolled.run, rolled.next_branch))?;
     // The run has moved, even where no file had to.
     Ok(if exit == Exit::Nothing { Exit::Done } else { exit })

@@ -13,6 +13,7 @@ use crate::checkpoint::catalog::open::Catalog;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::Coverage;
+use crate::model::door::Door;
 use crate::model::manifest::{Manifest, ManifestEntry};
 use crate::model::meta::{quote, unquote};
 use crate::model::operation::OperationKind;
@@ -236,7 +237,9 @@ impl Catalog {
     /// When the log of actions cannot be read.
     pub fn live_warnings(&self, run: &str) -> Result<Vec<String>> {
         let mut log = self.windows.borrow_mut();
-        let open = log.windows()?.turns.iter().filter(|turn| turn.run != run);
+        // A command of git reads nothing that it would write again.
+        let is_gits = |client: &Option<String>| client.as_deref() == Some(Door::Git.as_str());
+        let open = log.windows()?.turns.iter().filter(|turn| turn.run != run && !is_gits(&turn.client));
         let sentence = |turn: &crate::checkpoint::records::windows::OpenTurn| {
             let client = turn.client.as_deref().unwrap_or("an agent");
             format!(
