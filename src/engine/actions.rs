@@ -148,7 +148,9 @@ impl Session {
     fn git_operation(&self, action: &Action, cwd: &Path, verdict: &Verdict) -> Option<NewGitOperation> {
         let Doing::Shell { command } = &action.what else { return None };
         let moves = |effect: &Effect| matches!(effect.class, Class::VcsDiscard | Class::VcsHistory | Class::VcsRemote);
-        if !self.door.is(Door::Git) && !verdict.effects.iter().any(moves) {
+        // A script may run any git.
+        let hidden = !self.door.is(Door::Git) && !verdict.effects.iter().any(moves);
+        if hidden && verdict.confidence != Confidence::Opaque {
             return None;
         }
         // Read at once: the command waits for its answer, and not for the worker.
@@ -157,7 +159,8 @@ impl Session {
             None
         })?;
         let (run, turn) = self.run_and_turn();
-        Some(NewGitOperation { before, run, turn, action: action.id.clone(), command: command.clone(), over: None })
+        let (action, command) = (action.id.clone(), command.clone());
+        Some(NewGitOperation { before, run, turn, action, command, over: None, hidden })
     }
 
     /// Notes that the open turn acts in a workspace. All of its workspaces know of each other.

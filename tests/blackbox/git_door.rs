@@ -376,6 +376,33 @@ fn commands_of_an_agent_belong_to_its_run() {
 }
 
 #[test]
+fn a_git_in_a_script_is_known_where_only_the_agent_tells_of_its_commands() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    let out = place.lab.piton(&["uninstall", "git"]);
+    assert_eq!(out.code, 0, "{out:?}");
+    place.lab.write("reset.sh", "git reset -q --hard HEAD~1; git branch -q -D x");
+    place.lab.write("idle.sh", "touch sub/g; git status -s; git fetch -q ../other; echo built > out.o");
+    place.unseen("git clone -q . ../other; sh ./idle.sh; rm out.o; echo dirty > f");
+    let was = place.picture().0;
+    let mut sidecar = Sidecar::start(&place.lab, &[]);
+    sidecar.ask(json!({"type": "hello", "client": "harness", "session": "s-1", "pid": std::process::id()}));
+    sidecar.ask(json!({"type": "turn.start", "turn": "t"}));
+    for script in ["idle.sh", "reset.sh", "idle.sh"] {
+        sidecar.ask(json!({"type": "shell.before", "action": script, "command": format!("sh ./{script}")}));
+        place.sh(&format!("sh ./{script}"));
+        sidecar.ask(json!({"type": "shell.after", "action": script, "exit": 0}));
+    }
+    sidecar.ask(json!({"type": "turn.end", "turn": "t"}));
+    assert_eq!(sidecar.finish(), 0);
+    let listed = place.undo(&["--list", "--json"]).json();
+    let commands: Vec<_> = listed["operations"].as_array().unwrap().iter().map(|one| &one["command"]).collect();
+    assert_eq!(commands, ["sh ./reset.sh"]);
+    std::fs::remove_file(place.lab.work.join("out.o")).unwrap();
+    let undone = place.undo(&["--yes"]);
+    assert_eq!((undone.code, place.picture().0, place.lab.read("f")), (0, was, "dirty\n".to_owned()), "{undone:?}");
+}
+
+#[test]
 fn linked_worktrees_and_repositories_without_a_work_tree_of_their_own_work_too() {
     let Some(place) = Place::new(GITS[0]) else { return };
     place.sh("git worktree add -q ../wt -b wt; git clone -q --bare . ../bare.git; cd ../bare.git; git worktree add -q ../of-bare x");

@@ -48,6 +48,9 @@ pub struct GitOperation {
     pub files: Option<ObjectId>,
     /// The operation that this one takes back.
     pub over: Option<u64>,
+    /// True for a command that is no git itself, and that may run some.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
 }
 
 impl GitOperation {
@@ -102,9 +105,11 @@ pub struct LoggedOperation {
 }
 
 impl LoggedOperation {
-    /// Returns true if it is known to have changed nothing: neither the repository nor the files.
+    /// Returns true if it is known to have changed nothing: neither the repository nor the files. The files that a command changes
+    /// which is no git are no matter of git.
     pub fn did_nothing(&self) -> bool {
-        self.end.as_ref().is_some_and(|end| !end.moved && end.files == self.begin.files)
+        let is_same = |end: &GitEnd| !end.moved && (self.begin.hidden || end.files == self.begin.files);
+        self.end.as_ref().is_some_and(is_same)
     }
 }
 
@@ -230,6 +235,7 @@ mod tests {
             top: "work".to_owned(),
             files: None,
             over,
+            hidden: false,
         }
     }
 

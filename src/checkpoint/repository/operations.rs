@@ -17,13 +17,14 @@ use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::checkpoint::records::workspace::{Scope, Workspace};
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, Result};
+use crate::git::user_repository::UserRepository;
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::id::ObjectId;
 use crate::model::manifest::EntryKind;
 use crate::model::meta::quote;
 use crate::model::path::RelPath;
 use crate::model::redact::redact;
-use crate::model::repository::{RefValue, RepositoryState};
+use crate::model::repository::{REMOTES, RefValue, RepositoryState};
 use crate::model::text::{cut, printable};
 use crate::store::{Log, Store};
 use crate::sys::clock::{now_ms, rfc3339};
@@ -89,6 +90,8 @@ pub struct NewGitOperation {
     pub command: String,
     /// The operation that it takes back.
     pub over: Option<u64>,
+    /// True for a command that is no git itself, and that may run some.
+    pub hidden: bool,
 }
 
 impl Timeline {
@@ -110,7 +113,10 @@ impl Timeline {
         }
         let top = quoted_top(place)?;
         // git tells of a command of which its client has told already: one that has moved nothing yet is the same.
-        if let Some(open) = known.last().filter(|last| last.end.is_none() && last.begin.run == new.run)
+        let is_ours = |last: &&LoggedOperation| {
+            last.end.is_none() && last.begin.run == new.run && (new.hidden || !last.begin.hidden)
+        };
+        if let Some(open) = known.last().filter(is_ours)
             && open.begin.top == top
             && locked.catalog.repository_state(open.begin.op, OperationEdge::Before).ok().flatten().as_ref()
                 == Some(state)
@@ -129,6 +135,7 @@ impl Timeline {
             top,
             files,
             over: new.over,
+            hidden: new.hidden,
         };
         append(&locked.catalog.workspace.dir, &GitLogLine::Begin(begin), &locked.lock)?;
         mark_open(&locked.catalog.workspace.dir, true);
@@ -169,18 +176,19 @@ impl Timeline {
     /// # Errors
     /// As [`Timeline::begin_git`], and those of [`RepositoryNow::around`].
     pub fn end_operation(&mut self, begin: &GitOperation, ended: Option<i64>, control: Interrupt<'_>) -> Result<()> {
-        let is_tree = self.workspace().scope == Scope::Tree;
-        let take = Take::of(CheckpointKind::Turn, &begin.run, "after a command of git");
-        let files = if is_tree { Some(self.take(&take, control)?.checkpoint.id) } else { None };
         let now = RepositoryNow::around(&begin.place()?)?;
         if let Some(now) = &now {
             self.keep_lost(begin.op, OperationEdge::After, now)?;
         }
+        let before = self.catalog().repository_state(begin.op, OperationEdge::Before)?;
+        let moved = before.as_ref() != now.as_ref().map(RepositoryNow::state)
+            && !(begin.hidden && before.zip(now.as_ref()).is_some_and(|(before, now)| is_alike(&before, now)));
+        let is_whole = self.workspace().scope == Scope::Tree && (moved || !begin.hidden);
+        let take = Take::of(CheckpointKind::Turn, &begin.run, "after a command of git");
+        let files = if is_whole { Some(self.take(&take, control)?.checkpoint.id) } else { None };
         let state = now.map(|now| now.state);
         let later = self.changed_later(begin, files, (ended, state.as_ref()))?;
         let locked = self.lock("git")?;
-        let before = locked.catalog.repository_state(begin.op, OperationEdge::Before)?;
-        let moved = before != state;
         if let Some(state) = state.filter(|_| moved) {
             locked.keep_state(begin.op, OperationEdge::After, &state)?;
         }
@@ -219,6 +227,24 @@ impl Timeline {
     }
 }
 
+/// Returns true if a state differs by nothing that somebody would take back: by what git knows of files on the disk, and of other
+/// repositories.
+fn is_alike(before: &RepositoryState, now: &RepositoryNow) -> bool {
+    let own = |state: &RepositoryState| {
+        let refs = state.refs.iter().filter(|(name, _)| !name.starts_with(REMOTES));
+        let refs: Vec<_> = refs.map(|(name, value)| (name.clone(), value.clone())).collect();
+        (refs, state.stash.clone(), state.operation.clone())
+    };
+    if own(before) != own(&now.state) {
+        return false;
+    }
+    let repository = UserRepository::at(&now.place.dir, &now.place.common);
+    let entries = |state: &RepositoryState| repository.index_entries(state.index.as_deref());
+    // Of an index that git cannot read, it is not certain.
+    before.index == now.state.index
+        || entries(before).is_ok_and(|before| entries(&now.state).is_ok_and(|now| now == before))
+}
+
 /// Says that the shared part of a split index is not looked at.
 fn unread() -> Error {
     Error::new(Code::Conflict, "a split index")
@@ -255,8 +281,10 @@ impl Locked<'_> {
             return Ok(());
         }
         let all = operations(&self.catalog.workspace.dir)?;
-        let (old, kept) = all.split_at(all.len().saturating_sub(KEPT));
-        rewrite(&self.catalog.workspace.dir, kept, &self.lock)?;
+        let is_idle = |one: &LoggedOperation| one.begin.hidden && one.did_nothing();
+        let (mut old, mut kept): (Vec<_>, Vec<_>) = all.into_iter().partition(is_idle);
+        old.extend(kept.drain(..kept.len().saturating_sub(KEPT)));
+        rewrite(&self.catalog.workspace.dir, &kept, &self.lock)?;
         self.catalog.drop_states(old.iter().map(|one| one.begin.op))
     }
 }

@@ -347,6 +347,7 @@ impl Timeline {
             action: None,
             command: format!("piton git-undo {name}"),
             over: Some(way.operation.begin.op),
+            hidden: false,
         };
         let present = self.take_present(control)?;
         let by = self.begin_git(&new, present)?;
