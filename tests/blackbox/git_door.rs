@@ -314,6 +314,7 @@ fn a_command_is_known_though_its_checkpoint_was_late() {
     // Nothing can be captured in no time.
     std::fs::write(place.lab.user_file(), "deadline_ms: 1\n").unwrap();
     place.sh("git branch -q -D x; git reset -q --hard HEAD~1");
+    place.ended();
     let (branch, reset) = (place.undo(&["g-1", "--yes"]), place.undo(&["g-2", "--yes"]));
     assert!(
         branch.stdout.contains("branch `x` comes back") && reset.stdout.contains("branch `main` goes back"),

@@ -19,8 +19,10 @@ use crate::checkpoint::records::state::WorkspaceState;
 use crate::checkpoint::records::windows::WindowLog;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::error::{Code, Result};
+use crate::model::id::ObjectId;
 use crate::model::number::Number;
 use crate::model::policy::{Backup, Policy};
+use crate::model::repository::RepositoryState;
 use crate::store::{Log, Store};
 use crate::sys::clock::boot_id;
 use crate::sys::fs::lock::Held;
@@ -70,11 +72,22 @@ pub struct Catalog {
     pub(super) local: OnceCell<Store>,
     /// Its log in this workspace.
     pub(super) local_log: RefCell<Option<Log>>,
+    /// The state of a repository that was kept last.
+    pub(crate) recent_state: RefCell<Option<RecentState>>,
     /// The private layers that were read.
     pub(super) layers: RefCell<LayerCache>,
     /// The log of checkpoints that are not durable elsewhere yet. It stays open as long as no other process had the
     /// lock.
     log: RefCell<Option<Log>>,
+}
+
+/// A state of a repository, and where it is kept.
+pub(crate) struct RecentState {
+    /// Its commit in the store of private files.
+    pub(crate) commit: ObjectId,
+    pub(crate) state: Arc<RepositoryState>,
+    /// The blob of its index.
+    pub(crate) index: Option<ObjectId>,
 }
 
 impl Catalog {
@@ -117,6 +130,7 @@ impl Catalog {
             is_news: Cell::default(),
             local: OnceCell::new(),
             local_log: RefCell::default(),
+            recent_state: RefCell::default(),
             layers: RefCell::default(),
             log: RefCell::default(),
         }

@@ -152,18 +152,18 @@ pub fn operations(dir: &Path) -> Result<Vec<LoggedOperation>> {
     Ok(known.into_values().collect())
 }
 
-/// Appends a line.
+/// Appends a line. It outlives a power cut if it is `synced`.
 ///
 /// # Errors
 /// `disk-full`, `permission`.
-pub(super) fn append(dir: &Path, line: &GitLogLine, _lock: &WorkspaceLock) -> Result<()> {
+pub(super) fn append(dir: &Path, line: &GitLogLine, synced: bool, _lock: &WorkspaceLock) -> Result<()> {
     let path = dir.join(NAME);
     let text = serde_json::to_string(line)
         .map_err(|error| Error::new(Code::Internal, "writing an operation of git").caused_by(error))?;
     // The line before may be torn.
     let written = append_private(&path).and_then(|mut file| {
         file.write_all(format!("\n{text}\n").as_bytes())?;
-        file.sync_data()
+        if synced { file.sync_data() } else { Ok(()) }
     });
     written.at("writing an operation of git", &path)
 }
@@ -243,13 +243,13 @@ mod tests {
     fn a_torn_line_hides_itself_alone() {
         let dir = tempfile::tempdir().unwrap();
         let lock = WorkspaceLock::acquire(dir.path(), "test", std::time::Duration::ZERO).unwrap();
-        append(dir.path(), &GitLogLine::Begin(begin(1, None)), &lock).unwrap();
+        append(dir.path(), &GitLogLine::Begin(begin(1, None)), true, &lock).unwrap();
         let torn = std::fs::read(dir.path().join(NAME)).unwrap();
         std::fs::write(dir.path().join(NAME), [&torn[..], b"{\"begin\":{\"op\":2"].concat()).unwrap();
-        append(dir.path(), &GitLogLine::Begin(begin(3, None)), &lock).unwrap();
+        append(dir.path(), &GitLogLine::Begin(begin(3, None)), true, &lock).unwrap();
         let end = GitEnd { op: 3, time: String::new(), files: None, later: Vec::new(), moved: true };
-        append(dir.path(), &GitLogLine::End(end.clone()), &lock).unwrap();
-        append(dir.path(), &GitLogLine::End(GitEnd { op: 9, ..end }), &lock).unwrap();
+        append(dir.path(), &GitLogLine::End(end.clone()), true, &lock).unwrap();
+        append(dir.path(), &GitLogLine::End(GitEnd { op: 9, ..end }), true, &lock).unwrap();
         let all = operations(dir.path()).unwrap();
         assert_eq!(
             all.iter().map(|one| (one.begin.op, one.end.is_some())).collect::<Vec<_>>(),
@@ -273,10 +273,10 @@ mod tests {
         ] {
             let op = expected.len() as u64;
             let known = undone();
-            append(dir.path(), &GitLogLine::Begin(begin(op, over)), &lock).unwrap();
+            append(dir.path(), &GitLogLine::Begin(begin(op, over)), true, &lock).unwrap();
             assert_eq!(undone()[..known.len()], known, "it has not ended yet");
             let end = GitEnd { op, time: String::new(), files: None, later: Vec::new(), moved: true };
-            append(dir.path(), &GitLogLine::End(end), &lock).unwrap();
+            append(dir.path(), &GitLogLine::End(end), true, &lock).unwrap();
             assert_eq!(undone(), expected);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::log::{
     GitEnd, GitLogLine, GitOperation, KEPT, LoggedOperation, append, mark_open, may_be_open, operations, remove,
@@ -23,6 +24,7 @@ use crate::model::id::ObjectId;
 use crate::model::manifest::EntryKind;
 use crate::model::meta::quote;
 use crate::model::path::RelPath;
+use crate::model::policy::Durability;
 use crate::model::redact::redact;
 use crate::model::repository::{REMOTES, RefValue, RepositoryState};
 use crate::model::text::{cut, printable};
@@ -45,7 +47,7 @@ const TICK_MS: i64 = 8;
 #[derive(Clone, Debug)]
 pub struct RepositoryNow {
     place: RepositoryPlace,
-    state: RepositoryState,
+    state: Arc<RepositoryState>,
 }
 
 impl RepositoryNow {
@@ -55,7 +57,7 @@ impl RepositoryNow {
     }
 
     /// Returns its state.
-    pub(super) fn state(&self) -> &RepositoryState {
+    pub(super) fn state(&self) -> &Arc<RepositoryState> {
         &self.state
     }
 
@@ -70,7 +72,7 @@ impl RepositoryNow {
     /// As [`RepositoryPlace::state`].
     pub fn around(dir: &Path) -> Result<Option<RepositoryNow>> {
         let Some(place) = RepositoryPlace::around(dir) else { return Ok(None) };
-        let state = place.state()?;
+        let state = Arc::new(place.state()?);
         Ok(Some(RepositoryNow { place, state }))
     }
 }
@@ -124,7 +126,8 @@ impl Timeline {
             return Ok(None);
         }
         let op = known.last().map_or(1, |newest| newest.begin.op + 1);
-        locked.keep_state(op, OperationEdge::Before, state)?;
+        let synced = locked.is_synced(new.hidden);
+        locked.keep_state((op, OperationEdge::Before), state, synced)?;
         let begin = GitOperation {
             op,
             time: rfc3339(now_ms()),
@@ -137,7 +140,7 @@ impl Timeline {
             over: new.over,
             hidden: new.hidden,
         };
-        append(&locked.catalog.workspace.dir, &GitLogLine::Begin(begin), &locked.lock)?;
+        append(&locked.catalog.workspace.dir, &GitLogLine::Begin(begin), synced, &locked.lock)?;
         mark_open(&locked.catalog.workspace.dir, true);
         locked.shorten_git(known)?;
         Ok(Some(op))
@@ -187,13 +190,14 @@ impl Timeline {
         let take = Take::of(CheckpointKind::Turn, &begin.run, "after a command of git");
         let files = if is_whole { Some(self.take(&take, control)?.checkpoint.id) } else { None };
         let state = now.map(|now| now.state);
-        let later = self.changed_later(begin, files, (ended, state.as_ref()))?;
+        let later = self.changed_later(begin, files, (ended, state.as_deref()))?;
         let locked = self.lock("git")?;
+        let synced = locked.is_synced(!moved);
         if let Some(state) = state.filter(|_| moved) {
-            locked.keep_state(begin.op, OperationEdge::After, &state)?;
+            locked.keep_state((begin.op, OperationEdge::After), &state, synced)?;
         }
         let end = GitEnd { op: begin.op, time: rfc3339(now_ms()), files, later, moved };
-        append(&locked.catalog.workspace.dir, &GitLogLine::End(end), &locked.lock)
+        append(&locked.catalog.workspace.dir, &GitLogLine::End(end), synced, &locked.lock)
     }
 }
 
@@ -275,6 +279,11 @@ pub(crate) fn forget_git(local: Option<&Store>, workspace: &Workspace, lock: &Wo
 }
 
 impl Locked<'_> {
+    /// Returns true if a line is to outlive a power cut. Of an action that may not be a command of git at all, that is too much.
+    fn is_synced(&self, is_idle: bool) -> bool {
+        self.catalog.policy.durability == Durability::Power && !is_idle
+    }
+
     /// Drops the oldest operations, where there are twice as many as are kept.
     fn shorten_git(&self, known: Vec<LoggedOperation>) -> Result<()> {
         if known.len() < 2 * KEPT {

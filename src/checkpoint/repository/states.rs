@@ -1,8 +1,9 @@
 //! States of repositories in the store of private files.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::catalog::open::{Catalog, RecentState};
 use crate::checkpoint::locked::Locked;
 use crate::checkpoint::records::lock::LOCK_WAIT;
 use crate::error::{Code, Error, Result};
@@ -26,6 +27,9 @@ const OBJECTS: &[u8] = b"objects";
 
 /// The largest part that is read, in bytes.
 const MAX_PART: u64 = 256 << 20;
+
+/// The largest index that stays in memory, in bytes.
+const MOST_RECENT: usize = 16 << 20;
 
 /// A moment of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,9 +58,12 @@ impl Catalog {
     ///
     /// # Errors
     /// `store-damaged`; errors of reading.
-    pub(super) fn repository_state(&self, op: u64, edge: OperationEdge) -> Result<Option<RepositoryState>> {
+    pub(super) fn repository_state(&self, op: u64, edge: OperationEdge) -> Result<Option<Arc<RepositoryState>>> {
         let Some(store) = self.local_if_any()? else { return Ok(None) };
         let Some(commit) = store.target_of(&self.state_ref(op, edge))? else { return Ok(None) };
+        if let Some(recent) = self.recent_state.borrow().as_ref().filter(|recent| recent.commit == commit) {
+            return Ok(Some(Arc::clone(&recent.state)));
+        }
         let mut state = RepositoryState::default();
         for entry in store.read_tree_within(&store.read_commit(&commit)?.tree, MAX_PART)? {
             let blob = |id: &ObjectId| store.read_blob_within(id, MAX_PART);
@@ -68,7 +75,13 @@ impl Catalog {
                 _ => return Err(Error::new(Code::StoreDamaged, "a kept state of a repository has an unknown part")),
             }
         }
-        Ok(Some(state))
+        Ok(Some(Arc::new(state)))
+    }
+
+    /// Returns the blob of the index that was kept last, if it is this one: a large index is seldom another one.
+    fn recent_index(&self, index: &[u8]) -> Option<ObjectId> {
+        let recent = self.recent_state.borrow();
+        recent.as_ref().filter(|recent| recent.state.index.as_deref() == Some(index)).and_then(|recent| recent.index)
     }
 
     /// Returns the name of the ref of the objects that an operation has left without a name, as they were found while it was open,
@@ -127,16 +140,28 @@ fn operation(store: &Store, id: &ObjectId) -> Result<BTreeMap<RelPath, Vec<u8>>>
 }
 
 impl Locked<'_> {
-    /// Keeps a state, durably.
-    pub(super) fn keep_state(&self, op: u64, edge: OperationEdge, state: &RepositoryState) -> Result<()> {
+    /// Keeps a state. It outlives a power cut if it is `synced`.
+    pub(super) fn keep_state(
+        &self,
+        (op, edge): (u64, OperationEdge),
+        state: &Arc<RepositoryState>,
+        synced: bool,
+    ) -> Result<()> {
         let catalog = &*self.catalog;
         // Held until the ref has moved: no object that counts as "already there" may be deleted before.
         let _shared = catalog.store.lock_shared("git", LOCK_WAIT)?;
         let store = catalog.local()?;
         let batch = store.batch()?;
         let mut entries = vec![blob(&batch, REFS, &state.encoded_refs())?];
-        if let Some(index) = &state.index {
-            entries.push(blob(&batch, INDEX, index)?);
+        let mut index = None;
+        if let Some(bytes) = &state.index {
+            let known = catalog.recent_index(bytes);
+            let id = match known.filter(|id| batch.contains(id).unwrap_or_default()) {
+                Some(id) => id,
+                None => put(&batch, ObjectKind::Blob, bytes)?,
+            };
+            entries.push(TreeEntry { name: INDEX.to_vec(), mode: Mode::File, id });
+            index = Some(id);
         }
         if !state.stash.is_empty() {
             entries.push(blob(&batch, STASH, &state.stash)?);
@@ -150,7 +175,10 @@ impl Locked<'_> {
             entries.push(TreeEntry { name: OPERATION.to_vec(), mode: Mode::Dir, id });
         }
         let message = format!("the repository at g-{op}, {edge:?}\n");
-        self.land_part(batch, entries, (&catalog.state_ref(op, edge), &message))
+        let commit = self.land_part(batch, entries, (&catalog.state_ref(op, edge), &message), synced)?;
+        let state = Some(state).filter(|state| state.index.as_ref().is_none_or(|index| index.len() <= MOST_RECENT));
+        *catalog.recent_state.borrow_mut() = state.map(|state| RecentState { commit, state: Arc::clone(state), index });
+        Ok(())
     }
 
     /// Keeps the pack of the objects that an operation has left without a name.
@@ -160,20 +188,26 @@ impl Locked<'_> {
         let batch = catalog.local()?.batch()?;
         let entries = vec![blob(&batch, OBJECTS, pack)?];
         let message = format!("the objects that g-{op} has left without a name\n");
-        self.land_part(batch, entries, (&catalog.objects_ref(op, edge), &message))
+        let synced = catalog.policy.durability == Durability::Power;
+        self.land_part(batch, entries, (&catalog.objects_ref(op, edge), &message), synced).map(drop)
     }
 
-    /// Moves a ref to a new commit of some entries.
-    fn land_part(&self, batch: Batch<'_>, entries: Vec<TreeEntry>, (name, message): (&str, &str)) -> Result<()> {
+    /// Moves a ref to a new commit of some entries, and returns that.
+    fn land_part(
+        &self,
+        batch: Batch<'_>,
+        entries: Vec<TreeEntry>,
+        (name, message): (&str, &str),
+        synced: bool,
+    ) -> Result<ObjectId> {
         let (catalog, store) = (&*self.catalog, self.catalog.local()?);
         let tree = put(&batch, ObjectKind::Tree, &tree::encode(entries))?;
         let new = batch.put_commit(&NewCommit { tree, parents: &[], message, time_ms: now_ms() })?;
         let expect = store.target_of(name)?;
-        let synced = catalog.policy.durability == Durability::Power;
         let landing = |log: &mut _| batch.land(store, Landing { log, name, expect, new, synced });
         let stats = catalog.with_local_log(landing)?;
         catalog.stored.set(catalog.stored.get() + stats.bytes);
-        Ok(())
+        Ok(new)
     }
 }
 

@@ -179,7 +179,7 @@ pub struct GitUndo {
     /// The steps of the files; `None` where none are known to have changed.
     pub files: Option<(Restore, Preview)>,
     place: RepositoryPlace,
-    before: RepositoryState,
+    before: Arc<RepositoryState>,
     /// The packs of objects that git has removed meanwhile.
     packs: Vec<Vec<u8>>,
 }
@@ -284,13 +284,13 @@ impl Timeline {
         })?;
         let after = match &operation.end {
             Some(end) if end.moved => self.catalog().repository_state(op, OperationEdge::After)?,
-            Some(_) => Some(before.clone()),
+            Some(_) => Some(Arc::clone(&before)),
             None => None,
         };
         let now = place.state()?;
         let repository = UserRepository::at(&place.dir, &place.common);
-        let index = IndexEntries::read(&repository, (&before, after.as_ref(), &now));
-        let mut plan = plan(&before, after.as_ref(), &now, index.as_ref().ok());
+        let index = IndexEntries::read(&repository, (&before, after.as_deref(), &now));
+        let mut plan = plan(&before, after.as_deref(), &now, index.as_ref().ok());
         let packs = self.objects_back(op, &mut plan, (&repository, &now, index.as_ref().ok()))?;
         let files = self.files_back(&operation, control)?;
         Ok(GitUndo { operation, plan, files, place, before, packs })
