@@ -688,6 +688,11 @@ fn a_restore_says_whose_edits_it_would_take_along() {
     assert!(preview["warnings"].as_array().unwrap().iter().any(is_open), "{preview}");
     let done = one.ask(json!({"type": "restore", "sha": "begin", "rewind": true}));
     assert_eq!(done["rewindTurn"], "t1", "{done}");
+    // The undo of that restore says nothing of the files as piton has left them.
+    lab.write("mine", "mine again\n");
+    let preview = lab.piton(&["undo", "--preview", "--json"]).json();
+    let edits = listed(&preview["outside_edits"]);
+    assert_eq!(edits.keys().collect::<Vec<_>>(), ["mine"], "{preview}");
 }
 
 #[test]

@@ -112,6 +112,8 @@ pub struct History {
     pub turns: Vec<Arc<TurnEnd>>,
     /// True if a turn that was not undone is too old to be undone by now.
     pub has_older: bool,
+    /// The paths that the newest operation brought back (percent-quoted), and the checkpoint that it took them from.
+    pub brought: Option<(ObjectId, Vec<String>)>,
     /// An operation that began and neither ended nor was given up.
     pub interrupted: Option<OperationStart>,
     /// The effects that no restore undoes, in the order in which they were noted.
@@ -136,6 +138,7 @@ impl Default for History {
             redo: Vec::new(),
             turns: Vec::new(),
             has_older: false,
+            brought: None,
             interrupted: None,
             externals: Vec::new(),
             next: 1,
@@ -242,6 +245,7 @@ impl History {
     }
 
     fn finish(&mut self, begin: OperationStart, end: OperationEnd) {
+        self.brought = Some((begin.target, end.changed.clone()));
         let own = (begin.kind == OperationKind::Rollback).then(|| (begin.run.clone(), begin.target));
         let mut step = UndoStep {
             moved: own,

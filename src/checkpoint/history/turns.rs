@@ -198,7 +198,8 @@ impl Catalog {
     }
 
     /// Lists the paths that a plan replaces or deletes although the run that asks has not left them as they are: changes of other
-    /// runs, and of nobody's turn. Nothing is said of what stood there already when the oldest known turn began.
+    /// runs, and of nobody's turn. Nothing is said of what stood there already when the oldest known turn began, and of what the newest
+    /// restore has brought back.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -226,9 +227,21 @@ impl Catalog {
                 };
                 edit = (!stood_there(then, path, now)).then(|| "changed by no known turn".to_owned());
             }
-            edits.extend(edit.map(|whose| OutsideEdit { path: path.clone(), whose }));
+            edits.extend(edit.map(|whose| (OutsideEdit { path: path.clone(), whose }, now)));
         }
-        Ok(edits)
+        // piton's own work is nobody's edit. Of a checkpoint that is gone, nothing is known.
+        let newest = history.brought.as_ref().filter(|_| !edits.is_empty());
+        if let Some((Ok(target), paths)) = newest.map(|(target, paths)| (self.checkpoint_of(*target), paths)) {
+            let brought: BTreeSet<RelPath> = unquoted(paths)?.into_iter().collect();
+            let named = edits.iter().map(|(edit, _)| &edit.path).filter(|path| brought.contains(path));
+            let states = self.entries_at(&target, named)?;
+            let is_others = |(edit, now): &(OutsideEdit, &ManifestEntry)| {
+                let then = states.get(&edit.path).and_then(Option::as_ref);
+                !then.is_some_and(|then| then.same(now))
+            };
+            edits.retain(is_others);
+        }
+        Ok(edits.into_iter().map(|(edit, _)| edit).collect())
     }
 
     /// Says of each turn of another run that is open that it is at work while files are restored.
