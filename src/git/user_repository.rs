@@ -264,6 +264,9 @@ impl UserRepository {
     /// # Errors
     /// `disk-full`, `permission`; the errors of git.
     pub fn put_stash_log(&self, log: &[u8], newest: Option<&str>) -> Result<()> {
+        if self.has_ref_table() {
+            return self.put_table_stash(log);
+        }
         let place = self.common.join("logs/refs/stash");
         if log.is_empty() {
             remove_if_any(&place)?;
@@ -289,6 +292,9 @@ impl UserRepository {
     /// # Errors
     /// `disk-full`, `permission`.
     pub fn put_operation(&self, path: &RelPath, content: Option<&[u8]>) -> Result<()> {
+        if let Some(put) = self.put_table_operation(path, content) {
+            return put;
+        }
         let place = path.under(&self.dir);
         if let Some(content) = content {
             return put(&place, content);

@@ -1,5 +1,5 @@
 //! Reads the state of the git repository around a directory: its refs, index, stash and an operation in progress. Nothing is written,
-//! and no git is run.
+//! and no git is run. Refs that are a table are read elsewhere (`git/ref_table`).
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -71,15 +71,11 @@ impl RepositoryPlace {
         })
     }
 
-    /// Reads the state.
+    /// Reads the state of a repository whose refs are files.
     ///
     /// # Errors
-    /// `conflict` for a repository that keeps its refs in another way, or has too many; `too-large`; errors of reading.
+    /// `too-large` for too many refs; errors of reading.
     pub fn state(&self) -> Result<RepositoryState> {
-        if self.common.join("reftable").symlink_metadata().is_ok() {
-            let text = "the repository keeps its refs as a table (reftable), which piton does not read";
-            return Err(Error::new(Code::Conflict, text).path(&self.common));
-        }
         let mut refs = BTreeMap::new();
         let packed = self.common.join("packed-refs");
         let listed = read_regular(&packed, MAX_LIST).at("reading refs", &packed)?.unwrap_or_default();
@@ -88,13 +84,20 @@ impl RepositoryPlace {
         let head = self.dir.join("HEAD");
         let text = read_regular(&head, MAX_REF).at("reading", &head)?.unwrap_or_default();
         refs.extend(RefValue::parse(&text).map(|value| (HEAD.to_vec(), value)));
-        let whole = |path: PathBuf, most| read_regular(&path, most).at("reading", &path);
-        Ok(RepositoryState {
-            refs,
-            index: whole(self.dir.join("index"), MAX_INDEX)?,
-            stash: whole(self.common.join("logs/refs/stash"), MAX_LIST)?.unwrap_or_default(),
-            operation: self.operation()?,
-        })
+        let log = self.common.join("logs/refs/stash");
+        let stash = read_regular(&log, MAX_LIST).at("reading", &log)?.unwrap_or_default();
+        self.state_beside(RepositoryState { refs, stash, ..RepositoryState::default() })
+    }
+
+    /// Reads the rest of a state whose refs and stash are known already.
+    ///
+    /// # Errors
+    /// Errors of reading.
+    pub fn state_beside(&self, mut known: RepositoryState) -> Result<RepositoryState> {
+        let index = self.dir.join("index");
+        known.index = read_regular(&index, MAX_INDEX).at("reading", &index)?;
+        known.operation.extend(self.operation()?);
+        Ok(known)
     }
 
     /// Adds the refs with files of their own, which count more than packed ones.
@@ -141,11 +144,6 @@ impl RepositoryPlace {
         }
         Ok(found)
     }
-}
-
-/// Returns the names of what belongs to an operation in progress, as paths of the git directory.
-pub fn of_operation() -> impl Iterator<Item = &'static str> {
-    OPERATION.iter().copied()
 }
 
 /// Reads a file of packed refs. A line that is none is passed over, as git does with those that begin with a sign.

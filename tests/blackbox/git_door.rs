@@ -404,6 +404,40 @@ fn a_git_in_a_script_is_known_where_only_the_agent_tells_of_its_commands() {
 }
 
 #[test]
+fn refs_that_are_a_table_go_back_too() {
+    let git = GITS[0];
+    let Some(place) = Place::new(git) else { return };
+    if place.run("git init -q --ref-format=reftable ../t").code != 0 {
+        return lacking("a git that keeps refs as a table");
+    }
+    let two = "for i in 1 2; do echo $i > f; git stash -q -m \"s $i\"; done";
+    let picture = "git rev-parse HEAD; git symbolic-ref -q HEAD; git for-each-ref; git log -g --format='%H %gn %ge %gd %gs' --date=raw refs/stash --; \
+        git ls-files -s; git -c core.fsmonitor=false status --porcelain=v2 --branch";
+    for (before, command) in [
+        ("echo dirty > f", "git reset -q --hard HEAD~1"),
+        ("", "git branch -q -D x"),
+        (two, "git stash clear"),
+        (two, "git stash pop -q"),
+        (
+            "git checkout -q x; echo x > f; git commit -qam x; git checkout -q main; echo m > f; git commit -qam m; git cherry-pick x",
+            "git cherry-pick --abort",
+        ),
+    ] {
+        let Some(place) = Place::new(git) else { continue };
+        place.unseen("rm -rf .git; git init -q --ref-format=reftable; git add .; git commit -qm one; echo three > f; git commit -qam three; git branch x");
+        let installed = place.lab.piton(&["install", "git"]);
+        assert_eq!(installed.code, 0, "{installed:?}");
+        place.unseen(before);
+        let was = place.run(picture).stdout;
+        place.sh(command);
+        let now = place.run(picture).stdout;
+        assert!(was != now, "{command}");
+        let undone = place.undo(&["--yes"]);
+        assert_eq!((undone.code, place.run(picture).stdout), (0, was), "{command}: {undone:?}");
+    }
+}
+
+#[test]
 fn linked_worktrees_and_repositories_without_a_work_tree_of_their_own_work_too() {
     let Some(place) = Place::new(GITS[0]) else { return };
     place.sh("git worktree add -q ../wt -b wt; git clone -q --bare . ../bare.git; cd ../bare.git; git worktree add -q ../of-bare x");

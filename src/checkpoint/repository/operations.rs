@@ -69,11 +69,22 @@ impl RepositoryNow {
     /// Reads the repository whose work tree contains a directory; `None` outside of all.
     ///
     /// # Errors
-    /// As [`RepositoryPlace::state`].
+    /// As [`RepositoryPlace::state`], and those of git where it has to tell.
     pub fn around(dir: &Path) -> Result<Option<RepositoryNow>> {
-        let Some(place) = RepositoryPlace::around(dir) else { return Ok(None) };
-        let state = Arc::new(place.state()?);
-        Ok(Some(RepositoryNow { place, state }))
+        RepositoryPlace::around(dir).map(RepositoryNow::at).transpose()
+    }
+
+    /// Reads a repository.
+    ///
+    /// # Errors
+    /// As [`RepositoryNow::around`].
+    pub(super) fn at(place: RepositoryPlace) -> Result<RepositoryNow> {
+        let repository = UserRepository::at(&place.dir, &place.common);
+        let state = match repository.has_ref_table() {
+            true => place.state_beside(repository.table_state()?)?,
+            false => place.state()?,
+        };
+        Ok(RepositoryNow { place, state: Arc::new(state) })
     }
 }
 

@@ -287,7 +287,7 @@ impl Timeline {
             Some(_) => Some(Arc::clone(&before)),
             None => None,
         };
-        let now = place.state()?;
+        let now = Arc::clone(RepositoryNow::at(place.clone())?.state());
         let repository = UserRepository::at(&place.dir, &place.common);
         let index = IndexEntries::read(&repository, (&before, after.as_deref(), &now));
         let mut plan = plan(&before, after.as_deref(), &now, index.as_ref().ok());
