@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
@@ -169,7 +169,7 @@ impl Link {
     pub fn daemon(home: &Home, start: bool) -> Result<Option<Link>> {
         let dir = dir(home);
         let mut until = Instant::now() + HANDSHAKE;
-        let mut started = !start;
+        let mut started = None;
         loop {
             if let Ok(stream) = connect(&dir) {
                 // The socket is private, but a home on a shared directory may have been prepared by another user.
@@ -189,16 +189,17 @@ impl Link {
                 drop(link);
                 process::ask_to_end(greeting.pid)?;
                 if start {
-                    launch(home)?;
+                    launch(home).map(drop)?;
                 }
                 return Ok(None);
             }
-            if !started {
-                launch(home)?;
-                started = true;
+            if start && started.is_none() {
+                started = Some(launch(home)?);
                 until = Instant::now() + STARTING;
             }
-            if !start || Instant::now() >= until {
+            // One that finds another daemon at its place ends without an error, and that one is waited for.
+            let ended = started.as_mut().map(Child::try_wait).and_then(|ended| ended.ok().flatten());
+            if !start || ended.is_some_and(|status| !status.success()) || Instant::now() >= until {
                 return Ok(None);
             }
             std::thread::sleep(RETRY);
@@ -262,11 +263,10 @@ impl Link {
 }
 
 /// Starts a daemon. If another process does the same, one of them serves.
-fn launch(home: &Home) -> Result<()> {
+fn launch(home: &Home) -> Result<Child> {
     let mut command = detached(home, &["daemon", "run", "--detached"])?;
     command.stdin(Stdio::null()).stdout(Stdio::null());
-    command.spawn().map_err(|error| Error::new(Code::Internal, format!("the daemon could not be started: {error}")))?;
-    Ok(())
+    command.spawn().map_err(|error| Error::new(Code::Internal, format!("the daemon could not be started: {error}")))
 }
 
 /// Makes a command that runs this program again, outside of the caller's process group, with its own log.

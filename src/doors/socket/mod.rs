@@ -26,11 +26,11 @@ use crate::sys::pipe;
 pub const IDLE: Duration = Duration::from_mins(10);
 
 /// The time to wait for a daemon: for its greeting, and for a place in its queue.
-const HANDSHAKE: Duration = Duration::from_millis(50);
+const HANDSHAKE: Duration = Duration::from_millis(250);
 
-/// The time to wait for a daemon that is just starting. Without it, a turn could begin in one process and end in another, which may be
+/// The time to wait for a daemon that is just starting, as long as its process lives. Without it, a turn could begin in one process and end in another, which may be
 /// the first to write it down.
-const STARTING: Duration = Duration::from_millis(500);
+const STARTING: Duration = Duration::from_secs(2);
 
 /// The longest path of a socket that every system takes.
 const MAX_SOCKET_PATH: usize = 100;
