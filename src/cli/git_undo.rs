@@ -224,6 +224,10 @@ fn preview(context: &Context, way: &GitUndo) -> String {
     if way.operation.end.is_none() {
         add_line!(text, "  note: its end is not known, so everything that differs from before it goes back");
     }
+    if begin.hidden {
+        let said = "this is no command of git: all that moved in the repository while it ran counts as its own";
+        add_line!(text, "  note: {said}");
+    }
     for one in &way.plan.refs {
         add_line!(text, "  {}", moved(one));
     }

@@ -158,6 +158,10 @@ impl Session {
             not_kept(self.engine.home(), &error);
             None
         })?;
+        // A person's commit meanwhile would count as the script's.
+        if hidden && before.tells_itself() {
+            return None;
+        }
         let (run, turn) = self.run_and_turn();
         let (action, command) = (action.id.clone(), command.clone());
         Some(NewGitOperation { before, run, turn, action, command, over: None, hidden })

@@ -24,7 +24,7 @@ fn quoted(word: &OsStr, each: impl Fn(u8) -> Vec<u8>) -> Vec<u8> {
     std::iter::once(b'\'').chain(inner).chain([b'\'']).collect()
 }
 
-/// Returns a value in a configuration file of git.
+/// Returns a value in a configuration file of git, or an entry of a list of directories in a variable of git.
 pub fn config_value(value: &OsStr) -> Vec<u8> {
     let escaped = value.as_bytes().iter().flat_map(|byte| match byte {
         b'"' | b'\\' => vec![b'\\', *byte],

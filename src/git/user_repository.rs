@@ -6,12 +6,12 @@
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, remove_dir, remove_file, rename};
 use std::io::{ErrorKind, Seek, Write};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{missing, output};
+use super::{config_value, missing, output};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::path::RelPath;
 use crate::model::repository::{HEAD, RefValue};
@@ -117,7 +117,8 @@ impl UserRepository {
         command.env("GIT_CONFIG_COUNT", QUIET.len().to_string()).env("GIT_DIR", &self.dir);
         if let Some(aside) = &self.aside {
             command.env("GIT_OBJECT_DIRECTORY", aside);
-            command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", listed(&self.common.join("objects")));
+            let own = config_value(self.common.join("objects").as_os_str());
+            command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", OsString::from_vec(own));
         }
         command
     }
@@ -317,20 +318,6 @@ fn is_left_over(lock: &Path) -> bool {
     let key = text.strip_prefix(LOCKED_BY).unwrap_or_default();
     let pid = key.split('-').next().and_then(|pid| pid.parse().ok());
     pid.is_some_and(|pid| ProcessId::of(pid).is_none_or(|id| id.key() != key))
-}
-
-/// Returns a path as an entry of a list whose entries a colon parts: quoted as C does it, which git reads.
-fn listed(path: &Path) -> OsString {
-    let mut quoted = vec![b'"'];
-    for byte in path.as_os_str().as_bytes() {
-        match byte {
-            b'"' | b'\\' => quoted.extend([b'\\', *byte]),
-            b'\n' => quoted.extend(*b"\\n"),
-            _ => quoted.push(*byte),
-        }
-    }
-    quoted.push(b'"');
-    OsString::from_vec(quoted)
 }
 
 /// Returns the object that the newest line of a ref's log names.

@@ -17,6 +17,9 @@ const MAX_INDEX: u64 = 64 << 20;
 /// The largest file of packed refs, and of the stash's log, in bytes.
 const MAX_LIST: u64 = 32 << 20;
 
+/// The largest configuration that is read, in bytes.
+const MAX_CONFIG: u64 = 1 << 20;
+
 /// The most refs that are kept.
 const MAX_REFS: usize = 200_000;
 
@@ -69,6 +72,12 @@ impl RepositoryPlace {
             let git = GitDir::of(top).filter(|git| git.dir.join("HEAD").symlink_metadata().is_ok())?;
             Some(RepositoryPlace { top: top.to_owned(), dir: git.dir.clone(), common: git.common().to_owned() })
         })
+    }
+
+    /// Reads the text of its own configuration; empty where that cannot be read.
+    pub fn configuration(&self) -> Vec<u8> {
+        // git says what is wrong with it.
+        read_regular(&self.common.join("config"), MAX_CONFIG).ok().flatten().unwrap_or_default()
     }
 
     /// Reads the state of a repository whose refs are files.

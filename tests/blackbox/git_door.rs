@@ -238,6 +238,9 @@ fn objects_that_git_has_removed_meanwhile_come_back() {
                         place.sh(prune);
                     }
                 }
+                let objects = tree(&place.lab.work.join(".git/objects"));
+                place.undo(&["g-1", "--preview"]);
+                assert!(tree(&place.lab.work.join(".git/objects")) == objects, "a preview writes nothing");
                 let place_of = |op: u64| format!("g-{op}");
                 let undone: Vec<_> = (1..=steps).rev().map(|op| place.undo(&[&place_of(op), "--yes"])).collect();
                 let now = place.picture();
@@ -366,14 +369,15 @@ fn commands_of_an_agent_belong_to_its_run() {
     sidecar.ask(json!({"type": "hello", "client": "harness", "session": "s-1", "pid": std::process::id()}));
     sidecar.ask(json!({"type": "turn.start", "turn": "t"}));
     sidecar.ask(json!({"type": "shell.before", "action": "a", "command": "./deploy.sh"}));
-    place.sh("echo dirty > f; git reset -q --hard HEAD~1");
+    place.sh("echo kept > sub/g; git commit -qam kept; echo dirty > f; git reset -q --hard HEAD~1");
     sidecar.ask(json!({"type": "shell.after", "action": "a", "exit": 0}));
     sidecar.ask(json!({"type": "turn.end", "turn": "t"}));
     assert_eq!(sidecar.finish(), 0);
     let listed = place.undo(&["--list", "--json"]).json();
     assert_eq!(listed["operations"][0]["run"], json!("s-1"), "{listed}");
+    assert_eq!(listed["operations"].as_array().unwrap().len(), 1, "{listed}");
     assert_eq!(place.undo(&["--yes"]).code, 0);
-    assert_eq!(place.lab.read("f"), "dirty\n");
+    assert_eq!((place.lab.read("f"), place.lab.read("sub/g")), ("dirty\n".to_owned(), "kept\n".to_owned()));
 }
 
 #[test]

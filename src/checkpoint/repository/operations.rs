@@ -1,6 +1,8 @@
 //! Operations of git in a workspace: noted before they begin, and again when they have ended.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,6 +20,7 @@ use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::checkpoint::records::workspace::{Scope, Workspace};
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, Result};
+use crate::git::door::is_pitons;
 use crate::git::user_repository::UserRepository;
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::id::ObjectId;
@@ -72,6 +75,11 @@ impl RepositoryNow {
     /// As [`RepositoryPlace::state`], and those of git where it has to tell.
     pub fn around(dir: &Path) -> Result<Option<RepositoryNow>> {
         RepositoryPlace::around(dir).map(RepositoryNow::at).transpose()
+    }
+
+    /// Returns true if git itself tells of its commands here, by the repository's own configuration.
+    pub fn tells_itself(&self) -> bool {
+        is_pitons(OsStr::from_bytes(&self.place.configuration()))
     }
 
     /// Reads a repository.
