@@ -15,6 +15,7 @@ pub mod deadlines;
 pub mod decision;
 mod doors;
 pub mod event;
+pub mod git_trees;
 pub mod guard;
 mod idle;
 pub mod job;
@@ -48,6 +49,7 @@ use crate::checkpoint::upkeep::rounds::Rounds;
 use crate::checkpoint::{Home, Timeline, Workspace};
 use crate::error::Result;
 use clients::LiveClients;
+use git_trees::GitTrees;
 use rules::{Followed, FollowedSettings};
 use silence::ear::Ear;
 use state::Sessions;
@@ -67,6 +69,8 @@ pub struct Engine {
     sessions: Sessions,
     /// The processes of clients whose hooks have called.
     clients: LiveClients,
+    /// The work trees whose changes git is told.
+    git_trees: GitTrees,
 }
 
 /// Locked while its workspace is being opened, so that the others need not wait for it.
@@ -77,7 +81,8 @@ impl Engine {
     pub fn new(home: Home, flags: Vec<(String, String)>) -> Engine {
         let rounds = Arc::new(Rounds::new(home.clone(), flags.clone()));
         let clients = LiveClients::default();
-        Engine { sessions: Sessions::of(&home), rounds, home, flags, clients, open: Mutex::default() }
+        let git_trees = GitTrees::new(home.clone(), flags.clone());
+        Engine { sessions: Sessions::of(&home), rounds, home, flags, clients, git_trees, open: Mutex::default() }
     }
 
     /// Returns the rounds of maintenance.
@@ -103,6 +108,11 @@ impl Engine {
     /// Returns the processes of clients whose hooks have called.
     pub fn clients(&self) -> &LiveClients {
         &self.clients
+    }
+
+    /// Returns the work trees whose changes git is told.
+    pub fn git_trees(&self) -> &GitTrees {
+        &self.git_trees
     }
 
     /// Returns the workspace rooted at exactly `root`; opened, and its worker started, when it is not yet.

@@ -13,7 +13,7 @@ const VALUED: &[&str] = &[
     "--work-tree",
 ];
 
-/// Verbs that change no file of the work tree, and move refs to nothing but what they make or fetch.
+/// Verbs that change no file of the work tree, and move refs to nothing but what they make or fetch, with any options.
 const QUIET: &[&str] = &[
     "add",
     "annotate",
@@ -22,7 +22,6 @@ const QUIET: &[&str] = &[
     "cat-file",
     "check-ignore",
     "clone",
-    "commit",
     "describe",
     "diff",
     "diff-files",
@@ -55,6 +54,28 @@ const QUIET: &[&str] = &[
 const REWRITES: &[&str] =
     &["am", "cherry-pick", "merge", "pull", "rebase", "reset", "restore", "revert", "rm", "stash"];
 
+/// Options of `status` that decide on nothing but its form.
+const PLAIN: &[&str] = &[
+    "--ahead-behind",
+    "--branch",
+    "--column",
+    "--long",
+    "--no-ahead-behind",
+    "--no-column",
+    "--no-renames",
+    "--null",
+    "--renames",
+    "--short",
+    "--show-stash",
+    "--verbose",
+    "-b",
+    "-s",
+    "-sb",
+    "-v",
+    "-vv",
+    "-z",
+];
+
 /// The command line of a git.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitLine {
@@ -64,6 +85,8 @@ pub struct GitLine {
     pub arguments: Vec<String>,
     /// The values of `-C`, in their order.
     pub dirs: Vec<String>,
+    /// True if it has settings of its own (`-c`, `--config-env`).
+    pub has_settings: bool,
 }
 
 /// Reads the words of a process; `None` if it is no git.
@@ -71,21 +94,27 @@ pub fn read(words: &[String]) -> Option<GitLine> {
     let (program, rest) = words.split_first()?;
     let name = program.rsplit('/').next().unwrap_or_default();
     if let Some(verb) = name.strip_prefix("git-") {
-        return Some(GitLine { verb: verb.to_owned(), arguments: rest.to_vec(), dirs: Vec::new() });
+        return Some(GitLine {
+            verb: verb.to_owned(),
+            arguments: rest.to_vec(),
+            dirs: Vec::new(),
+            has_settings: false,
+        });
     }
     if name != "git" {
         return None;
     }
-    let (mut dirs, mut rest) = (Vec::new(), rest.iter());
+    let (mut dirs, mut has_settings, mut rest) = (Vec::new(), false, rest.iter());
     while let Some(word) = rest.next() {
+        has_settings |= word == "-c" || word.starts_with("--config-env");
         if VALUED.contains(&word.as_str()) {
             let value = rest.next();
             dirs.extend(value.filter(|_| word == "-C").cloned());
         } else if !word.starts_with('-') {
-            return Some(GitLine { verb: word.clone(), arguments: rest.cloned().collect(), dirs });
+            return Some(GitLine { verb: word.clone(), arguments: rest.cloned().collect(), dirs, has_settings });
         }
     }
-    Some(GitLine { verb: String::new(), arguments: Vec::new(), dirs })
+    Some(GitLine { verb: String::new(), arguments: Vec::new(), dirs, has_settings })
 }
 
 impl GitLine {
@@ -93,7 +122,33 @@ impl GitLine {
     pub fn is_quiet(&self) -> bool {
         // git takes an option by any beginning of its name that is no other's.
         let amends = |word: &String| word.starts_with("--am") && "--amend".starts_with(word.as_str());
-        QUIET.contains(&self.verb.as_str()) && !(self.verb == "commit" && self.arguments.iter().any(amends))
+        match self.verb.as_str() {
+            "commit" => !self.arguments.iter().any(amends),
+            "branch" | "checkout" | "switch" => self.makes_branch(),
+            verb => QUIET.contains(&verb),
+        }
+    }
+
+    /// Returns true if it makes one branch where HEAD is, and nothing else. git refuses a name that is there.
+    fn makes_branch(&self) -> bool {
+        let makes = match self.verb.as_str() {
+            "checkout" => &["-b"][..],
+            "switch" => &["-c", "--create"],
+            _ => &[],
+        };
+        let (options, names): (Vec<&str>, Vec<&str>) =
+            self.arguments.iter().map(String::as_str).partition(|word| word.starts_with('-'));
+        let is_known = |word: &&str| makes.contains(word) || matches!(*word, "-q" | "--quiet");
+        let is_asked = makes.is_empty() || options.iter().any(|word| makes.contains(word));
+        names.len() == 1 && is_asked && options.iter().all(is_known)
+    }
+
+    /// Returns true if git certainly looks for untracked files in the whole work tree, in the way that its cache of them knows.
+    pub fn looks_everywhere(&self) -> bool {
+        let is_plain = |word: &String| {
+            word.starts_with("--porcelain") || word.starts_with("--find-renames") || PLAIN.contains(&word.as_str())
+        };
+        self.verb == "status" && !self.has_settings && self.arguments.iter().all(is_plain)
     }
 
     /// Returns true if it writes into the work tree in a way that is worth a checkpoint, also where nothing is lost by it.
@@ -142,10 +197,40 @@ mod tests {
         for text in ["git status -s", "git commit -m x", "git add -A", "git fetch -p", "git commit --am-i-an-option"] {
             assert!(line(text).unwrap().is_quiet(), "{text}");
         }
-        for text in
-            ["git commit --amend", "git commit -q --ame -m x", "git reset", "git stash", "git unheard-of", "git"]
-        {
+        for text in ["git checkout -q -b x", "git switch -c x", "git switch --create x -q", "git branch x"] {
+            assert!(line(text).unwrap().is_quiet(), "{text}");
+        }
+        for text in [
+            "git commit --amend",
+            "git commit -q --ame -m x",
+            "git reset",
+            "git stash",
+            "git unheard-of",
+            "git",
+            "git checkout x",
+            "git checkout -b x HEAD~1",
+            "git checkout -f -b x",
+            "git checkout -B x",
+            "git checkout -b x --",
+            "git switch x",
+            "git switch -C x",
+            "git branch -D x",
+            "git branch -f x",
+            "git branch x y",
+        ] {
             assert!(!line(text).unwrap().is_quiet(), "{text}");
+        }
+        for (text, looks) in [
+            ("git status", true),
+            ("git -C x status --porcelain=v2 -z -b", true),
+            ("git status .", false),
+            ("git status -uno", false),
+            ("git status --ignored", false),
+            ("git -c status.showUntrackedFiles=no status", false),
+            ("git --config-env=a=b status", false),
+            ("git add -A", false),
+        ] {
+            assert_eq!(line(text).unwrap().looks_everywhere(), looks, "{text}");
         }
         assert!(line("git rebase main").unwrap().rewrites() && line("git stash").unwrap().rewrites());
         assert!(!line("git stash list").unwrap().rewrites() && !line("git checkout main").unwrap().rewrites());

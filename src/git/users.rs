@@ -166,6 +166,38 @@ impl UsersGit {
         Ok(self.output(&words, None)?.status.success())
     }
 
+    /// Returns the directories that a pattern of the work tree or of `info/exclude` leaves out of commits, each without those in it.
+    /// The user's own excludes do not count. The paths are relative to this directory, which is the top.
+    ///
+    /// # Errors
+    /// Where git cannot tell.
+    pub fn ignored_dirs(&self) -> Result<Vec<Vec<u8>>> {
+        let plain = ["-c", "core.fsmonitor=false", "-c", "core.excludesFile=/dev/null"];
+        let asked = |words: &[&str], input: Option<&[u8]>| {
+            let words: Vec<&OsStr> = plain.iter().chain(words).map(OsStr::new).collect();
+            self.output(&words, input)
+        };
+        let listed = ["ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"];
+        let listed = asked(&listed, None)?;
+        if !listed.status.success() {
+            return Err(self.refused(&String::from_utf8_lossy(&listed.stderr)));
+        }
+        let paths = listed.stdout.split_inclusive(|byte| *byte == 0).filter(|path| path.ends_with(b"/\0"));
+        let paths: Vec<u8> = paths.flatten().copied().collect();
+        if paths.is_empty() {
+            return Ok(Vec::new());
+        }
+        // A directory is listed too if all that it holds now is ignored. A new file there need not be.
+        let matched = asked(&["check-ignore", "--no-index", "--stdin", "-z"], Some(&paths))?;
+        match matched.status.code() {
+            // None of them matches.
+            Some(0 | 1) => {}
+            _ => return Err(self.refused(&String::from_utf8_lossy(&matched.stderr))),
+        }
+        let dirs = matched.stdout.split(|byte| *byte == 0).filter_map(|path| path.strip_suffix(b"/"));
+        Ok(dirs.map(<[u8]>::to_vec).collect())
+    }
+
     /// Asks for a path; without one, gives git's message.
     fn path(&self, words: &[&str]) -> Result<std::result::Result<PathBuf, String>> {
         let words: Vec<&OsStr> = ["rev-parse"].iter().chain(words).map(OsStr::new).collect();

@@ -18,6 +18,11 @@ impl Clock {
         Clock { watcher, tick }
     }
 
+    /// Returns the number of its watcher; 0 for the default.
+    pub fn watcher(self) -> u64 {
+        self.watcher
+    }
+
     /// Returns the tick, if the clock is one of this watcher; else why nothing can be said since then.
     ///
     /// # Errors

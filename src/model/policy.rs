@@ -48,6 +48,15 @@ pub enum Watching {
     None,
 }
 
+/// The answer to a git that asks which files have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GitAnswers {
+    /// All of them may have: git looks at everything itself.
+    All,
+    /// The paths that have changed since git asked last.
+    Paths,
+}
+
 /// The failures that a checkpoint survives from its reply on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
@@ -174,6 +183,8 @@ pub struct Policy {
     pub opaque: Opaque,
     /// The way in which changes are noticed (key `watcher`).
     pub watching: Watching,
+    /// The answer to a git that asks which files have changed (key `git.fsmonitor_answers`).
+    pub git_answers: GitAnswers,
     /// The failures that a checkpoint survives (key `durability`).
     pub durability: Durability,
     /// The treatment of the store by programs that make backups (key `backup`).

@@ -4,6 +4,27 @@ use serde::{Deserialize, Serialize};
 
 use super::restores::PreviewReply;
 
+/// A git's question which paths have changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitChangedQuery {
+    /// The top of the work tree, by its real name.
+    pub top: String,
+    /// The token of the last answer.
+    #[serde(default)]
+    pub token: String,
+}
+
+/// The answer to `git.changed`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitChangedReply {
+    /// The token for the next question; null if there is no moment to begin from.
+    pub token: Option<String>,
+    /// The reason why everything may have changed; null if the paths are all.
+    pub everything: Option<String>,
+    /// The changed paths, relative to the top. A directory has a `/` at its end.
+    pub paths: Vec<String>,
+}
+
 /// A command of git, as `piton git-undo` knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitOperationItem {

@@ -38,7 +38,9 @@ pub use events::{
 pub use fault::{ErrorBody, ErrorReply};
 pub use finds::{FindDocument, FoundDocument, FoundItem, PresenceWord, VersionItem};
 pub use forget::{ForgetDocument, ForgetItem, ProofBlock};
-pub use git::{GitOperationItem, GitOperationsDocument, GitUndoDocument, KeptItem, RefMoveItem};
+pub use git::{
+    GitChangedQuery, GitChangedReply, GitOperationItem, GitOperationsDocument, GitUndoDocument, KeptItem, RefMoveItem,
+};
 pub use line::{notice_line, reply_line, request_line};
 pub use notices::{
     AutosavedNotice, DegradedNotice, FailedNotice, InterruptedNotice, LowDiskNotice, NoticeBody, NoticeLine,

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::checkpoints::{Chosen, Create, Diff, ListQuery, Show};
 use super::events::{After, Classify, Hello, ShellBefore, ToolBefore, Turn};
+use super::git::GitChangedQuery;
 use super::restores::{Rollback, Step};
 use super::runs::{CodonEnd, CodonStart, RunEnd, RunFork, RunStart};
 use super::status::WatchingQuery;
@@ -158,6 +159,8 @@ messages! {
     "rollback.toLastSuccess" ToLastSuccess(Rollback) by at_last_success;
     /// The watcher of a workspace is asked for, if it is open.
     "watching" Watching(WatchingQuery) by fields;
+    /// The changed paths of a work tree of git are asked for.
+    "git.changed" GitChanged(GitChangedQuery) by fields;
 }
 
 /// Types that later versions bring.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::model::effect::{Class, Severity, Stance};
 use crate::model::policy::{
-    Backup, ClassRule, Durability, Guard, Limits, OnFailure, Opaque, Policy, Retention, Secrets, Watching,
+    Backup, ClassRule, Durability, GitAnswers, Guard, Limits, OnFailure, Opaque, Policy, Retention, Secrets, Watching,
 };
 
 /// One configuration key.
@@ -54,8 +54,8 @@ pub(super) const KEYS: &[Key] = &[
     Key {
         name: "on_failure",
         apply: |policy, value| {
-            policy.on_failure = word(value, &[("proceed", OnFailure::Proceed), ("hold", OnFailure::Hold)])?;
-            Ok(())
+            let words = [("proceed", OnFailure::Proceed), ("hold", OnFailure::Hold)];
+            word(value, &words).map(|found| policy.on_failure = found)
         },
         widens: |old, new| new.on_failure == OnFailure::Hold || old.on_failure == new.on_failure,
     },
@@ -85,8 +85,7 @@ pub(super) const KEYS: &[Key] = &[
                 ("never", Secrets::Never),
                 ("always", Secrets::Local),
             ];
-            policy.secrets = word(value, &words)?;
-            Ok(())
+            word(value, &words).map(|found| policy.secrets = found)
         },
         // Capturing secrets that the user left out is no protection, and losing them is none either.
         widens: |old, new| old.secrets == new.secrets,
@@ -117,10 +116,7 @@ pub(super) const KEYS: &[Key] = &[
     },
     Key {
         name: "exclude",
-        apply: |policy, value| {
-            policy.exclude = words(value)?;
-            Ok(())
-        },
+        apply: |policy, value| words(value).map(|found| policy.exclude = found),
         widens: |old, new| new.exclude.iter().all(|pattern| old.exclude.contains(pattern)),
     },
     Key {
@@ -147,10 +143,7 @@ pub(super) const KEYS: &[Key] = &[
     },
     Key {
         name: "read_only",
-        apply: |policy, value| {
-            policy.read_only = globs(value)?;
-            Ok(())
-        },
+        apply: |policy, value| globs(value).map(|found| policy.read_only = found),
         widens: |old, new| new.read_only.iter().all(|pattern| old.read_only.contains(pattern)),
     },
     Key {
@@ -270,11 +263,19 @@ pub(super) const KEYS: &[Key] = &[
         name: "watcher",
         apply: |policy, value| {
             let words = [("recommended", Watching::Recommended), ("poll", Watching::Poll), ("none", Watching::None)];
-            policy.watching = word(value, &words)?;
-            Ok(())
+            word(value, &words).map(|found| policy.watching = found)
         },
         // How changes are noticed never decides what is captured.
         widens: |_, _| true,
+    },
+    Key {
+        name: "git.fsmonitor_answers",
+        apply: |policy, value| {
+            let words = [("all", GitAnswers::All), ("paths", GitAnswers::Paths)];
+            word(value, &words).map(|found| policy.git_answers = found)
+        },
+        // It has piton watch the work tree, which a person is to know of.
+        widens: |old, new| old.git_answers == new.git_answers,
     },
     Key {
         name: "durability",
@@ -334,6 +335,7 @@ pub(super) fn blank_policy() -> Policy {
         on_failure: OnFailure::Proceed,
         opaque: Opaque::Checkpoint,
         watching: Watching::Recommended,
+        git_answers: GitAnswers::All,
         durability: Durability::Power,
         backup: Backup::Skip,
         deadline: Duration::ZERO,

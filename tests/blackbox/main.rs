@@ -19,6 +19,7 @@ mod environment;
 mod faults;
 mod forget;
 mod git;
+mod git_answers;
 mod git_door;
 mod git_door_install;
 mod golden;

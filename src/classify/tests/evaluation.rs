@@ -62,6 +62,7 @@ pub(crate) fn policy() -> Policy {
         on_failure: OnFailure::Proceed,
         opaque: Opaque::Checkpoint,
         watching: crate::model::policy::Watching::None,
+        git_answers: crate::model::policy::GitAnswers::All,
         durability: crate::model::policy::Durability::Power,
         backup: crate::model::policy::Backup::Skip,
         deadline: std::time::Duration::from_secs(3),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::git::line::{self, GitLine};
 use crate::git::sh;
-use crate::sys::processes::{ProcessId, directory, facts, variable};
+use crate::sys::processes::{ProcessFacts, ProcessId, directory, facts, variable};
 
 /// The most processes between git and its hook: a shell that runs the hook, and a hook that runs another one.
 const NEAR: usize = 4;
@@ -25,28 +25,27 @@ pub(super) struct GitCaller {
 }
 
 impl GitCaller {
+    /// Finds it; `None` where no git is near, or none that destroys anything.
+    pub(super) fn of_loud() -> Option<GitCaller> {
+        let near = nearest(std::os::unix::process::parent_id()).filter(|near| !near.line.is_quiet())?;
+        Some(near.identified()?.outermost())
+    }
+
     /// Finds it; `None` where no git is near.
     pub(super) fn find() -> Option<GitCaller> {
-        let mut found = GitCaller::from(facts(std::process::id())?.parent)?;
+        Some(nearest(std::os::unix::process::parent_id())?.identified()?.outermost())
+    }
+
+    /// Returns the git that this one is a part of, if that rewrites files itself.
+    fn outermost(self) -> GitCaller {
+        let mut found = self;
         if !found.line.is_quiet() {
-            while let Some(outer) = GitCaller::from(found.parent).filter(|outer| outer.line.rewrites()) {
+            while let Some(outer) = nearest(found.parent).filter(|outer| outer.line.rewrites()) {
+                let Some(outer) = outer.identified() else { break };
                 found = GitCaller { asks: found.asks, ..outer };
             }
         }
-        Some(found)
-    }
-
-    /// Returns the first git from a process on, upwards.
-    fn from(mut pid: u32) -> Option<GitCaller> {
-        for _ in 0..NEAR {
-            let found = facts(pid)?;
-            if let Some(line) = line::read(&found.words) {
-                let id = ProcessId::of(pid)?;
-                return Some(GitCaller { id, asks: pid, line, words: found.words, parent: found.parent });
-            }
-            pid = found.parent;
-        }
-        None
+        found
     }
 
     /// Returns its command line as a shell reads it.
@@ -94,4 +93,35 @@ impl GitCaller {
         }
         pids
     }
+}
+
+/// A git above this process, by what its command line tells. Nearly every hook needs no more of it.
+struct NearGit {
+    pid: u32,
+    line: GitLine,
+    facts: ProcessFacts,
+}
+
+impl NearGit {
+    fn identified(self) -> Option<GitCaller> {
+        let NearGit { pid, line, facts } = self;
+        Some(GitCaller { id: ProcessId::of(pid)?, asks: pid, line, words: facts.words, parent: facts.parent })
+    }
+}
+
+/// Returns the first git from a process on, upwards, if it is near.
+fn nearest(mut pid: u32) -> Option<NearGit> {
+    for _ in 0..NEAR {
+        let facts = facts(pid)?;
+        if let Some(line) = line::read(&facts.words) {
+            return Some(NearGit { pid, line, facts });
+        }
+        pid = facts.parent;
+    }
+    None
+}
+
+/// Returns the command line of the git that has called this process.
+pub(super) fn line() -> Option<GitLine> {
+    nearest(std::os::unix::process::parent_id()).map(|near| near.line)
 }

@@ -2,8 +2,9 @@
 //! something is pushed (`docs/GIT.md`).
 //!
 //! `core.fsmonitor` is asked by nearly every git command, so the answer to a harmless one comes from the command line of git's
-//! process alone. It is "everything may have changed", which is always right.
+//! process alone. It is "everything may have changed", which is always right, unless the settings want the changed paths (`answer`).
 
+mod answer;
 mod caller;
 mod calls;
 mod told;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use self::caller::GitCaller;
+use self::calls::CallMark;
 use self::told::{GitAnswer, GitCommand};
 use super::print;
 use crate::checkpoint::Home;
@@ -20,9 +22,6 @@ use crate::checkpoint::records::mishaps;
 use crate::error::Error;
 use crate::sys::child::close_stdout;
 use crate::sys::process::ask_to_end;
-
-/// The answer to git: a token, and that everything may have changed.
-const EVERYTHING: &str = "piton\0/\0";
 
 /// The exit code by which a hook refuses.
 const REFUSED: u8 = 1;
@@ -35,7 +34,7 @@ pub(super) fn git_door(arguments: &[String]) -> ExitCode {
     crate::sys::fs::durable::make_private();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["fsmonitor", "2", _token] => before_files(),
+        ["fsmonitor", "2", token] => before_files(token),
         // An older protocol: git looks at everything by itself.
         ["fsmonitor", ..] => REFUSED.into(),
         ["reference-transaction", "prepared"] => before_refs(),
@@ -52,16 +51,19 @@ pub(super) fn git_door(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// Returns the command that has called this hook, unless it certainly destroys nothing.
+/// Returns the command that has called this hook, unless it certainly destroys nothing, or has told already.
 fn command() -> Option<GitCommand> {
-    let caller = GitCaller::find().filter(|caller| !caller.line.is_quiet())?;
+    let caller = GitCaller::of_loud()?;
+    if Home::place().is_ok_and(|home| CallMark::of(&home, &caller.id).is_set()) {
+        return None;
+    }
     // git runs its hooks at the top of the work tree, or in the directory of a repository without one.
     let top = std::env::current_dir().and_then(|dir| dir.canonicalize()).ok()?;
     Some(GitCommand::new(caller, top))
 }
 
 /// git is about to look at the work tree, which is the first thing of each command that rewrites it.
-fn before_files() -> ExitCode {
+fn before_files(token: &str) -> ExitCode {
     told::settle();
     let refused = command().and_then(|command| {
         let answer = command.told().unwrap_or_else(|error| failed("fsmonitor", &error));
@@ -76,7 +78,7 @@ fn before_files() -> ExitCode {
         }
     }
     // git that was stopped reads no answer.
-    let _ = print::data(EVERYTHING);
+    let _ = print::data(&answer::to_git(token));
     // git waits for the end of the answer.
     let _ = close_stdout();
     ExitCode::SUCCESS

@@ -62,6 +62,10 @@ pub fn probe(home: &Home) -> Result<Probe> {
 
 /// Looks which process is at the socket, and keeps the connection to a daemon that takes one more client.
 fn met(home: &Home) -> Result<(Probe, Option<Link>)> {
+    met_by(home, Instant::now() + HANDSHAKE * 10)
+}
+
+fn met_by(home: &Home, until: Instant) -> Result<(Probe, Option<Link>)> {
     let dir = dir(home);
     if dir.join("socket").symlink_metadata().is_err() {
         return Ok((Probe::Nobody, None));
@@ -77,7 +81,7 @@ fn met(home: &Home) -> Result<(Probe, Option<Link>)> {
     }
     // A daemon that hangs up counts as silent.
     let mut link = Link::over(stream);
-    let greeting = link.greeting(Instant::now() + HANDSHAKE * 10).ok().flatten();
+    let greeting = link.greeting(until).ok().flatten();
     let Some(greeting) = greeting else { return Ok((Probe::Silent, None)) };
     link.served = Served::Daemon(greeting.clone());
     let link = greeting.ok.then_some(link);
@@ -160,6 +164,22 @@ impl Link {
     /// Returns the errors of the system.
     pub fn to_running(home: &Home) -> Result<Option<Link>> {
         Ok(met(home)?.1)
+    }
+
+    /// Does the same where an answer after `until` is of no use.
+    ///
+    /// # Errors
+    /// Returns the errors of the system.
+    pub fn to_running_by(home: &Home, until: Instant) -> Result<Option<Link>> {
+        Ok(met_by(home, until)?.1)
+    }
+
+    /// Has a daemon start, and does not wait for it.
+    ///
+    /// # Errors
+    /// Returns the errors of starting it.
+    pub fn summon(home: &Home) -> Result<()> {
+        launch(home).map(drop)
     }
 
     /// Connects to the daemon; `None` when there is none, or none that greets in time.

@@ -23,8 +23,9 @@ use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::protocol::{
     BaselineStatus, Body, Classify, ClassifyReply, CodonEnd, CodonReply, CodonStart, CodonStartReply, EmptyReply,
-    ErrorReply, Hello, Id, Line, NoticeBody, OpenReply, ReasonItem, ReloadReply, Rollback, RunEndReply, RunReply,
-    RunStatus, ShellBefore, StatusFacts, StatusReply, Step, ToolBefore, Turn, WatcherWord, parse, reply_line,
+    ErrorReply, GitChangedQuery, GitChangedReply, Hello, Id, Line, NoticeBody, OpenReply, ReasonItem, ReloadReply,
+    Rollback, RunEndReply, RunReply, RunStatus, ShellBefore, StatusFacts, StatusReply, Step, ToolBefore, Turn,
+    WatcherWord, parse, reply_line,
 };
 use crate::sys::interrupt::Interrupt;
 
@@ -185,6 +186,10 @@ fn act(session: &mut Session, body: Body, to: Answerer) {
             let body = if_open(session, Path::new(&query.workspace));
             to.send(session, Ok(body));
         }
+        Body::GitChanged(query) => {
+            let body = git_changed(session, &query);
+            to.send(session, Ok(body));
+        }
         Body::ConfigReload => match session.reload() {
             Ok(warnings) => {
                 let reloaded = ReloadReply { warnings };
@@ -294,6 +299,20 @@ fn if_open(session: &Session, root: &Path) -> OpenReply {
     let status = open.worker.watcher();
     let watcher = replies::watcher_word(open.in_force().policy.watching, &status);
     OpenReply { open: true, watcher, degraded: status.degraded }
+}
+
+/// Tells git which paths have changed.
+fn git_changed(session: &Session, query: &GitChangedQuery) -> GitChangedReply {
+    let answer = session.git_changed(Path::new(&query.top), &query.token);
+    let texts = answer.paths.and_then(|paths| {
+        let texts: std::result::Result<Vec<String>, _> = paths.into_iter().map(String::from_utf8).collect();
+        texts.map_err(|_| "a name of a changed path is no text".to_owned())
+    });
+    let (everything, paths) = match texts {
+        Ok(paths) => (None, paths),
+        Err(why) => (Some(why), Vec::new()),
+    };
+    GitChangedReply { token: answer.token, everything, paths }
 }
 
 fn status(session: &mut Session, to: Answerer) {
