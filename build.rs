@@ -21,6 +21,7 @@ mod index;
 #[path = "src/model"]
 mod model {
     pub(crate) mod effect;
+    pub(crate) mod loss;
 }
 #[allow(unreachable_pub, reason = "other crates reach it in the program")]
 #[path = "src/classify/rules/text.rs"]

@@ -24,6 +24,8 @@ pub(super) struct FoundEffect {
     pub removes: bool,
     /// True if it makes a file, and replaces one that stands there.
     pub replaces: bool,
+    /// True if it writes the file anew as a whole, which its rule does not tell.
+    pub is_whole: bool,
     /// True if no word tells where it happens: maybe where other words of the line point.
     pub anywhere: bool,
     /// The `.git` directories that go with the target, where the class does not say it.
@@ -54,6 +56,7 @@ impl FoundEffect {
             near: None,
             removes: false,
             replaces: false,
+            is_whole: false,
             anywhere: false,
             takes: None,
             scope: if class.is_external() { Scope::Remote } else { Scope::Workspace },

@@ -9,6 +9,7 @@ mod code;
 mod context;
 mod expand;
 mod found;
+mod losses;
 mod names;
 mod rules;
 mod shell;
@@ -92,7 +93,7 @@ impl Classifier {
             let rule = if unread { "limits" } else { "not-understood" };
             walk.found.push(FoundEffect::new(Class::Unknown, "shell", rule, (0, command.len())));
         }
-        let Walk { found, opaque, assumed, blind, mentioned, tops, checkouts, scripts, .. } = walk;
-        (found, Understanding { opaque, assumed, broken, blind, mentioned, tops, checkouts, scripts })
+        let Walk { found, opaque, assumed, blind, mentioned, tops, checkouts, scripts, losses, .. } = walk;
+        (found, Understanding { opaque, assumed, broken, blind, mentioned, tops, checkouts, scripts, losses })
     }
 }

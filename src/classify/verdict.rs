@@ -4,9 +4,11 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::found::{FoundEffect, is_file_class};
+use super::losses::of_files;
 use crate::model::effect::{
     Certainty, Class, Confidence, Effect, Needs, Scope, Severity, Stance, Takes, Verdict, Warning,
 };
+use crate::model::loss::Loss;
 use crate::model::policy::{ClassRule, Opaque, Policy};
 
 /// Most effects that an answer lists; what they call for counts beyond it.
@@ -31,6 +33,8 @@ pub(super) struct Understanding {
     pub checkouts: Vec<(PathBuf, String)>,
     /// Files of the workspace whose texts would say more.
     pub scripts: Vec<PathBuf>,
+    /// The uncommitted work that commands of git take away.
+    pub losses: Vec<Loss>,
 }
 
 impl Understanding {
@@ -44,6 +48,7 @@ impl Understanding {
         self.tops.extend(other.tops);
         self.checkouts.extend(other.checkouts);
         self.scripts.extend(other.scripts);
+        self.losses.extend(other.losses);
     }
 }
 
@@ -181,6 +186,7 @@ pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, polic
         scripts: understanding.scripts.iter().map(|file| text(file)).collect(),
         takes: Takes::Nothing,
         in_place: understanding.broken || understanding.opaque,
+        losses: understanding.losses.iter().cloned().chain(of_files(&found)).collect(),
     };
     if found.iter().any(|found| found.anywhere && is_file_class(found.class) && is_destroyed(found)) {
         verdict.abroad.extend(understanding.mentioned.iter().map(|path| text(path)));

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::loss::Loss;
+
 /// The class of an effect (the taxonomy is in `docs/CLASSIFY.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -375,4 +377,7 @@ pub struct Verdict {
     /// True if the action may change files of a `.git` in place, beside removing and moving them.
     #[serde(skip)]
     pub in_place: bool,
+    /// The work that it takes away, as far as that can be named.
+    #[serde(skip)]
+    pub losses: Vec<Loss>,
 }

@@ -14,8 +14,11 @@ use super::found::{FoundEffect, Site, place, settle};
 use super::verdict::Understanding;
 use crate::model::effect::{Class, Severity};
 
-use names::{ToolKind, kind_of, writes_elsewhere};
+use names::{ToolKind, kind_of, writes_elsewhere, writes_whole};
 use payload::{code, command_line, queries, wrapped};
+
+/// The line of a patch that writes a file anew, one that is there too.
+const ADDED: &str = "*** Add File: ";
 
 /// Deepest nesting of calls within calls.
 const MAX_DEPTH: usize = 3;
@@ -196,8 +199,7 @@ fn in_directory(
 }
 
 fn files(call: &ToolCall<'_>, context: &Context, class: Class) -> (Vec<FoundEffect>, Understanding) {
-    let patches = PATCH_FIELDS.iter().filter_map(|name| call.input.get(name)?.as_str()).chain(call.input.as_str());
-    let patched: Vec<(String, Class)> = patches.flat_map(patched).collect();
+    let patched: Vec<(String, Class)> = patches_of(call).flat_map(patched).collect();
     // The patch says more of a path than the tool's arguments do.
     let said = |path: &String| patched.iter().find(|(named, _)| named == path).map_or(class, |(_, class)| *class);
     let mut paths: Vec<(String, Class)> = call.paths.iter().map(|path| (path.clone(), said(path))).collect();
@@ -225,9 +227,21 @@ fn files(call: &ToolCall<'_>, context: &Context, class: Class) -> (Vec<FoundEffe
     let found = if paths.is_empty() {
         vec![FoundEffect::new(class, call.tool, "tool", (0, 0))]
     } else {
-        paths.iter().filter_map(|(path, class)| file(call.tool, path, *class, context)).collect()
+        let is_whole = writes_whole(call.tool, call.input);
+        let is_added =
+            |path: &str| patches_of(call).any(|patch| patch.lines().any(|line| line.strip_prefix(ADDED) == Some(path)));
+        let of_path = |(path, class): &(String, Class)| {
+            let found = file(call.tool, path, *class, context)?;
+            Some(FoundEffect { is_whole: is_whole || is_added(path), ..found })
+        };
+        paths.iter().filter_map(of_path).collect()
     };
     (found, Understanding::default())
+}
+
+/// Returns the texts of a call that may be patches.
+fn patches_of<'a>(call: &ToolCall<'a>) -> impl Iterator<Item = &'a str> {
+    PATCH_FIELDS.iter().filter_map(|name| call.input.get(name)?.as_str()).chain(call.input.as_str())
 }
 
 fn file(tool: &str, path: &str, class: Class, context: &Context) -> Option<FoundEffect> {
@@ -251,7 +265,7 @@ pub fn patched(patch: &str) -> Vec<(String, Class)> {
         let goes = lines.peek().is_some_and(|next| next.trim_end() == "+++ /dev/null");
         let named = [
             ("*** Update File: ", Class::FileOverwrite),
-            ("*** Add File: ", Class::FileOverwrite),
+            (ADDED, Class::FileOverwrite),
             ("*** Delete File: ", Class::FileDelete),
             ("*** Move to: ", Class::FileMove),
             ("--- a/", if goes { Class::FileDelete } else { Class::FileOverwrite }),

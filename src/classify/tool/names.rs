@@ -1,5 +1,7 @@
 //! Names of tools, and what they mean.
 
+use serde_json::Value;
+
 /// The kind of tool that a name means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ToolKind {
@@ -48,6 +50,20 @@ const WRITES: [&str; 34] = [
     "replacefilecontent",
     "applyedit",
 ];
+/// Those of them that write whole files.
+const WHOLE_WRITES: [&str; 9] = [
+    "write",
+    "writefile",
+    "createfile",
+    "writetofile",
+    "savefile",
+    "createorupdatefile",
+    "overwritefile",
+    "newfile",
+    "createandrunfile",
+];
+/// Fields of a call that changes a part of a file.
+const PARTS: [&str; 6] = ["old_string", "old_str", "oldString", "edits", "append", "insert_line"];
 const DELETES: [&str; 10] = [
     "deletefile",
     "delete",
@@ -274,9 +290,7 @@ const CODE_WORDS: [&str; 13] = [
 
 /// Returns the kind that the name of a tool means; of `server__tool`, `server/tool` and `server.tool` that of the last part.
 pub(super) fn kind_of(tool: &str) -> ToolKind {
-    let name = own_name(tool);
-    let plain: String =
-        name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect();
+    let (name, plain) = (own_name(tool), plain(tool));
     let plain = plain.as_str();
     let tables: [(&[&str], ToolKind); 5] = [
         (&SHELLS, ToolKind::Shell),
@@ -293,6 +307,22 @@ pub(super) fn kind_of(tool: &str) -> ToolKind {
         return ToolKind::Read;
     }
     if led(&["send", "post", "publish", "upload"]) { ToolKind::Network } else { ToolKind::Unknown }
+}
+
+/// Returns the letters and digits of a tool's own name, in lower case.
+fn plain(tool: &str) -> String {
+    let name = own_name(tool).chars().filter(char::is_ascii_alphanumeric);
+    name.map(|letter| letter.to_ascii_lowercase()).collect()
+}
+
+/// Returns true if a tool writes a file anew as a whole, and does not change a part of it.
+pub(super) fn writes_whole(tool: &str, input: &Value) -> bool {
+    let command = input.get("command").and_then(Value::as_str);
+    match plain(tool).as_str() {
+        name if WHOLE_WRITES.contains(&name) => !PARTS.iter().any(|field| input.get(field).is_some()),
+        // One tool with several commands.
+        name => WRITES.contains(&name) && command == Some("create"),
+    }
 }
 
 /// `read_x`, `readX`, `read-x`: a verb in front of something.

@@ -110,6 +110,7 @@ impl Walk<'_> {
             return self.top(&shell);
         }
         self.git_runs(&inner, &shell);
+        self.git_loses(&rest, &shell);
         let first = self.found.len();
         if let Some(hit) = self.rules.find("git", &rest, Run { input: inner.input.flows(), root: self.root }) {
             let alias = (&*hit.rule.id == "git-unknown").then(|| self.configured_alias(&sub.text, &shell)).flatten();

@@ -12,6 +12,7 @@ mod elsewhere;
 mod function;
 mod git;
 mod git_aliases;
+mod git_losses;
 mod git_settings;
 mod output;
 mod outputs;
@@ -35,6 +36,7 @@ use super::shell::{
     TextPlace, Word, assignment, scan,
 };
 use crate::model::effect::{Class, Severity};
+use crate::model::loss::Loss;
 use function::Function;
 use output::OutputPlace;
 use search::Search;
@@ -109,6 +111,8 @@ pub(super) struct Walk<'a> {
     pub checkouts: Vec<(PathBuf, String)>,
     /// Files of the workspace that it would read, if somebody looked at the disk.
     pub scripts: Vec<PathBuf>,
+    /// The uncommitted work that commands of git take away.
+    pub losses: Vec<Loss>,
     /// True within such a file.
     is_script: bool,
     /// True for code within an application (`rails runner`).
@@ -156,6 +160,7 @@ impl<'a> Walk<'a> {
             tops: Vec::new(),
             checkouts: Vec::new(),
             scripts: Vec::new(),
+            losses: Vec::new(),
             is_script: false,
             is_within: false,
             script_dir: None,

@@ -1,0 +1,290 @@
+//! The uncommitted work that a git command takes away, by its verb and its options.
+
+use crate::classify::expand::{Arg, Shell};
+use crate::model::loss::{Loss, RepositoryLoss, WorkSort};
+
+use super::Walk;
+use WorkSort::{Ignored, Staged, Unstaged, Untracked};
+
+/// The most commands of one line whose losses are looked at.
+const MOST: usize = 64;
+
+/// The words behind a verb, sorted.
+struct VerbWords<'a> {
+    /// Long options, and single letters of short ones, each with its dashes.
+    options: Vec<String>,
+    /// Words that are no options, before `--`.
+    operands: Vec<&'a Arg>,
+    /// Words behind `--`.
+    paths: Vec<&'a Arg>,
+}
+
+impl<'a> VerbWords<'a> {
+    /// Sorts the words of a verb. `valued` are the options whose value is the next word.
+    fn of(args: &'a [Arg], valued: &[&str]) -> VerbWords<'a> {
+        let mut words = VerbWords { options: Vec::new(), operands: Vec::new(), paths: Vec::new() };
+        let mut rest = args.iter();
+        while let Some(arg) = rest.next() {
+            let text = arg.text.as_str();
+            if text == "--" {
+                words.paths.extend(rest);
+                break;
+            }
+            match text.strip_prefix('-') {
+                None | Some("") => words.operands.push(arg),
+                Some(long) if long.starts_with('-') => {
+                    let name = text.split('=').next().unwrap_or(text);
+                    if valued.contains(&text) {
+                        rest.next();
+                    }
+                    words.options.push(name.to_owned());
+                }
+                Some(letters) => {
+                    let each: Vec<String> = letters.chars().map(|letter| format!("-{letter}")).collect();
+                    // The rest of the word is its value, or the next word is.
+                    let value = each.iter().position(|option| valued.contains(&option.as_str()));
+                    if value.is_some_and(|at| at + 1 == each.len()) {
+                        rest.next();
+                    }
+                    words.options.extend(each.into_iter().take(value.map_or(usize::MAX, |at| at + 1)));
+                }
+            }
+        }
+        words
+    }
+
+    /// Returns true if one of some options is there; git takes a long one by any beginning of its name that is no other's.
+    fn has(&self, names: &[&str]) -> bool {
+        self.options.iter().any(|option| {
+            names.iter().any(|name| option == name || (option.len() >= 5 && name.starts_with(option.as_str())))
+        })
+    }
+
+    fn all(&self) -> Vec<&'a Arg> {
+        self.operands.iter().chain(&self.paths).copied().collect()
+    }
+}
+
+/// What a command takes: its sorts of work, and the pathspecs; none for the whole repository.
+type Taken<'a> = Option<(Vec<WorkSort>, Vec<&'a Arg>)>;
+
+impl Walk<'_> {
+    /// Notes the uncommitted work that a git command takes away. `args` begin with its verb.
+    pub(super) fn git_loses(&mut self, args: &[Arg], shell: &Shell) {
+        let Some(dir) = shell.cwd.as_ref().filter(|_| !self.site.elsewhere && self.losses.len() < MOST) else { return };
+        let Some((sorts, pathspecs)) = taken(args) else { return };
+        // A word that is not known names nothing that is known.
+        let known: Vec<String> =
+            pathspecs.iter().filter(|arg| arg.is_exact() || arg.glob).map(|arg| arg.text.clone()).collect();
+        if known.is_empty() && !pathspecs.is_empty() {
+            return;
+        }
+        let is_stashed = args[0].text == "stash";
+        let dir = dir.to_string_lossy().into_owned();
+        self.losses.push(Loss::Repository(RepositoryLoss { dir, pathspecs: known, sorts, is_stashed }));
+    }
+}
+
+fn taken(args: &[Arg]) -> Taken<'_> {
+    let (verb, rest) = args.split_first()?;
+    let all = || Some((vec![Staged, Unstaged], Vec::new()));
+    match verb.text.as_str() {
+        "reset" => {
+            let words = VerbWords::of(rest, &[]);
+            if words.has(&["--hard"]) { all() } else { words.has(&["--merge"]).then(|| (vec![Staged], Vec::new())) }
+        }
+        "checkout" => of_checkout(&VerbWords::of(rest, &["-b", "-B", "--orphan", "--conflict"])),
+        "switch" => {
+            let words = VerbWords::of(rest, &["-c", "-C", "--create", "--force-create", "--orphan", "--conflict"]);
+            if words.has(&["-f", "--force", "--discard-changes"]) { all() } else { None }
+        }
+        "restore" => of_restore(&VerbWords::of(rest, &["-s", "--source", "--conflict"])),
+        "clean" => of_clean(&VerbWords::of(rest, &["-e", "--exclude"])),
+        "stash" => of_stash(rest),
+        "rm" => {
+            let words = VerbWords::of(rest, &[]);
+            let is_forced = words.has(&["-f", "--force"]) && !words.has(&["--cached", "-n", "--dry-run"]);
+            of_paths(vec![Staged, Unstaged], words.all()).filter(|_| is_forced)
+        }
+        "read-tree" => {
+            let words = VerbWords::of(rest, &["--prefix", "--index-output"]);
+            if words.has(&["--reset"]) && words.has(&["-u"]) { all() } else { None }
+        }
+        "checkout-index" => {
+            let words = VerbWords::of(rest, &["--prefix", "--stage"]);
+            let is_all = words.has(&["-a", "--all"]);
+            let paths = if is_all { Vec::new() } else { words.all() };
+            let is_done = words.has(&["-f", "--force"]) && (is_all || !paths.is_empty());
+            is_done.then(|| (vec![Unstaged], paths))
+        }
+        "rebase" if VerbWords::of(rest, &[]).has(&["--abort", "--skip"]) => all(),
+        _ => None,
+    }
+}
+
+fn of_paths(sorts: Vec<WorkSort>, paths: Vec<&Arg>) -> Taken<'_> {
+    (!paths.is_empty()).then_some((sorts, paths))
+}
+
+fn of_checkout<'a>(words: &VerbWords<'a>) -> Taken<'a> {
+    let is_forced = words.has(&["-f", "--force"]);
+    let makes = words.has(&["-b", "-B", "--orphan", "-t", "--track", "-d", "--detach"]);
+    if words.has(&["-p", "--patch", "--pathspec-from-file"]) || (makes && !is_forced) {
+        return None;
+    }
+    if !words.paths.is_empty() {
+        // Without a commit the files come from the index.
+        let sorts = if words.operands.is_empty() { vec![Unstaged] } else { vec![Staged, Unstaged] };
+        return Some((sorts, words.paths.clone()));
+    }
+    let is_path = |arg: &&Arg| {
+        let text = arg.text.as_str();
+        let named = || text.rsplit_once('.').is_some_and(|(stem, end)| !stem.is_empty() && !end.contains('/'));
+        text == "."
+            || text == ".."
+            || text.starts_with("./")
+            || text.starts_with("../")
+            || text.ends_with('/')
+            || named()
+    };
+    match words.operands.as_slice() {
+        [] | [_] if is_forced && !words.operands.first().is_some_and(is_path) => {
+            Some((vec![Staged, Unstaged], Vec::new()))
+        }
+        // A branch of that name is no path, and a path is no branch: git refuses a word that is both.
+        [one] => Some((vec![Unstaged], vec![*one])),
+        several => of_paths(vec![Staged, Unstaged], several.to_vec()),
+    }
+}
+
+fn of_restore<'a>(words: &VerbWords<'a>) -> Taken<'a> {
+    let is_index_alone = words.has(&["-S", "--staged"]) && !words.has(&["-W", "--worktree"]);
+    if words.has(&["-p", "--patch"]) || is_index_alone {
+        return None;
+    }
+    let is_from_commit = words.has(&["-S", "--staged", "-s", "--source"]);
+    of_paths(if is_from_commit { vec![Staged, Unstaged] } else { vec![Unstaged] }, words.all())
+}
+
+fn of_clean<'a>(words: &VerbWords<'a>) -> Taken<'a> {
+    let is_done = words.has(&["-f", "--force"]) && !words.has(&["-n", "--dry-run", "-i", "--interactive"]);
+    let sorts = match (words.has(&["-X"]), words.has(&["-x"])) {
+        (true, _) => vec![Ignored],
+        (false, true) => vec![Untracked, Ignored],
+        (false, false) => vec![Untracked],
+    };
+    is_done.then(|| (sorts, words.all()))
+}
+
+fn of_stash(rest: &[Arg]) -> Taken<'_> {
+    let verb = rest.first().map(|arg| arg.text.as_str()).filter(|text| !text.starts_with('-'));
+    let rest = match verb {
+        None => rest,
+        Some("push" | "save") => &rest[1..],
+        Some(_) => return None,
+    };
+    let words = VerbWords::of(rest, &["-m", "--message"]);
+    if words.has(&["-p", "--patch", "--pathspec-from-file"]) {
+        return None;
+    }
+    let sorts = match () {
+        () if words.has(&["-S", "--staged"]) => vec![Staged],
+        () if words.has(&["-a", "--all"]) => vec![Staged, Unstaged, Untracked, Ignored],
+        () if words.has(&["-u", "--include-untracked"]) => vec![Staged, Unstaged, Untracked],
+        () if words.has(&["-k", "--keep-index"]) => vec![Unstaged],
+        () => vec![Staged, Unstaged],
+    };
+    // The words of `save` are its message.
+    let paths = if verb == Some("save") { words.paths.clone() } else { words.all() };
+    Some((sorts, paths))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classify::{Classifier, Context};
+    use crate::settings;
+
+    #[test]
+    fn each_verb_takes_its_sorts_of_work() {
+        let (classifier, policy) =
+            (Classifier::embedded(), settings::resolve(&settings::Sources::default()).unwrap().policy);
+        let context = Context { cwd: "/w".into(), workspace: "/w".into(), ..Context::default() };
+        let letter = |sort: &WorkSort| match sort {
+            Staged => 's',
+            Unstaged => 'u',
+            Untracked => '?',
+            Ignored => '!',
+        };
+        for (line, expected) in [
+            ("git reset --hard", "su"),
+            ("git reset --hard HEAD~1", "su"),
+            ("git reset --har", "su"),
+            ("git reset --merge", "s"),
+            ("git reset --keep HEAD~1", ""),
+            ("git reset", ""),
+            ("git reset -- a", ""),
+            ("git -C sub reset --hard", "su in /w/sub"),
+            ("cd sub; git reset --hard", "su in /w/sub"),
+            ("git checkout -f", "su"),
+            ("git checkout -f main", "su"),
+            ("git checkout -f feature/x", "su"),
+            ("git checkout -f .", "u ."),
+            ("git checkout main", "u main"),
+            ("git checkout .", "u ."),
+            ("git checkout -- a 'b c'", "u a b c"),
+            ("git checkout HEAD -- a", "su a"),
+            ("git checkout HEAD a", "su HEAD a"),
+            ("git checkout -b x main", ""),
+            ("git checkout -p", ""),
+            ("git checkout -- *.rs", "u *.rs"),
+            ("git checkout -- $FILE", ""),
+            ("git switch main", ""),
+            ("git switch --discard-changes main", "su"),
+            ("git switch -fc x", "su"),
+            ("git restore a", "u a"),
+            ("git restore .", "u ."),
+            ("git restore -S .", ""),
+            ("git restore -SW .", "su ."),
+            ("git restore --source=HEAD~1 a", "su a"),
+            ("git restore -s HEAD~1 a", "su a"),
+            ("git clean -fd", "?"),
+            ("git clean -fdx", "?!"),
+            ("git clean -fdX", "!"),
+            ("git clean -n", ""),
+            ("git clean -fdn", ""),
+            ("git clean -fd -e keep build", "? build"),
+            ("git stash", "su stashed"),
+            ("git stash -u", "su? stashed"),
+            ("git stash push -m 'x y' -- a", "su a stashed"),
+            ("git stash save wip", "su stashed"),
+            ("git stash --keep-index", "u stashed"),
+            ("git stash pop", ""),
+            ("git stash list", ""),
+            ("git rm a", ""),
+            ("git rm -f a", "su a"),
+            ("git rm --cached -f a", ""),
+            ("git read-tree -u --reset HEAD", "su"),
+            ("git checkout-index -fa", "u"),
+            ("git rebase --abort", "su"),
+            ("git merge --abort", ""),
+            ("git commit -am x", ""),
+            ("git status", ""),
+            ("ssh host git reset --hard", ""),
+            ("sh -c 'git reset --hard'", "su"),
+            ("git -c alias.wipe='reset --hard' wipe", "su"),
+        ] {
+            let losses = classifier.shell(line, &context, &policy).losses;
+            let shown = losses.iter().filter_map(|loss| match loss {
+                Loss::Repository(loss) => {
+                    let sorts: String = loss.sorts.iter().map(letter).collect();
+                    let words = loss.pathspecs.iter().map(String::as_str).chain(loss.is_stashed.then_some("stashed"));
+                    let dir = if loss.dir == "/w" { String::new() } else { format!(" in {}", loss.dir) };
+                    Some(std::iter::once(sorts.as_str()).chain(words).collect::<Vec<_>>().join(" ") + &dir)
+                }
+                Loss::Tree(_) | Loss::File(_) | Loss::Matches(_) => None,
+            });
+            assert_eq!(shown.collect::<Vec<_>>().join(", "), expected, "{line}");
+        }
+    }
+}

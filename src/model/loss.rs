@@ -1,0 +1,40 @@
+//! The work that an action takes away, as its line or its call tells: what the engine then looks for the owners of.
+
+/// A sort of work that git has no commit of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkSort {
+    /// Changes in the index.
+    Staged,
+    /// Changes of tracked files that are not in the index.
+    Unstaged,
+    /// Files that git does not track.
+    Untracked,
+    /// Files that git ignores.
+    Ignored,
+}
+
+/// The uncommitted work that a command of git takes away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepositoryLoss {
+    /// The absolute directory in which it runs.
+    pub dir: String,
+    /// The pathspecs, which count from there; none for the whole repository.
+    pub pathspecs: Vec<String>,
+    /// The sorts of work that go.
+    pub sorts: Vec<WorkSort>,
+    /// True if a stash keeps the work.
+    pub is_stashed: bool,
+}
+
+/// Something that an action takes away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// All that stands at an absolute path, and below it.
+    Tree(String),
+    /// The content of the file at an absolute path.
+    File(String),
+    /// All that an absolute pattern matches, and below it.
+    Matches(String),
+    /// Work that no commit of a repository has.
+    Repository(RepositoryLoss),
+}
