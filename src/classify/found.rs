@@ -22,6 +22,8 @@ pub(super) struct FoundEffect {
     pub near: Option<PathBuf>,
     /// True if it deletes or moves what stands there, although its place makes it one of another class.
     pub removes: bool,
+    /// True if it deletes what stands there, although its place makes it one of another class.
+    pub deletes: bool,
     /// True if it makes a file, and replaces one that stands there.
     pub replaces: bool,
     /// True if it writes the file anew as a whole, which its rule does not tell.
@@ -55,6 +57,7 @@ impl FoundEffect {
             pattern: None,
             near: None,
             removes: false,
+            deletes: false,
             replaces: false,
             is_whole: false,
             anywhere: false,
@@ -218,6 +221,7 @@ pub(super) fn settle(mut found: FoundEffect, place: Whereabouts) -> Option<Found
     let settings = matches!(place, Whereabouts::HomeSettings | Whereabouts::AboveWorkspace);
     if is_file_class(found.class) && found.class != Class::VcsDiscard && (found.scope == Scope::System || settings) {
         found.removes = matches!(found.class, Class::FileDelete | Class::FileMove);
+        found.deletes = found.class == Class::FileDelete;
         found.class = Class::System;
     }
     Some(found)

@@ -1,7 +1,7 @@
 //! The losses among effects: files that go or are written anew as a whole.
 //!
-//! An edit in place (`sed -i`, a formatter, an edit tool, a patch) is none: the file goes on, with what others wrote in it. What git's
-//! verbs take away is read from their own lines (`walk/git_losses`).
+//! An edit in place (`sed -i`, a formatter, an edit tool, a patch) is none: the file goes on, with what others wrote in it. The
+//! work that verbs of git take away is read from their own lines (`walk/git_losses`).
 
 use std::path::Path;
 
@@ -40,9 +40,9 @@ fn of_file(found: &FoundEffect, is_destination: bool) -> Option<Loss> {
         // git refuses to remove a file with changes, unless it is forced.
         Class::FileDelete if found.rule == "git-rm" => None,
         Class::FileDelete => path().map(Loss::Tree).or_else(|| found.pattern.as_deref().map(text).map(Loss::Matches)),
-        // A directory above the workspace takes it along.
-        Class::System if found.removes && found.above_workspace => path().map(Loss::Tree),
-        Class::FileOverwrite if is_whole(found) => path().map(Loss::File),
+        // Outside of the workspace, maybe in another one; a directory above takes this one along.
+        Class::System if found.deletes => path().map(Loss::Tree),
+        Class::FileOverwrite | Class::System if is_whole(found) => path().map(Loss::File),
         Class::FileMove if is_destination => path().map(Loss::File),
         _ => None,
     }
@@ -113,6 +113,7 @@ mod tests {
             ("make clean", ""),
             ("./script.sh", ""),
             ("rm /tmp/a", ""),
+            ("rm -rf /etc/x; echo > /etc/y; mv a /etc/z", "/etc/x/** /etc/y"),
             ("ssh host rm a", ""),
         ] {
             assert_eq!(shown(&classifier.shell(line, &context(), &policy).losses), expected, "{line}");

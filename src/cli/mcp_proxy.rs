@@ -52,7 +52,8 @@ pub(super) fn holds_without_home(root: Option<&Path>, flags: &[(String, String)]
 
 /// Returns the setting by which nothing may pass unguarded.
 pub(super) fn holds(policy: &Policy) -> Option<&'static str> {
-    let refuses = policy.classes.iter().any(|rule| rule.answer.is_some_and(|answer| answer >= Stance::Ask));
+    let refuses = policy.collision >= Stance::Ask
+        || policy.classes.iter().any(|rule| rule.answer.is_some_and(|answer| answer >= Stance::Ask));
     match policy.on_failure {
         OnFailure::Hold => Some("on_failure"),
         OnFailure::Proceed => refuses.then_some("policy"),

@@ -285,7 +285,8 @@ fn before(call: &LineCall) -> Result<u8> {
             judged.verdict.hold.clone().or_else(failed)
         }),
     };
-    let is_denied = judged.is_some_and(|judged| judged.verdict.denied && judged.verdict.hold.is_some());
+    let is_judged_denied = judged.is_some_and(|judged| judged.verdict.denied && judged.verdict.hold.is_some());
+    let is_denied = is_judged_denied || reply.as_ref().is_ok_and(BeforeReply::is_denied);
     if let Some(reason) = &hold
         && !may_run(call, reason, is_denied)
     {

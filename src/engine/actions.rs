@@ -16,11 +16,13 @@ use super::session::{Reply, Session};
 use super::told::Note;
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::history::actions::NewAction;
+use crate::checkpoint::history::collision::Asker;
 use crate::checkpoint::history::turn_end::{EndedTurn, TurnName};
 use crate::checkpoint::records::mishaps;
 use crate::checkpoint::records::windows::own_name;
 use crate::checkpoint::records::workspace::Scope;
 use crate::checkpoint::repository::{NewGitOperation, RepositoryNow};
+use crate::checkpoint::runs::client::run_of;
 use crate::checkpoint::{Home, Timeline};
 use crate::error::{Error, Result};
 use crate::model::door::Door;
@@ -29,6 +31,7 @@ use crate::model::id::ObjectId;
 use crate::model::text::{count, printable};
 use crate::sys::clock::since_boot_ns;
 use crate::sys::interrupt::Interrupt;
+use crate::sys::processes::above;
 
 /// The longest wait of an answer for the note of an action.
 const NOTE_WAIT: Duration = Duration::from_millis(300);
@@ -38,6 +41,9 @@ const GIT_WAIT: Duration = Duration::from_secs(4);
 
 /// The longest wait for the note of a turn, which captures the workspace.
 const TURN_WAIT: Duration = Duration::from_secs(2);
+
+/// The most processes above a proxy among which its agent is looked for.
+const ABOVE: usize = 16;
 
 /// The deleted paths from which on the end of a turn tells of them.
 const MANY_DELETED: usize = 20;
@@ -86,6 +92,25 @@ impl Session {
         match state.is_named() {
             true => state.run.clone(),
             false => format!("{} {} {}", state.run, own_name(), self.number),
+        }
+    }
+
+    /// Returns the session as one who asks for collisions.
+    pub(super) fn asker(&self, open: &OpenWorkspace) -> Asker {
+        let actor = self.actor();
+        // A proxy has no session of its agent's, but the agent has started it.
+        let starter = self.door.is(Door::McpProxy).then(|| {
+            let above = above(std::process::id(), ABOVE);
+            run_of(self.engine.home(), &open.workspace.dir, "", &above)
+        });
+        let state = self.state();
+        Asker {
+            actor,
+            run: state.run.clone(),
+            parent: state.parent.clone().or(starter.flatten()),
+            process: self.process.clone(),
+            client: self.client.clone().or_else(|| state.client.clone()),
+            is_in_turn: state.turns.current().is_some(),
         }
     }
 

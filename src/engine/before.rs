@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::actions::ActionNote;
+use super::collisions::CollisionQuestion;
 use super::deadlines::{Awaited, Outcome, with};
 use super::decision::{ActionDecision, Decision, Protection, Stance, TurnDecision};
 use super::event::{Action, Doing};
+use super::finish::Finish;
 use super::guard::{Due, TurnCheckpoint};
 use super::job::{Answer, bug, busy};
 use super::parts::{self, Gathering, OtherReach};
@@ -31,7 +33,6 @@ use crate::model::policy::{Guard, OnFailure};
 use crate::model::redact::redact;
 use crate::model::text::{cut, printable};
 use crate::sys::clock::{file_clock, now_ms};
-use crate::sys::interrupt::Flow;
 
 /// The longest reason of a checkpoint, in characters.
 const MAX_REASON: usize = 160;
@@ -184,6 +185,7 @@ impl Session {
             warnings: verdict.warnings.iter().map(told).collect(),
             protection: Protection::NotNeeded(None),
             not_held: Vec::new(),
+            collisions: Vec::new(),
             others: Vec::new(),
             notices: Vec::new(),
             silent: Vec::new(),
@@ -334,6 +336,7 @@ impl Session {
             reply: Some(reply),
             deadline,
             on_failure: rules.policy.on_failure,
+            collision: rules.policy.collision,
             root: task.is_part.then(|| open.workspace.path.clone()),
             workspace: open.workspace.id.clone(),
             turn: task.take.draft.turn.clone(),
@@ -341,35 +344,26 @@ impl Session {
         };
         // Only looked up for the closure: `add` gives the ticket below, once the job is queued.
         let ticket = self.deadlines.next_ticket();
-        let (take, path, scope) = (task.take.clone(), open.workspace.path.clone(), open.workspace.scope);
-        let (later, judged, beyond) = (Arc::clone(&self.later), task.judged, task.beyond);
-        let (reaches_all, is_noted, begins) = (task.reaches_all, task.note.is_some(), task.begins);
-        let action_note = task.note;
+        let question = task.judged.as_ref().and_then(|(verdict, cwd)| {
+            let place = (verdict, cwd.as_path());
+            CollisionQuestion::of(rules.policy.collision, &open.workspace.path, place, || self.asker(open))
+        });
+        let (reaches_all, is_noted, later) = (task.reaches_all, task.note.is_some(), Arc::clone(&self.later));
+        let finish = Finish {
+            take: task.take.clone(),
+            reaches_all,
+            beyond: task.beyond,
+            judged: task.judged,
+            tree: (open.workspace.scope == Scope::Tree).then(|| open.workspace.path.clone()),
+            note: task.note,
+            begins: task.begins,
+            question,
+            deadline,
+            since,
+        };
         let done = move |timeline: &mut Timeline, protected: Result<Protected>| -> Answer {
-            let finish = AssertUnwindSafe(|| {
-                if let (Some(turn), Ok(base)) = (&begins, &protected) {
-                    protect::begin_turn(timeline, turn, base);
-                }
-                if let Some(action) = action_note {
-                    let files = protected.as_ref().ok().map(|held| held.checkpoint().id);
-                    action.write(timeline, Instant::now() > deadline, files, &|| Flow::Continue);
-                }
-                // In a directory that is too broad, a repository is a workspace of its own.
-                let of_tree = judged.as_ref().filter(|_| scope == Scope::Tree);
-                let repositories = of_tree.map(|(verdict, cwd)| reach::repositories(&path, cwd, verdict));
-                if let Some((verdict, _)) = &judged {
-                    let draft = &take.draft;
-                    note(timeline, verdict, (&draft.run, draft.turn.as_deref()), &draft.reason);
-                }
-                // Looked up only for a client that was answered `late`: a timely answer has no use for it.
-                let touched = if Instant::now() > deadline { timeline.touched_since(since) } else { Vec::new() };
-                let reach = (reaches_all, repositories.as_deref().unwrap_or_default());
-                let found = protected.as_ref().map(|done| protect::not_held(timeline, done, &take, reach));
-                let not_held = found.unwrap_or_default().into_iter().chain(beyond).collect();
-                Outcome { protected, touched, not_held }
-            });
-            let failed = |_| Outcome { protected: Err(bug()), touched: Vec::new(), not_held: Vec::new() };
-            let outcome = catch_unwind(finish).unwrap_or_else(failed);
+            let finished = catch_unwind(AssertUnwindSafe(|| finish.outcome(timeline, protected)));
+            let outcome = finished.unwrap_or_else(|_| Outcome::failed(bug()));
             Box::new(move || later(Box::new(move |session| session.protected(ticket, outcome))))
         };
         let wanted = Wanted {
@@ -408,12 +402,6 @@ impl Session {
                 protect::note_externals(timeline, &verdict, (&run, turn.as_deref()), &reason)
             });
         }
-    }
-}
-
-fn note(timeline: &mut Timeline, verdict: &Verdict, of: (&str, Option<&str>), reason: &str) {
-    if let Err(error) = protect::note_externals(timeline, verdict, of, reason) {
-        tracing::warn!(%error, "an external effect could not be noted");
     }
 }
 

@@ -4,11 +4,15 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use super::collisions::{self, CODE, sentence};
 use super::decision::{Decision, Notice, Protection, Settled};
 use super::protect::{NamedCapture, Protected, turn_checkpoint};
 use super::session::{Reply, Session};
+use super::told::{Note, Subject};
 use crate::checkpoint::catalog::gaps::Gap;
-use crate::error::{Code, Result};
+use crate::checkpoint::history::collision::Collision;
+use crate::error::{Code, Error, Result};
+use crate::model::effect;
 use crate::model::path::RelPath;
 use crate::model::policy::OnFailure;
 
@@ -24,6 +28,8 @@ pub(super) struct Awaited {
     pub deadline: Instant,
     /// The policy's wish for a checkpoint that fails.
     pub on_failure: OnFailure,
+    /// The policy's answer to a collision.
+    pub collision: effect::Stance,
     /// The root of the workspace, if that is not the action's own.
     pub root: Option<PathBuf>,
     /// The workspace's id, by which the turn remembers its checkpoint.
@@ -52,6 +58,15 @@ pub(super) struct Outcome {
     pub touched: Vec<RelPath>,
     /// Paths that the action names and no checkpoint holds.
     pub not_held: Vec<Gap>,
+    /// The uncommitted work of others that the action would destroy.
+    pub collisions: Vec<Collision>,
+}
+
+impl Outcome {
+    /// Returns the result of work that failed.
+    pub(super) fn failed(error: Error) -> Outcome {
+        Outcome { protected: Err(error), touched: Vec::new(), not_held: Vec::new(), collisions: Vec::new() }
+    }
 }
 
 /// All events that wait, by ticket.
@@ -138,12 +153,18 @@ impl Session {
         let protection = self.remembered(&awaited, outcome.protected, reply.is_none());
         let failed = matches!(protection, Protection::Failed(_));
         let Some(reply) = reply else {
-            let Outcome { touched, not_held, .. } = outcome;
+            let Outcome { touched, not_held, collisions, .. } = outcome;
             let root = awaited.root;
+            if !collisions.is_empty() {
+                let text =
+                    format!("piton: the last action was about to destroy {}", sentence(&collisions, root.as_deref()));
+                self.keep_notes(vec![Note::of(Subject::Warning(CODE.to_owned()), &text)]);
+            }
             return self.tell(Notice::Settled(Box::new(Settled { ticket, root, protection, touched, not_held })));
         };
         if let Decision::Action(action) = &mut awaited.decision {
             action.not_held = outcome.not_held;
+            collisions::add(action, outcome.collisions, (awaited.collision, awaited.root.as_deref()));
         }
         let hold = (failed && awaited.on_failure == OnFailure::Hold)
             .then_some("no checkpoint could be taken, and the policy holds the action then");

@@ -9,6 +9,7 @@ use super::silence::judge::Silence;
 use super::watcher::WatcherStatus;
 use crate::checkpoint::capture::request::Taken;
 use crate::checkpoint::catalog::gaps::Gap;
+use crate::checkpoint::history::collision::Collision;
 use crate::checkpoint::history::journal;
 use crate::checkpoint::records::workspace::Scope;
 use crate::checkpoint::upkeep::usage::UnmetCap;
@@ -62,6 +63,8 @@ pub struct ActionDecision {
     pub protection: Protection,
     /// Paths that the action names and no checkpoint holds.
     pub not_held: Vec<Gap>,
+    /// The uncommitted work of others that it would destroy.
+    pub collisions: Vec<Collision>,
     /// The parts of the action in other workspaces, each with its checkpoint.
     pub others: Vec<OtherPart>,
     /// Sentences for the model.
@@ -83,6 +86,7 @@ impl ActionDecision {
             warnings: Vec::new(),
             protection: Protection::NotNeeded(None),
             not_held: Vec::new(),
+            collisions: Vec::new(),
             others: Vec::new(),
             notices: Vec::new(),
             silent: Vec::new(),
@@ -99,6 +103,8 @@ pub struct OtherPart {
     pub protection: Protection,
     /// Paths in that workspace that the action names and no checkpoint holds.
     pub not_held: Vec<Gap>,
+    /// The uncommitted work of others there that the action would destroy.
+    pub collisions: Vec<Collision>,
 }
 
 /// The answer to the start of a turn.
@@ -139,6 +145,15 @@ impl Stance {
         match (self, reason) {
             (Stance::Proceed, Some(reason)) => Stance::Ask(reason.to_owned()),
             (stance, _) => stance,
+        }
+    }
+
+    /// Returns the stronger of two stances; of equal ones, this one.
+    #[must_use]
+    pub fn and(self, other: Stance) -> Stance {
+        match (&self, &other) {
+            (Stance::Proceed, _) | (Stance::Ask(_), Stance::Deny(_)) => other,
+            (Stance::Ask(_), Stance::Proceed | Stance::Ask(_)) | (Stance::Deny(_), _) => self,
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::collisions::CODE;
 use super::decision::{ActionDecision, Decision};
 use super::session::Session;
 use super::silence::judge::Silence;
@@ -11,6 +12,7 @@ use super::workspace::OpenWorkspace;
 use crate::checkpoint::history::journal::{Journal, Line, OperationEnd, OperationStart, unquoted};
 use crate::checkpoint::upkeep::usage::UNMET_STEP;
 use crate::model::coverage::not_held_sentence;
+use crate::model::effect::Warning;
 use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
 use crate::model::text::{count, printable};
@@ -158,10 +160,12 @@ fn notes_of_action(action: &ActionDecision) -> Vec<Note> {
     });
     let gaps: Vec<_> = own.chain(others).map(|(path, weight)| (printable(&path), weight)).collect();
     let lost = not_held_sentence(gaps.into_iter()).map(|text| Note::of(Subject::Loss, &format!("piton: {text}")));
-    let warnings = action
-        .warnings
-        .iter()
-        .map(|warning| Note::of(Subject::Warning(warning.code.clone()), &format!("piton: {}", warning.message)));
+    let note = |warning: &Warning| {
+        // A collision is of its own kind, for each owner and its files: another one is told in full.
+        let kind = if warning.code == CODE { format!("{CODE} {}", warning.message) } else { warning.code.clone() };
+        Note::of(Subject::Warning(kind), &format!("piton: {}", warning.message))
+    };
+    let warnings = action.warnings.iter().map(note);
     lost.into_iter().chain(warnings).collect()
 }
 

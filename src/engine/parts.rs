@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Engine;
-use super::decision::{ActionDecision, Decision, OtherPart, Protection};
+use super::decision::{ActionDecision, Decision, OtherPart, Protection, Stance};
 use super::reach::{ActionReach, OutsidePath, resolved, target, temp_dirs};
 use super::session::{Reply, Session};
 use crate::checkpoint::Workspace;
@@ -17,7 +17,7 @@ use crate::checkpoint::catalog::gaps::Gap;
 use crate::checkpoint::records::workspace::{Scope, is_system, known_around, project_of, scope_of};
 use crate::error::{Code, Error, Result};
 use crate::model::coverage::{SkipReason, Weight};
-use crate::model::effect::Verdict;
+use crate::model::effect::{Needs, Verdict, Warning};
 use crate::model::path::RelPath;
 use crate::model::policy::OnFailure;
 
@@ -222,15 +222,18 @@ struct Gathered {
     /// The answer of the action's own workspace.
     own: Option<Result<Decision>>,
     others: Vec<OtherPart>,
-    /// The reason of a part to hold the action.
-    hold: Option<String>,
+    /// The strongest stance of a part.
+    stance: Stance,
+    /// The warnings of the parts.
+    warnings: Vec<Warning>,
     reply: Option<Reply<Decision>>,
 }
 
 impl Gathering {
     /// Makes one that answers with `reply` once the own workspace and `parts` others have answered.
     pub(super) fn new(reply: Reply<Decision>, parts: usize) -> Arc<Gathering> {
-        let gathered = Gathered { waiting: parts + 1, own: None, others: Vec::new(), hold: None, reply: Some(reply) };
+        let (own, others, warnings, stance) = (None, Vec::new(), Vec::new(), Stance::Proceed);
+        let gathered = Gathered { waiting: parts + 1, own, others, stance, warnings, reply: Some(reply) };
         Arc::new(Gathering(Mutex::new(gathered)))
     }
 
@@ -244,23 +247,24 @@ impl Gathering {
     pub(super) fn part(self: &Arc<Gathering>, root: PathBuf) -> Reply<Decision> {
         let this = Arc::clone(self);
         Box::new(move |session, decision| {
-            let (other, hold) = part_of(root, decision);
-            this.answer(session, other, hold);
+            let (other, stance, warnings) = part_of(root, decision);
+            this.answer(session, other, stance, warnings);
         })
     }
 
-    /// Adds the answer of a part, and perhaps its reason to hold the action.
-    fn answer(&self, session: &mut Session, other: OtherPart, hold: Option<String>) {
+    /// Adds the answer of a part.
+    fn answer(&self, session: &mut Session, other: OtherPart, stance: Stance, warnings: Vec<Warning>) {
         self.add(session, |gathered| {
             gathered.others.push(other);
-            gathered.hold = gathered.hold.take().or(hold);
+            gathered.warnings.extend(warnings);
+            gathered.stance = std::mem::replace(&mut gathered.stance, Stance::Proceed).and(stance);
         });
     }
 
     /// Adds a part that cannot be protected.
     pub(super) fn fail(&self, session: &mut Session, root: PathBuf, reason: String, on_failure: OnFailure) {
-        let hold = (on_failure == OnFailure::Hold).then(|| HELD.to_owned());
-        self.answer(session, failed(root, reason), hold);
+        let stance = if on_failure == OnFailure::Hold { Stance::Ask(HELD.to_owned()) } else { Stance::Proceed };
+        self.answer(session, failed(root, reason), stance, Vec::new());
     }
 
     fn add(&self, session: &mut Session, change: impl FnOnce(&mut Gathered)) {
@@ -268,26 +272,29 @@ impl Gathering {
         change(&mut gathered);
         gathered.waiting -= 1;
         let done = if gathered.waiting == 0 { gathered.reply.take().zip(gathered.own.take()) } else { None };
-        let (mut others, hold) = match done {
-            Some(_) => (std::mem::take(&mut gathered.others), gathered.hold.take()),
-            None => return,
-        };
+        if done.is_none() {
+            return;
+        }
+        let (mut others, warnings) = (std::mem::take(&mut gathered.others), std::mem::take(&mut gathered.warnings));
+        let stance = std::mem::replace(&mut gathered.stance, Stance::Proceed);
         drop(gathered);
         others.sort_by(|one, two| one.root.cmp(&two.root));
         let Some((reply, own)) = done else { return };
-        reply(session, own.map(|decision| together(decision, others, hold.as_deref())));
+        reply(session, own.map(|decision| together(decision, others, (stance, warnings))));
     }
 }
 
 /// Returns the answer to the whole action.
-fn together(decision: Decision, others: Vec<OtherPart>, hold: Option<&str>) -> Decision {
+fn together(decision: Decision, others: Vec<OtherPart>, (stance, warnings): (Stance, Vec<Warning>)) -> Decision {
     match decision {
         Decision::Action(mut action) => {
-            action.stance = action.stance.or_ask(hold);
+            action.stance = action.stance.and(stance);
             // The classifier's warnings do not know what is held.
             if !action.warnings.is_empty() {
                 action.notices.extend(others.iter().filter_map(holding));
             }
+            action.needs = Needs::of(action.needs.checkpoint(), action.needs.warn() || !warnings.is_empty());
+            action.warnings.extend(warnings);
             action.others = others;
             Decision::Action(action)
         }
@@ -311,19 +318,19 @@ fn holding(other: &OtherPart) -> Option<String> {
     })
 }
 
-/// Returns the answer of a part, with its reason to hold the action.
-fn part_of(root: PathBuf, decision: Result<Decision>) -> (OtherPart, Option<String>) {
+/// Returns the answer of a part, with its stance and its warnings.
+fn part_of(root: PathBuf, decision: Result<Decision>) -> (OtherPart, Stance, Vec<Warning>) {
     match decision {
         Ok(Decision::Action(action)) => {
-            let ActionDecision { stance, protection, not_held, .. } = *action;
-            (OtherPart { root, protection, not_held }, stance.reason().map(str::to_owned))
+            let ActionDecision { stance, protection, not_held, collisions, warnings, .. } = *action;
+            (OtherPart { root, protection, not_held, collisions }, stance, warnings)
         }
         // A part asks for nothing but a checkpoint.
-        Ok(_) => (failed(root, "the part got no answer".to_owned()), None),
-        Err(error) => (failed(root, error.text()), None),
+        Ok(_) => (failed(root, "the part got no answer".to_owned()), Stance::Proceed, Vec::new()),
+        Err(error) => (failed(root, error.text()), Stance::Proceed, Vec::new()),
     }
 }
 
 fn failed(root: PathBuf, reason: String) -> OtherPart {
-    OtherPart { root, protection: Protection::Failed(reason), not_held: Vec::new() }
+    OtherPart { root, protection: Protection::Failed(reason), not_held: Vec::new(), collisions: Vec::new() }
 }

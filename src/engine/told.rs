@@ -127,7 +127,9 @@ impl ToldRecord {
                 }
                 Subject::Other => (note.text, None),
                 Subject::Warning(kind) if self.kinds.contains(&kind) => {
-                    let kind = kind.strip_prefix("external-").unwrap_or(&kind).to_owned();
+                    // Behind a space it says what one of its kind is about.
+                    let kind = kind.split(' ').next().unwrap_or(&kind);
+                    let kind = kind.strip_prefix("external-").unwrap_or(kind);
                     (format!("piton: {} more of the kind `{kind}`", note.more + 1), None)
                 }
                 Subject::Warning(kind) if note.more > 0 => {

@@ -8,6 +8,7 @@ pub mod door;
 pub mod line;
 mod quote;
 mod ref_table;
+pub mod uncommitted;
 pub mod user_objects;
 pub mod user_repository;
 pub mod users;

@@ -13,6 +13,11 @@ pub enum WorkSort {
     Ignored,
 }
 
+impl WorkSort {
+    /// Holds all of them.
+    pub const ALL: [WorkSort; 4] = [WorkSort::Staged, WorkSort::Unstaged, WorkSort::Untracked, WorkSort::Ignored];
+}
+
 /// The uncommitted work that a command of git takes away.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepositoryLoss {
@@ -22,8 +27,6 @@ pub struct RepositoryLoss {
     pub pathspecs: Vec<String>,
     /// The sorts of work that go.
     pub sorts: Vec<WorkSort>,
-    /// True if a stash keeps the work.
-    pub is_stashed: bool,
 }
 
 /// Something that an action takes away.

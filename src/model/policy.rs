@@ -209,6 +209,8 @@ pub struct Policy {
     pub rules_yaml: String,
     /// Overrides per effect class.
     pub classes: Vec<ClassRule>,
+    /// The answer to an action that would destroy uncommitted work of others (key `policy.collision`).
+    pub collision: Stance,
     /// Files the policy was read from, for messages.
     pub sources: Vec<PathBuf>,
 }

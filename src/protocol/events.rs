@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::shapes::{CheckpointBlock, NotHeld, WarningBlock};
+use super::shapes::{CheckpointBlock, List, NotHeld, WarningBlock};
 use super::status::SilentItem;
 use super::words::{Word, is_false, readable};
 use crate::model::door::Door;
@@ -274,6 +274,12 @@ pub struct BeforeReply {
     /// Lists the paths that the action names and no checkpoint holds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_held: Vec<NotHeld>,
+    /// The answer of the user's policy that holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Word<HoldAnswer>>,
+    /// The uncommitted work of others that it would destroy, by owner.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub collisions: Vec<CollisionItem>,
     /// The checkpoints of other workspaces that the action reaches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherBlock>,
@@ -283,6 +289,54 @@ pub struct BeforeReply {
     /// The clients that are at work in the workspace without events, each once in a session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silent: Vec<SilentItem>,
+}
+
+impl BeforeReply {
+    /// Returns true if the action is denied, and nobody can agree to it.
+    pub fn is_denied(&self) -> bool {
+        self.answer.as_ref().and_then(Word::known) == Some(HoldAnswer::Deny)
+    }
+}
+
+/// The answer that holds an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HoldAnswer {
+    /// A person has to agree first.
+    Ask,
+    /// It is not to run.
+    Deny,
+}
+
+/// The maker of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkMaker {
+    /// A run that goes on.
+    Run,
+    /// A person.
+    Person,
+}
+
+/// Uncommitted work that an action would destroy, of one owner.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CollisionItem {
+    /// The kind of the owner.
+    pub owner: Word<WorkMaker>,
+    /// The id of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// The client of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// The client's name of the turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<String>,
+    /// The journal's name of the turn, if it was written down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// The files.
+    pub paths: List,
 }
 
 /// The checkpoint of another workspace that an action reaches.

@@ -31,9 +31,9 @@ pub use checkpoints::{
 pub use client::ProtocolClient;
 pub use codec::{Line, LineReader};
 pub use events::{
-    After, AfterReply, BaselineStatus, BeforeReply, Classify, ClassifyReply, EmptyReply, EventReply, Greeting,
-    GreetingType, Hello, HelloReply, Interrupted, LimitsBlock, OtherBlock, ScopeWord, ShellBefore, ToolBefore, Turn,
-    TurnEndReply, TurnReply, WatcherWord, WorkspaceBlock,
+    After, AfterReply, BaselineStatus, BeforeReply, Classify, ClassifyReply, CollisionItem, EmptyReply, EventReply,
+    Greeting, GreetingType, Hello, HelloReply, HoldAnswer, Interrupted, LimitsBlock, OtherBlock, ScopeWord,
+    ShellBefore, ToolBefore, Turn, TurnEndReply, TurnReply, WatcherWord, WorkMaker, WorkspaceBlock,
 };
 pub use fault::{ErrorBody, ErrorReply};
 pub use finds::{FindDocument, FoundDocument, FoundItem, PresenceWord, VersionItem};

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::model::effect::{Class, Severity, Stance};
+use super::classes::{classes, classes_widen};
+use crate::model::effect::Stance;
 use crate::model::policy::{
-    Backup, ClassRule, Durability, GitAnswers, Guard, Limits, OnFailure, Opaque, Policy, Retention, Secrets, Watching,
+    Backup, Durability, GitAnswers, Guard, Limits, OnFailure, Opaque, Policy, Retention, Secrets, Watching,
 };
 
 /// One configuration key.
@@ -358,6 +359,7 @@ pub(super) fn blank_policy() -> Policy {
         },
         rules_yaml: String::new(),
         classes: Vec::new(),
+        collision: Stance::Warn,
         sources: Vec::new(),
     }
 }
@@ -393,66 +395,8 @@ fn rules(policy: &mut Policy, value: &Value) -> Result<(), String> {
     Ok(())
 }
 
-fn classes(policy: &mut Policy, value: &Value) -> Result<(), String> {
-    let map = value.as_object().ok_or_else(|| wants("a map of effect classes", value))?;
-    let mut read = Vec::new();
-    for (name, change) in map {
-        let class: Class = serde_json::from_value(Value::String(name.clone()))
-            .map_err(|_| format!("has `{name}`, which is not an effect class (docs/CLASSIFY.md lists them)"))?;
-        let mut rule = ClassRule { class, severity: None, checkpoint: None, warn: None, answer: None };
-        let answer = json!({ "answer": change });
-        let change = if change.is_string() { &answer } else { change };
-        let change =
-            change.as_object().ok_or_else(|| format!("wants severity, checkpoint, warn or answer under `{name}`"))?;
-        for (key, value) in change {
-            match key.as_str() {
-                "severity" => rule.severity = Some(severity(value)?),
-                "checkpoint" => rule.checkpoint = Some(value.as_bool().ok_or_else(|| wants("true or false", value))?),
-                "answer" => rule.answer = Some(stance(value)?),
-                "warn" => rule.warn = Some(value.as_bool().ok_or_else(|| wants("true or false", value))?),
-                other => {
-                    return Err(format!("has `{name}.{other}`, which is not severity, checkpoint, warn or answer"));
-                }
-            }
-        }
-        read.push(rule);
-    }
-    for rule in read {
-        policy.classes.retain(|known| known.class != rule.class);
-        policy.classes.push(rule);
-    }
-    Ok(())
-}
-
-fn stance(value: &Value) -> Result<Stance, String> {
-    let words = [("allow", Stance::Allow), ("warn", Stance::Warn), ("ask", Stance::Ask), ("deny", Stance::Deny)];
-    word(value, &words)
-}
-
-fn severity(value: &Value) -> Result<Severity, String> {
-    let words =
-        [("info", Severity::Info), ("low", Severity::Low), ("medium", Severity::Medium), ("high", Severity::High)];
-    word(value, &words)
-}
-
-/// Only a higher severity and more checkpoints and warnings widen; against a class without a rule, only `true` does.
-fn classes_widen(old: &Policy, new: &Policy) -> bool {
-    new.classes.iter().all(|rule| {
-        let before = old.classes.iter().find(|known| known.class == rule.class);
-        if before == Some(rule) {
-            return true;
-        }
-        let never_off = rule.checkpoint != Some(false) && rule.warn != Some(false);
-        let asked = before.and_then(|rule| rule.answer);
-        let not_laxer = rule.answer.map_or(asked.is_none(), |answer| answer > Stance::Allow && Some(answer) >= asked);
-        let not_lower = rule.severity.is_none_or(|severity| {
-            severity == Severity::High || before.and_then(|rule| rule.severity).is_some_and(|before| severity >= before)
-        });
-        never_off && not_lower && not_laxer
-    })
-}
-
-fn word<T: Copy>(value: &Value, words: &[(&str, T)]) -> Result<T, String> {
+/// Reads one of some words.
+pub(super) fn word<T: Copy>(value: &Value, words: &[(&str, T)]) -> Result<T, String> {
     let found = value.as_str().and_then(|text| words.iter().find(|(word, _)| *word == text));
     found.map(|(_, meaning)| *meaning).ok_or_else(|| {
         let list: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
@@ -492,6 +436,7 @@ fn globs(value: &Value) -> Result<Vec<String>, String> {
     Ok(patterns)
 }
 
-fn wants(what: &str, got: &Value) -> String {
+/// Says what a key wants instead of a value.
+pub(super) fn wants(what: &str, got: &Value) -> String {
     format!("wants {what}, not {}", crate::model::text::cut(&got.to_string(), 60))
 }

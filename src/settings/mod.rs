@@ -6,6 +6,7 @@
 //! *Invariant:* a mistake disarms nothing. It costs its own key, or part of a list or map. That keeps the value of the layers
 //! below, or in a running process the value that was in force. The mistake is told, with file, line and column ([`Mistake`]).
 
+mod classes;
 mod defaults;
 mod keys;
 pub mod marks;

@@ -6,6 +6,7 @@ mod bounds;
 mod capture;
 mod clients;
 mod codons;
+mod collisions;
 mod conversations;
 mod crowd;
 mod damage;

@@ -20,11 +20,11 @@ use piton::protocol::{
     AdoptDocument, After, AfterReply, AutosavedNotice, BaselineStatus, Before, BeforeReply, BranchItem, BranchOrigin,
     BranchType, ChangedLists, CheckedDocument, CheckpointBlock, CheckpointFacts, CheckpointStatus, CheckpointType,
     Chosen, ChosenItem, ChosenReply, Classify, ClassifyDocument, ClassifyReply, ClearDocument, ClearItem, ClientItem,
-    ClientsDocument, CodonEnd, CodonReply, CodonStart, CodonStartReply, Create, CreateReply, DaemonDocument,
+    ClientsDocument, CodonEnd, CodonReply, CodonStart, CodonStartReply, CollisionItem, Create, CreateReply, DaemonDocument,
     DegradedNotice, Diff, DiffReply, DoctorDocument, DoctorRow, DoorItem, EmptyReply, ErrorBody, ExportDocument,
     FailedNotice, FetchDocument, FindDocument, ForgetDocument, ForgetItem, FoundDocument, FoundItem, GitChangedQuery,
     GitChangedReply, GitOperationItem, GitOperationsDocument, GitUndoDocument, Greeting, GreetingType, Hello,
-    HelloReply, InitDocument, InstallDocument, InstallItem, InstallOutcome, Interrupted, InterruptedNotice, KeptItem,
+    HelloReply, HoldAnswer, InitDocument, InstallDocument, InstallItem, InstallOutcome, Interrupted, InterruptedNotice, KeptItem,
     LimitsBlock, List, ListItem, ListQuery, ListReply, LowDiskNotice, MendBlock, MoveDocument, NoStep, NotHeld,
     OffDocument, OnDocument, OpenReply, OperationKind, OriginBlock, OtherBlock, OtherDone, OtherPreview, PastEffect,
     PathItem, PlanLists, PresenceWord, PreviewReply, ProofBlock, ProtectionBlock, ProtectionState, PruneDocument,
@@ -37,7 +37,7 @@ use piton::protocol::{
     StoreListDocument, StoredWorkspace, StreamEnded, TargetBlock, To, ToolBefore, TrackedBlock, TrustDocument, Turn,
     TurnBlock, TurnDiff, TurnDiffReply, TurnEndReply, TurnItem, TurnListReply, TurnQuery, TurnReply, UnwatchedBlock,
     UnwatchedItem, VerbError, VersionItem, WarningBlock, WatcherWord, WatchingBlock, WatchingQuery, WithheldItem, Word,
-    WorkspaceBlock,
+    WorkMaker, WorkspaceBlock,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -79,6 +79,10 @@ fn list() -> List {
 
 fn stat() -> StatBlock {
     StatBlock { files: 1, plus: 1, minus: 1, cut: true }
+}
+
+fn collision() -> CollisionItem {
+    CollisionItem { owner: WorkMaker::Run.into(), run: o(), client: o(), turn: o(), operation: o(), paths: list() }
 }
 
 fn not_held() -> NotHeld {
@@ -605,6 +609,8 @@ fn replies() -> Vec<Example> {
         warnings: vec![warning()],
         checkpoint: block(),
         not_held: vec![not_held()],
+        answer: Some(HoldAnswer::Deny.into()),
+        collisions: vec![collision()],
         others: vec![OtherBlock { workspace: s(), checkpoint: block() }],
         notices: words(),
         silent: vec![SilentItem { client: s(), since: s(), text: s(), mend: s() }],
@@ -714,6 +720,7 @@ fn parts() -> Vec<Example> {
         example("`stat`", stat()),
         example("a block `checkpoint`", block()),
         example("an item of `not_held`", not_held()),
+        example("an item of `collisions`", collision()),
         example("an item of `others`", OtherBlock { workspace: s(), checkpoint: block() }),
         example("an item of `effects`", effect()),
         example("an item of `warnings`", warning()),

@@ -88,6 +88,11 @@ impl<'w> Judge<'w> {
         shares.into_iter().reduce(Attribution::then).unwrap_or_else(|| self.unseen(path))
     }
 
+    /// Returns true if no action of anybody else was at work in that time.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.actions.iter().all(|window| window.actor == self.actor)
+    }
+
     /// Returns true if a watcher named a path among the changes of that time.
     pub(crate) fn saw(&self, path: &RelPath) -> bool {
         let names = |changes: &Changes| matches!(changes, Changes::Paths(_)) && changes.covers(path);

@@ -5,6 +5,7 @@ mod change;
 pub mod client;
 pub mod codon;
 pub mod list;
+pub(crate) mod live;
 mod moves;
 pub mod narrow;
 pub mod rollback;

@@ -92,6 +92,7 @@ pub(crate) fn policy() -> Policy {
             interval_hours: 24,
         },
         rules_yaml: String::new(),
+        collision: crate::model::effect::Stance::Warn,
         classes: Vec::new(),
         sources: Vec::new(),
     }

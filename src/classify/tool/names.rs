@@ -50,7 +50,7 @@ const WRITES: [&str; 34] = [
     "replacefilecontent",
     "applyedit",
 ];
-/// Those of them that write whole files.
+/// The ones among them that write whole files.
 const WHOLE_WRITES: [&str; 9] = [
     "write",
     "writefile",

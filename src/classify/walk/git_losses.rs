@@ -65,7 +65,7 @@ impl<'a> VerbWords<'a> {
     }
 }
 
-/// What a command takes: its sorts of work, and the pathspecs; none for the whole repository.
+/// The loss by a command: its sorts of work, and the pathspecs; none for the whole repository.
 type Taken<'a> = Option<(Vec<WorkSort>, Vec<&'a Arg>)>;
 
 impl Walk<'_> {
@@ -79,9 +79,8 @@ impl Walk<'_> {
         if known.is_empty() && !pathspecs.is_empty() {
             return;
         }
-        let is_stashed = args[0].text == "stash";
         let dir = dir.to_string_lossy().into_owned();
-        self.losses.push(Loss::Repository(RepositoryLoss { dir, pathspecs: known, sorts, is_stashed }));
+        self.losses.push(Loss::Repository(RepositoryLoss { dir, pathspecs: known, sorts }));
     }
 }
 
@@ -254,11 +253,11 @@ mod tests {
             ("git clean -n", ""),
             ("git clean -fdn", ""),
             ("git clean -fd -e keep build", "? build"),
-            ("git stash", "su stashed"),
-            ("git stash -u", "su? stashed"),
-            ("git stash push -m 'x y' -- a", "su a stashed"),
-            ("git stash save wip", "su stashed"),
-            ("git stash --keep-index", "u stashed"),
+            ("git stash", "su"),
+            ("git stash -u", "su?"),
+            ("git stash push -m 'x y' -- a", "su a"),
+            ("git stash save wip", "su"),
+            ("git stash --keep-index", "u"),
             ("git stash pop", ""),
             ("git stash list", ""),
             ("git rm a", ""),
@@ -278,7 +277,7 @@ mod tests {
             let shown = losses.iter().filter_map(|loss| match loss {
                 Loss::Repository(loss) => {
                     let sorts: String = loss.sorts.iter().map(letter).collect();
-                    let words = loss.pathspecs.iter().map(String::as_str).chain(loss.is_stashed.then_some("stashed"));
+                    let words = loss.pathspecs.iter().map(String::as_str);
                     let dir = if loss.dir == "/w" { String::new() } else { format!(" in {}", loss.dir) };
                     Some(std::iter::once(sorts.as_str()).chain(words).collect::<Vec<_>>().join(" ") + &dir)
                 }

@@ -106,9 +106,11 @@ fn limits(at: &Surroundings<'_>, shell: HookedShell, report: &mut DoctorReport) 
 
 /// Returns the settings by which a line may be held.
 fn held(settings: &Effective) -> Vec<String> {
-    let asked = settings.policy.classes.iter().filter_map(|rule| match rule.answer {
-        Some(Stance::Ask) => Some(format!("{}: ask", rule.class.as_str())),
-        Some(Stance::Deny) => Some(format!("{}: deny", rule.class.as_str())),
+    let classes = settings.policy.classes.iter().map(|rule| (rule.class.as_str(), rule.answer));
+    let all = classes.chain([("collision", Some(settings.policy.collision))]);
+    let asked = all.filter_map(|(name, answer)| match answer {
+        Some(Stance::Ask) => Some(format!("{name}: ask")),
+        Some(Stance::Deny) => Some(format!("{name}: deny")),
         Some(Stance::Allow | Stance::Warn) | None => None,
     });
     let mut held: Vec<String> = asked.collect();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::git::line::{self, GitLine};
 use crate::git::sh;
-use crate::sys::processes::{ProcessFacts, ProcessId, directory, facts, variable};
+use crate::sys::processes::{ProcessFacts, ProcessId, above, directory, facts, variable};
 
 /// The most processes between git and its hook: a shell that runs the hook, and a hook that runs another one.
 const NEAR: usize = 4;
@@ -82,16 +82,8 @@ impl GitCaller {
 
     /// Returns the numbers of the processes above it, the nearest first.
     pub(super) fn above(&self) -> Vec<u32> {
-        let mut pids = vec![self.parent];
-        while let Some(further) =
-            pids.last().and_then(|pid| facts(*pid)).map(|facts| facts.parent).filter(|pid| *pid > 1)
-        {
-            if pids.len() == ABOVE || pids.contains(&further) {
-                break;
-            }
-            pids.push(further);
-        }
-        pids
+        let further = above(self.parent, ABOVE - 1);
+        std::iter::once(self.parent).chain(further).collect()
     }
 }
 

@@ -27,6 +27,7 @@ use crate::protocol::{
     After, AfterReply, BeforeReply, Body, ErrorBody, Hello, HelloReply, OtherBlock, ShellBefore, Turn, TurnReply, Word,
     not_held_sentence,
 };
+use crate::shell::HookedShell;
 use crate::sys::child::close_stdout;
 use crate::sys::clock::now_ms;
 use crate::sys::process::{leave_session, own_program};
@@ -64,6 +65,14 @@ struct GitSession {
     process: Option<u32>,
     /// The git that has told of its command, of which this one is a part.
     part_of: Option<u32>,
+}
+
+impl GitSession {
+    /// Returns true for the session of a person's shell, which asks on the terminal before a line runs.
+    fn is_shell(&self) -> bool {
+        let client = self.name.split('.').next().unwrap_or_default();
+        HookedShell::named(client).is_ok()
+    }
 }
 
 /// The kind of a session.
@@ -228,11 +237,14 @@ impl GitCommand {
                 Ok(_) => Ok(GitAnswer::GoesOn),
             };
         };
-        let is_denied = judged.is_some_and(|judged| judged.verdict.denied && judged.verdict.hold.is_some());
+        let is_judged_denied = judged.is_some_and(|judged| judged.verdict.denied && judged.verdict.hold.is_some());
+        let is_denied = is_judged_denied || reply.as_ref().is_ok_and(BeforeReply::is_denied);
+        // An agent's own door does not let such a command run, so that this one was hidden from it.
+        let is_unseen = reply.as_ref().is_ok_and(|reply| !reply.collisions.is_empty()) && !session.is_shell();
         let may_run = match (is_denied, session.kind) {
             (true, _) | (false, SessionKind::Run) => false,
             // Its own door has asked already.
-            (false, SessionKind::Client) => true,
+            (false, SessionKind::Client) => !is_unseen,
             (false, SessionKind::Own) => {
                 print::say(&format!("piton: {}", printable(&reason)));
                 agreed()

@@ -9,6 +9,7 @@ use std::path::Path;
 use crate::checkpoint::Checkpoint;
 use crate::checkpoint::capture::request::{Taken, listed_skips};
 use crate::checkpoint::catalog::gaps::Gap;
+use crate::checkpoint::history::collision::{Collision, WorkOwner};
 use crate::checkpoint::history::journal::OperationStart;
 use crate::checkpoint::records::workspace::Scope;
 use crate::checkpoint::upkeep::usage::UNMET_STEP;
@@ -24,9 +25,10 @@ use crate::model::manifest::{EntryKind, Manifest};
 use crate::model::path::RelPath;
 use crate::protocol::{
     AfterReply, AutosavedNotice, BaselineStatus, BeforeReply, CheckpointBlock, CheckpointFacts, CheckpointStatus,
-    ChosenItem, ChosenReply, ClassifyReply, DegradedNotice, EventReply, FailedNotice, HelloReply, Interrupted,
-    InterruptedNotice, LimitsBlock, List, LowDiskNotice, NotHeld, NoticeBody, OtherBlock, PathItem, ReloadReply,
-    ScopeWord, SettledNotice, StoreCapNotice, TurnEndReply, TurnReply, WarningBlock, WorkspaceBlock,
+    ChosenItem, ChosenReply, ClassifyReply, CollisionItem, DegradedNotice, EventReply, FailedNotice, HelloReply,
+    HoldAnswer, Interrupted, InterruptedNotice, LimitsBlock, List, LowDiskNotice, NotHeld, NoticeBody, OtherBlock,
+    PathItem, ReloadReply, ScopeWord, SettledNotice, StoreCapNotice, TurnEndReply, TurnReply, WarningBlock, Word,
+    WorkMaker, WorkspaceBlock,
 };
 
 pub use restores::{preview, restored, rolled_back, stat, target};
@@ -140,6 +142,35 @@ fn all_not_held(action: &ActionDecision) -> Vec<NotHeld> {
     own.chain(others).take(MAX_NOT_HELD).collect()
 }
 
+/// Returns the answer that holds an action.
+fn answer(stance: &Stance) -> Option<Word<HoldAnswer>> {
+    match stance {
+        Stance::Proceed => None,
+        Stance::Ask(_) => Some(HoldAnswer::Ask.into()),
+        Stance::Deny(_) => Some(HoldAnswer::Deny.into()),
+    }
+}
+
+/// Returns the work of others that an action would destroy, in all of its workspaces.
+fn collisions(action: &ActionDecision) -> Vec<CollisionItem> {
+    let own = action.collisions.iter().map(|one| collision(None, one));
+    let others =
+        action.others.iter().flat_map(|other| other.collisions.iter().map(|one| collision(Some(&other.root), one)));
+    own.chain(others).collect()
+}
+
+fn collision(root: Option<&Path>, collision: &Collision) -> CollisionItem {
+    let mut paths = List::of_paths(collision.paths.iter());
+    if let Some(root) = root {
+        paths.items = collision.paths.iter().take(paths.items.len()).map(|path| item(Some(root), path, None)).collect();
+    }
+    let (owner, run, client, turn, operation) = match collision.owner.clone() {
+        WorkOwner::Person => (WorkMaker::Person, None, None, None, None),
+        WorkOwner::Run { run, client, turn, operation } => (WorkMaker::Run, Some(run), client, Some(turn), operation),
+    };
+    CollisionItem { owner: owner.into(), run, client, turn, operation, paths }
+}
+
 /// Returns the checkpoint of another workspace that an action reaches.
 fn other(part: &OtherPart) -> OtherBlock {
     OtherBlock { workspace: part.root.to_string_lossy().into_owned(), checkpoint: protected(&part.protection) }
@@ -190,6 +221,8 @@ pub fn before(action: &ActionDecision) -> BeforeReply {
         warnings: action.warnings.iter().map(WarningBlock::from).collect(),
         checkpoint: protected(&action.protection),
         not_held: all_not_held(action),
+        answer: answer(&action.stance),
+        collisions: collisions(action),
         others: action.others.iter().map(other).collect(),
         notices: action.notices.clone(),
         silent: silent_items(&action.silent, None),

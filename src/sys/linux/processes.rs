@@ -87,6 +87,20 @@ pub fn facts(pid: u32) -> Option<ProcessFacts> {
     Some(ProcessFacts { parent: stat.parent, words })
 }
 
+/// Returns the numbers of the processes above one, the nearest first and at most `most`; without the first process of the system.
+pub fn above(pid: u32, most: usize) -> Vec<u32> {
+    let mut pids: Vec<u32> = Vec::new();
+    let mut at = pid;
+    while pids.len() < most {
+        match KernelLine::of(at).map(|line| line.parent).filter(|parent| *parent > 1 && !pids.contains(parent)) {
+            Some(parent) => at = parent,
+            None => break,
+        }
+        pids.push(at);
+    }
+    pids
+}
+
 /// Returns the working directory of a process; `None` where it cannot be told.
 pub fn directory(pid: u32) -> Option<PathBuf> {
     read_link(place(pid, "cwd")).ok()

@@ -1,0 +1,437 @@
+//! Collisions: an action is about to destroy uncommitted work that another run or a person made.
+//!
+//! It looks at the files that the action takes away and that changed since the first turn that is known. The log of actions and the
+//! journal tell who changed each (`attribution`), `owner` judges the claims. git is asked at the end, and only about files of others.
+//! *Invariant:* where nobody else changed anything, no program is run. *Invariant:* in doubt nobody is named.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::attribution::{Judge, TICK};
+use super::journal::TurnEnd;
+use super::lost_place::{LostPlace, Tops};
+use super::operations::History;
+use super::owner::{Claim, Claimant, Owner, owner};
+use super::turn_end::changed_after;
+use crate::checkpoint::Timeline;
+use crate::checkpoint::catalog::checkpoint::Checkpoint;
+use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::records::windows::Windows;
+use crate::checkpoint::records::workspace::Scope;
+use crate::checkpoint::runs::client::RunClient;
+use crate::checkpoint::runs::live::{is_live, top_of};
+use crate::error::Result;
+use crate::git::uncommitted::uncommitted;
+use crate::model::id::ObjectId;
+use crate::model::loss::WorkSort;
+use crate::model::manifest::{EntryKind, ManifestEntry};
+use crate::model::meta::quote;
+use crate::model::operation::OperationKind;
+use crate::model::path::RelPath;
+use crate::model::turn::Attribution;
+use crate::shell::HookedShell;
+use crate::sys::clock::{file_clock, ms_of, now_ms, since_boot_ns};
+use crate::sys::processes::ProcessId;
+
+/// The most changed files of one action whose owners are looked for.
+const MOST: usize = 10_000;
+
+/// The client of what is done with git outside of all other clients. It is a person's own, as shells are.
+const GIT: &str = "git";
+
+/// The time after a turn's end in which a change of its files counts as the turn's, in milliseconds: clients run formatters then.
+const AFTERMATH: i64 = 5_000;
+
+/// The session that asks before an action.
+#[derive(Clone, Debug, Default)]
+pub struct Asker {
+    /// The name under which its actions are noted.
+    pub actor: String,
+    /// The id of its run.
+    pub run: String,
+    /// The run above that.
+    pub parent: Option<String>,
+    /// The name of its client.
+    pub client: Option<String>,
+    /// The process of that.
+    pub process: Option<ProcessId>,
+    /// True if a turn of it is open: then all that it has done is known.
+    pub is_in_turn: bool,
+}
+
+/// The owner of work that an action would destroy.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WorkOwner {
+    /// A run that goes on.
+    Run {
+        /// The run's id.
+        run: String,
+        /// The name of its client.
+        client: Option<String>,
+        /// The client's name of the turn.
+        turn: String,
+        /// The journal's name of the turn, if it was written down.
+        operation: Option<String>,
+    },
+    /// A person.
+    Person,
+}
+
+/// Uncommitted work of one owner that an action would destroy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collision {
+    /// The owner.
+    pub owner: WorkOwner,
+    /// The files, in byte order; never none.
+    pub paths: Vec<RelPath>,
+}
+
+/// A turn that may have a claim.
+struct KnownTurn<'t> {
+    run: &'t str,
+    client: Option<&'t str>,
+    turn: &'t str,
+    operation: Option<&'t str>,
+    who: Claimant,
+    state: KnownState<'t>,
+}
+
+/// The knowledge of a turn's changes.
+enum KnownState<'t> {
+    /// It is open: the log tells of it.
+    Open { judge: Judge<'t>, base: BTreeMap<RelPath, Option<ManifestEntry>> },
+    /// It has ended, and the journal has its changes.
+    Ended { end: &'t TurnEnd, changes: OnceCell<HashMap<&'t str, usize>> },
+}
+
+impl Timeline {
+    /// Lists the uncommitted work of others that an action would destroy. `present` holds the files as they are before it.
+    ///
+    /// # Errors
+    /// Returns the errors of reading.
+    pub fn collisions(&self, asker: &Asker, places: &[LostPlace], present: &Checkpoint) -> Result<Vec<Collision>> {
+        let catalog = self.catalog();
+        if catalog.workspace.scope != Scope::Tree {
+            // Nobody knows how single paths were before.
+            return Ok(Vec::new());
+        }
+        let history = catalog.history()?;
+        let mut log = catalog.windows.borrow_mut();
+        let windows = log.known_windows()?;
+        let Some(first) = catalog.first_known(&history.turns, windows)? else { return Ok(Vec::new()) };
+        let changed = catalog.changed_in(places, &first, present)?;
+        if changed.is_empty() {
+            return Ok(Vec::new());
+        }
+        let workspace = catalog.workspace.dir.as_path();
+        let view = AskersView { asker, workspace, top: top_of(workspace, &asker.run, asker.parent.as_deref()) };
+        let turns = catalog.known_turns(&view, &history.turns, windows, &changed)?;
+        let known = KnownWork { turns, strangers: view.strangers(windows), restored: restored(&history) };
+        let found = catalog.owned(&view, &known, (present, &changed))?;
+        drop(log);
+        Ok(catalog.uncommitted_of(places, found, &changed))
+    }
+}
+
+/// Changed files as they are now.
+type ChangedFiles = BTreeMap<RelPath, ManifestEntry>;
+
+/// All that is known of who changed files.
+struct KnownWork<'t> {
+    turns: Vec<KnownTurn<'t>>,
+    /// The actors without a turn while one is open.
+    strangers: Vec<Judge<'t>>,
+    /// The paths that restores have changed (percent-quoted). Nobody knows whose content came back.
+    restored: HashSet<&'t str>,
+}
+
+/// Returns the paths that restores and undos have changed.
+fn restored(history: &History) -> HashSet<&str> {
+    let steps = || history.undo.iter().chain(&history.redo);
+    let whole = steps().filter(|step| step.turn.is_none() || step.kind != OperationKind::Turn);
+    let changed = whole.flat_map(|step| &step.changed);
+    changed.chain(steps().flat_map(|step| &step.undone)).map(String::as_str).collect()
+}
+
+/// The runs as whoever asks sees them.
+struct AskersView<'a> {
+    asker: &'a Asker,
+    workspace: &'a Path,
+    /// The run at the top above the asker's.
+    top: String,
+}
+
+impl AskersView<'_> {
+    fn is_person(client: Option<&str>) -> bool {
+        client.is_some_and(|client| client == GIT || HookedShell::named(client).is_ok())
+    }
+
+    /// Says what a run is to the asker. `at` is its place in the list, and `quiet` the time since its last turn.
+    fn claimant(&self, run: &str, client: Option<&str>, (at, quiet): (usize, Duration)) -> Claimant {
+        let is_own_person = || Self::is_person(client) && Self::is_person(self.asker.client.as_deref());
+        if run == self.asker.run
+            || is_own_person()
+            || self.is_told_twice(run, client)
+            || top_of(self.workspace, run, None) == self.top
+        {
+            return Claimant::Own;
+        }
+        match () {
+            () if Self::is_person(client) => Claimant::Person,
+            () if is_live(self.workspace, run, quiet) => Claimant::Live(at),
+            () => Claimant::Gone,
+        }
+    }
+
+    /// Returns true for the run of another client in the same process: some agents run the hooks of others beside their own.
+    fn is_told_twice(&self, run: &str, client: Option<&str>) -> bool {
+        let process = || RunClient::load(self.workspace, run).and_then(|client| client.process);
+        self.asker.process.is_some() && client != self.asker.client.as_deref() && process() == self.asker.process
+    }
+
+    /// Returns the moment at which the action began that is asked for. It has changed nothing yet.
+    fn until(&self, windows: &Windows) -> i64 {
+        let own = windows.actions.iter().rev().find(|window| window.actor == self.asker.actor && window.to.is_none());
+        own.map_or_else(since_boot_ns, |window| window.from)
+    }
+
+    /// Returns judges for the others who act without a turn while one is open.
+    fn strangers<'w>(&self, windows: &'w Windows) -> Vec<Judge<'w>> {
+        let Some(since) = windows.turns.iter().map(|turn| turn.since).min() else { return Vec::new() };
+        let is_known = |actor: &str| actor == self.asker.actor || windows.turns.iter().any(|turn| turn.actor == actor);
+        let mut actors: Vec<&str> = windows.actions.iter().map(|window| window.actor.as_str()).collect();
+        actors.retain(|actor| !is_known(actor));
+        actors.sort_unstable();
+        actors.dedup();
+        let until = self.until(windows);
+        let judge = |actor| Judge::new(actor, (since, until), windows, BTreeSet::new());
+        actors.into_iter().map(judge).collect()
+    }
+}
+
+impl Catalog {
+    /// Returns the checkpoint with which the first turn began that is known.
+    fn first_known(&self, ended: &[Arc<TurnEnd>], windows: &Windows) -> Result<Option<Checkpoint>> {
+        let bases = ended.iter().map(|turn| turn.base).chain(windows.turns.iter().map(|turn| turn.base));
+        let bases: Vec<ObjectId> = bases.collect();
+        let all = self.all()?;
+        Ok(all.checkpoints.iter().find(|one| bases.contains(&one.id)).cloned())
+    }
+
+    /// Returns the files in some places that differ between the first known moment and the present one.
+    fn changed_in(&self, places: &[LostPlace], first: &Checkpoint, present: &Checkpoint) -> Result<ChangedFiles> {
+        let is_same = |one: &ManifestEntry, other: &ManifestEntry| one.kind == other.kind && one.id == other.id;
+        let is_file = |entry: &ManifestEntry| entry.kind != EntryKind::Dir;
+        // A file that the first moment did not look at may be older.
+        let since = ms_of(&first.record.time).map_or(i64::MAX, |time| time.saturating_mul(1_000_000));
+        let is_newer = |path: &RelPath| changed_after(&self.workspace.path, path, since);
+        let mut found = BTreeMap::new();
+        let named: Option<Vec<&RelPath>> = places
+            .iter()
+            .map(|place| match place {
+                LostPlace::Tree(path) | LostPlace::File(path) => Some(path),
+                LostPlace::Repository { .. } => None,
+            })
+            .collect();
+        if let Some(named) = named {
+            let now = self.entries_at(present, named.iter().copied())?;
+            if now.values().flatten().all(is_file) {
+                let before = self.entries_at(first, now.keys())?;
+                for (path, now) in now {
+                    let before = before.get(&path).copied().flatten();
+                    let Some(now) = now.filter(|now| !before.is_some_and(|before| is_same(&before, now))) else {
+                        continue;
+                    };
+                    if is_newer(&path) {
+                        found.insert(path, now);
+                    }
+                }
+                return Ok(found);
+            }
+        }
+        let mut tops = Tops::of(&self.workspace.path);
+        for (path, before, now) in self.changed_entries(first, present)? {
+            let Some(now) = now.filter(is_file).filter(|now| !before.is_some_and(|old| is_same(&old, now))) else {
+                continue;
+            };
+            if found.len() < MOST && places.iter().any(|place| place.takes(&path, &mut tops)) && is_newer(&path) {
+                found.insert(path, now);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the turns that may have a claim on some files, the newest first, and those that are open before all others.
+    fn known_turns<'t>(
+        &self,
+        view: &AskersView<'_>,
+        ended: &'t [Arc<TurnEnd>],
+        windows: &'t Windows,
+        changed: &ChangedFiles,
+    ) -> Result<Vec<KnownTurn<'t>>> {
+        let mut turns = Vec::new();
+        for turn in windows.turns.iter().rev() {
+            let restored = turn.restored.iter().cloned().collect();
+            let judge = Judge::new(&turn.actor, (turn.since, view.until(windows)), windows, restored);
+            let base = match self.checkpoint_of(turn.base) {
+                Ok(base) => self.entries_at(&base, changed.keys())?,
+                // One whose beginning is not kept tells nothing.
+                Err(_) => continue,
+            };
+            let (run, client) = (turn.run.as_str(), turn.client.as_deref());
+            let who = view.claimant(run, client, (turns.len(), Duration::ZERO));
+            let state = KnownState::Open { judge, base };
+            turns.push(KnownTurn { run, client, turn: &turn.turn, operation: turn.op.as_deref(), who, state });
+        }
+        for end in ended.iter().rev() {
+            // The line of an open turn so far says less than the log.
+            if windows.turn(&end.key).is_some() && !end.is_later_part {
+                continue;
+            }
+            let (run, client) = (end.run.as_str(), end.client.as_deref());
+            let quiet = ms_of(&end.time).map_or(0, |time| now_ms().saturating_sub(time)).max(0);
+            let who = view.claimant(run, client, (turns.len(), Duration::from_millis(quiet.unsigned_abs())));
+            let state = KnownState::Ended { end, changes: OnceCell::new() };
+            turns.push(KnownTurn { run, client, turn: &end.turn, operation: Some(&end.op), who, state });
+        }
+        Ok(turns)
+    }
+
+    /// Returns the changed files that others own.
+    fn owned(
+        &self,
+        view: &AskersView<'_>,
+        known: &KnownWork<'_>,
+        (present, changed): (&Checkpoint, &ChangedFiles),
+    ) -> Result<BTreeMap<WorkOwner, Vec<RelPath>>> {
+        let root = &self.workspace.path;
+        // The two clocks differ by a constant, but for a change of the wall clock.
+        let offset = file_clock().saturating_sub(since_boot_ns());
+        let later =
+            |path: &RelPath, since: i64| changed_after(root, path, since.saturating_add(offset).saturating_add(TICK));
+        let mut found: BTreeMap<WorkOwner, Vec<RelPath>> = BTreeMap::new();
+        let mut persons: Vec<&RelPath> = Vec::new();
+        for (path, now) in changed {
+            let turns = known.turns.iter();
+            let mut claims: Vec<Claim> = turns.filter_map(|turn| turn.claim(root, path, now, &later)).collect();
+            let is_in_open = known.turns.iter().any(|turn| turn.has_changed(path, now));
+            let shares = known.strangers.iter().filter(|_| is_in_open).map(|judge| judge.share(path, later));
+            let is_restored = known.restored.contains(quote(path.as_bytes()).as_str());
+            let shares = shares.chain(is_restored.then_some(Attribution::Unknown));
+            claims.extend(shares.map(|share| Claim { who: Claimant::Gone, share, is_alone: false }));
+            match owner(&claims) {
+                Some(Owner::Run(at)) => found.entry(known.turns[at].owner()).or_default().push(path.clone()),
+                // All that a person did is the person's own, and only a turn tells of what an agent did.
+                Some(Owner::Person)
+                    if view.asker.is_in_turn && !AskersView::is_person(view.asker.client.as_deref()) =>
+                {
+                    persons.push(path);
+                }
+                Some(Owner::Person) | None => {}
+            }
+        }
+        if !persons.is_empty() {
+            // Files that ignore rules leave out are what tools make, mostly.
+            let all = |path: &RelPath| persons.iter().any(|one| one.starts_with(path));
+            let shared = self.load(&present.tree, &all)?.0;
+            let seen: Vec<RelPath> = persons.into_iter().filter(|path| shared.get(path).is_some()).cloned().collect();
+            if !seen.is_empty() {
+                found.insert(WorkOwner::Person, seen);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Leaves out the files whose content a commit has, or that the action would not take.
+    fn uncommitted_of(
+        &self,
+        places: &[LostPlace],
+        found: BTreeMap<WorkOwner, Vec<RelPath>>,
+        changed: &ChangedFiles,
+    ) -> Vec<Collision> {
+        let mut tops = Tops::of(&self.workspace.path);
+        let mut of_top: BTreeMap<PathBuf, BTreeMap<Vec<u8>, ObjectId>> = BTreeMap::new();
+        for path in found.values().flatten() {
+            if let (Some((top, below)), Some(now)) = (tops.around(path), changed.get(path)) {
+                of_top.entry(top).or_default().insert(below, now.id);
+            }
+        }
+        let mut work = BTreeMap::new();
+        for (top, files) in of_top {
+            let found = uncommitted(&top, &files).unwrap_or_else(|error| {
+                // Then git cannot tell that any of it is committed.
+                tracing::warn!(%error, "the uncommitted work of a repository cannot be told");
+                files.keys().map(|path| (path.clone(), WorkSort::ALL.to_vec())).collect()
+            });
+            work.insert(top, found);
+        }
+        let none = Vec::new();
+        let mut is_lost = |path: &RelPath| {
+            let Some((top, below)) = tops.around(path) else { return true };
+            let sorts = work.get(&top).and_then(|work| work.get(&below)).unwrap_or(&none);
+            !sorts.is_empty() && places.iter().any(|place| place.takes(path, &mut tops) && place.takes_one_of(sorts))
+        };
+        let of_owner = found.into_iter().map(|(owner, mut paths)| {
+            paths.retain(&mut is_lost);
+            Collision { owner, paths }
+        });
+        of_owner.filter(|collision| !collision.paths.is_empty()).collect()
+    }
+}
+
+impl KnownTurn<'_> {
+    fn owner(&self) -> WorkOwner {
+        WorkOwner::Run {
+            run: self.run.to_owned(),
+            client: self.client.map(str::to_owned),
+            turn: self.turn.to_owned(),
+            operation: self.operation.map(str::to_owned),
+        }
+    }
+
+    /// Returns true if it is open, and a file changed since it began.
+    fn has_changed(&self, path: &RelPath, now: &ManifestEntry) -> bool {
+        match &self.state {
+            KnownState::Open { base, .. } => {
+                !base.get(path).copied().flatten().is_some_and(|old| old.kind == now.kind && old.id == now.id)
+            }
+            KnownState::Ended { .. } => false,
+        }
+    }
+
+    /// Returns its claim on the present content of a file.
+    fn claim(
+        &self,
+        root: &Path,
+        path: &RelPath,
+        now: &ManifestEntry,
+        later: &dyn Fn(&RelPath, i64) -> bool,
+    ) -> Option<Claim> {
+        let (share, is_alone) = match &self.state {
+            KnownState::Open { judge, .. } => {
+                (self.has_changed(path, now).then(|| judge.share(path, later))?, judge.is_alone())
+            }
+            KnownState::Ended { end, changes } => {
+                let changes = changes.get_or_init(|| {
+                    let all = end.changes.iter().enumerate();
+                    all.map(|(at, change)| (change.path.as_str(), at)).collect()
+                });
+                let change = &end.changes[*changes.get(quote(path.as_bytes()).as_str())?];
+                let is_as_left = change.after.is_some_and(|after| after.0.kind == now.kind && after.0.id == now.id);
+                let is_aftermath = || {
+                    let until = ms_of(&end.time).map(|time| time.saturating_add(AFTERMATH).saturating_mul(1_000_000));
+                    until.is_some_and(|until| !changed_after(root, path, until))
+                };
+                let share = match is_as_left {
+                    true => change.who,
+                    false => is_aftermath().then_some(Attribution::Touched)?,
+                };
+                (share, false)
+            }
+        };
+        Some(Claim { who: self.who, share, is_alone })
+    }
+}
