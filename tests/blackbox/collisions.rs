@@ -152,6 +152,9 @@ fn an_action_over_anothers_uncommitted_work_names_it() {
         ("rm f", "b: f"),
         ("rm f g n", "b: f n"),
         ("rm -rf dir", "b: dir/m.log"),
+        ("rm -rf .", "b: dir/m.log f n"),
+        ("rm -rf *", "b: dir/m.log f n"),
+        ("find . -name m.log -delete", "b: dir/m.log"),
         ("rm [fgn]", "b: f n"),
         ("echo x > f", "b: f"),
         ("echo x >> f", ""),
@@ -234,6 +237,24 @@ fn the_policy_answers() {
         // Work of one's own is nobody's concern.
         assert_eq!(b.line("git reset --hard")["proceed"], true);
     }
+}
+
+#[test]
+fn no_mistake_and_no_workspace_takes_the_answer_away() {
+    let Some(lab) = repository() else { return };
+    lab.set("policy: {collision: perhaps, database: ask}\n");
+    let (mut a, mut b) = (Agent::new(&lab, "a"), Agent::new(&lab, "b"));
+    b.write(&lab, "f", "of b\n");
+    assert!(message(&a.line("rm f")).contains("run `b`"), "the default holds");
+    assert_eq!(lab.piton(&["config", "check"]).code, 2);
+    lab.set("policy: {collision: deny}\n");
+    lab.write(".piton.yaml", "policy: {collision: allow}\n");
+    let reply = a.line("rm f");
+    assert_eq!((&reply["answer"], &reply["proceed"]), (&json!("deny"), &json!(false)), "{reply}");
+    // A workspace may ask for more than its user.
+    lab.set("");
+    lab.write(".piton.yaml", "policy: {collision: ask}\n");
+    assert_eq!(a.line("rm f")["answer"], "ask");
 }
 
 #[test]

@@ -236,7 +236,8 @@ impl Catalog {
                 LostPlace::Repository { .. } => None,
             })
             .collect();
-        if let Some(named) = named {
+        // The root is in no list of entries.
+        if let Some(named) = named.filter(|named| !named.iter().any(|path| path.is_root())) {
             let now = self.entries_at(present, named.iter().copied())?;
             if now.values().flatten().all(is_file) {
                 let before = self.entries_at(first, now.keys())?;
