@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::attribution::{Judge, TICK};
 use super::journal::TurnEnd;
-use super::lost_place::{LostPlace, Tops};
+use super::lost_place::{LostPlace, Tops, single_files};
 use super::operations::History;
 use super::owner::{Claim, Claimant, Owner, owner};
 use super::turn_end::changed_after;
@@ -27,14 +27,18 @@ use crate::error::Result;
 use crate::git::uncommitted::uncommitted;
 use crate::model::id::ObjectId;
 use crate::model::loss::WorkSort;
-use crate::model::manifest::{EntryKind, ManifestEntry};
+use crate::model::manifest::EntryKind;
 use crate::model::meta::quote;
 use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
+use crate::model::tree::Mode;
 use crate::model::turn::Attribution;
 use crate::shell::HookedShell;
 use crate::sys::clock::{file_clock, ms_of, now_ms, since_boot_ns};
 use crate::sys::processes::ProcessId;
+
+/// The most files that are looked up one by one in a checkpoint.
+const FEW: usize = 16;
 
 /// The most changed files of one action whose owners are looked for.
 const MOST: usize = 10_000;
@@ -95,14 +99,17 @@ struct KnownTurn<'t> {
     client: Option<&'t str>,
     turn: &'t str,
     operation: Option<&'t str>,
-    who: Claimant,
+    /// The end on the wall clock, in milliseconds; `None` while it is open.
+    ended: Option<i64>,
+    /// Looked up once it has a claim.
+    who: OnceCell<Claimant>,
     state: KnownState<'t>,
 }
 
 /// The knowledge of a turn's changes.
 enum KnownState<'t> {
     /// It is open: the log tells of it.
-    Open { judge: Judge<'t>, base: BTreeMap<RelPath, Option<ManifestEntry>> },
+    Open { judge: Judge<'t>, base: HashMap<&'t RelPath, Option<ObjectId>> },
     /// It has ended, and the journal has its changes.
     Ended { end: &'t TurnEnd, changes: OnceCell<HashMap<&'t str, usize>> },
 }
@@ -127,7 +134,7 @@ impl Timeline {
             return Ok(Vec::new());
         }
         let workspace = catalog.workspace.dir.as_path();
-        let view = AskersView { asker, workspace, top: top_of(workspace, &asker.run, asker.parent.as_deref()) };
+        let view = AskersView { asker, workspace, top: OnceCell::new() };
         let turns = catalog.known_turns(&view, &history.turns, windows, &changed)?;
         let known = KnownWork { turns, strangers: view.strangers(windows), restored: restored(&history) };
         let found = catalog.owned(&view, &known, (present, &changed))?;
@@ -136,8 +143,8 @@ impl Timeline {
     }
 }
 
-/// Changed files as they are now.
-type ChangedFiles = BTreeMap<RelPath, ManifestEntry>;
+/// Changed files, with the ids of their present contents.
+type ChangedFiles = BTreeMap<RelPath, ObjectId>;
 
 /// All that is known of who changed files.
 struct KnownWork<'t> {
@@ -160,8 +167,8 @@ fn restored(history: &History) -> HashSet<&str> {
 struct AskersView<'a> {
     asker: &'a Asker,
     workspace: &'a Path,
-    /// The run at the top above the asker's.
-    top: String,
+    /// The run at the top above the asker's, once it was looked up.
+    top: OnceCell<String>,
 }
 
 impl AskersView<'_> {
@@ -175,7 +182,7 @@ impl AskersView<'_> {
         if run == self.asker.run
             || is_own_person()
             || self.is_told_twice(run, client)
-            || top_of(self.workspace, run, None) == self.top
+            || top_of(self.workspace, run, None) == *self.top()
         {
             return Claimant::Own;
         }
@@ -184,6 +191,10 @@ impl AskersView<'_> {
             () if is_live(self.workspace, run, quiet) => Claimant::Live(at),
             () => Claimant::Gone,
         }
+    }
+
+    fn top(&self) -> &String {
+        self.top.get_or_init(|| top_of(self.workspace, &self.asker.run, self.asker.parent.as_deref()))
     }
 
     /// Returns true for the run of another client in the same process: some agents run the hooks of others beside their own.
@@ -223,46 +234,54 @@ impl Catalog {
 
     /// Returns the files in some places that differ between the first known moment and the present one.
     fn changed_in(&self, places: &[LostPlace], first: &Checkpoint, present: &Checkpoint) -> Result<ChangedFiles> {
-        let is_same = |one: &ManifestEntry, other: &ManifestEntry| one.kind == other.kind && one.id == other.id;
-        let is_file = |entry: &ManifestEntry| entry.kind != EntryKind::Dir;
-        // A file that the first moment did not look at may be older.
+        let root = &self.workspace.path;
+        // The times of a file are looked at first: mostly it is older, and no tree is read. A file that the first moment did not look
+        // at may be older too.
         let since = ms_of(&first.record.time).map_or(i64::MAX, |time| time.saturating_mul(1_000_000));
-        let is_newer = |path: &RelPath| changed_after(&self.workspace.path, path, since);
+        let is_newer = |path: &RelPath| changed_after(root, path, since);
         let mut found = BTreeMap::new();
-        let named: Option<Vec<&RelPath>> = places
-            .iter()
-            .map(|place| match place {
-                LostPlace::Tree(path) | LostPlace::File(path) => Some(path),
-                LostPlace::Repository { .. } => None,
-            })
-            .collect();
-        // The root is in no list of entries.
-        if let Some(named) = named.filter(|named| !named.iter().any(|path| path.is_root())) {
-            let now = self.entries_at(present, named.iter().copied())?;
-            if now.values().flatten().all(is_file) {
-                let before = self.entries_at(first, now.keys())?;
-                for (path, now) in now {
-                    let before = before.get(&path).copied().flatten();
-                    let Some(now) = now.filter(|now| !before.is_some_and(|before| is_same(&before, now))) else {
-                        continue;
-                    };
-                    if is_newer(&path) {
-                        found.insert(path, now);
-                    }
+        if let Some(named) = single_files(root, places) {
+            for path in named.into_iter().filter(|path| is_newer(path)) {
+                if let Some(now) = self.content_at(present, path)?
+                    && self.content_at(first, path)? != Some(now)
+                {
+                    found.insert(path.clone(), now);
                 }
-                return Ok(found);
             }
+            return Ok(found);
         }
-        let mut tops = Tops::of(&self.workspace.path);
+        let mut tops = Tops::of(root);
         for (path, before, now) in self.changed_entries(first, present)? {
-            let Some(now) = now.filter(is_file).filter(|now| !before.is_some_and(|old| is_same(&old, now))) else {
-                continue;
-            };
-            if found.len() < MOST && places.iter().any(|place| place.takes(&path, &mut tops)) && is_newer(&path) {
-                found.insert(path, now);
+            let Some(now) = now.filter(|now| now.kind != EntryKind::Dir) else { continue };
+            let is_same = before.is_some_and(|before| before.id == now.id);
+            let is_taken = |path: &RelPath, tops: &mut Tops<'_>| places.iter().any(|place| place.takes(path, tops));
+            if !is_same && found.len() < MOST && is_taken(&path, &mut tops) && is_newer(&path) {
+                found.insert(path, now.id);
             }
         }
         Ok(found)
+    }
+
+    /// Returns the contents that some files have in a checkpoint.
+    fn contents_at<'t>(
+        &self,
+        checkpoint: &Checkpoint,
+        files: &'t ChangedFiles,
+    ) -> Result<HashMap<&'t RelPath, Option<ObjectId>>> {
+        if files.len() <= FEW {
+            return files.keys().map(|path| Ok((path, self.content_at(checkpoint, path)?))).collect();
+        }
+        let mut held = self.entries_at(checkpoint, files.keys())?;
+        Ok(files.keys().map(|path| (path, held.remove(path).flatten().map(|entry| entry.id))).collect())
+    }
+
+    /// Returns the id of a file's content in a checkpoint; `None` where it holds none.
+    fn content_at(&self, checkpoint: &Checkpoint, path: &RelPath) -> Result<Option<ObjectId>> {
+        if let Some(private) = self.private_part(checkpoint)?.manifest.get(path) {
+            return Ok((private.kind != EntryKind::Dir).then_some(private.id));
+        }
+        let shared = self.entry_at(&checkpoint.tree, path)?;
+        Ok(shared.filter(|(mode, _)| *mode != Mode::Dir).map(|(_, id)| id))
     }
 
     /// Returns the turns that may have a claim on some files, the newest first, and those that are open before all others.
@@ -271,21 +290,18 @@ impl Catalog {
         view: &AskersView<'_>,
         ended: &'t [Arc<TurnEnd>],
         windows: &'t Windows,
-        changed: &ChangedFiles,
+        changed: &'t ChangedFiles,
     ) -> Result<Vec<KnownTurn<'t>>> {
         let mut turns = Vec::new();
         for turn in windows.turns.iter().rev() {
             let restored = turn.restored.iter().cloned().collect();
             let judge = Judge::new(&turn.actor, (turn.since, view.until(windows)), windows, restored);
-            let base = match self.checkpoint_of(turn.base) {
-                Ok(base) => self.entries_at(&base, changed.keys())?,
-                // One whose beginning is not kept tells nothing.
-                Err(_) => continue,
-            };
+            // One whose beginning is not kept tells nothing.
+            let Ok(base) = self.checkpoint_of(turn.base) else { continue };
             let (run, client) = (turn.run.as_str(), turn.client.as_deref());
-            let who = view.claimant(run, client, (turns.len(), Duration::ZERO));
-            let state = KnownState::Open { judge, base };
-            turns.push(KnownTurn { run, client, turn: &turn.turn, operation: turn.op.as_deref(), who, state });
+            let state = KnownState::Open { judge, base: self.contents_at(&base, changed)? };
+            let (operation, who) = (turn.op.as_deref(), OnceCell::new());
+            turns.push(KnownTurn { run, client, turn: &turn.turn, operation, ended: None, who, state });
         }
         for end in ended.iter().rev() {
             // The line of an open turn so far says less than the log.
@@ -293,10 +309,9 @@ impl Catalog {
                 continue;
             }
             let (run, client) = (end.run.as_str(), end.client.as_deref());
-            let quiet = ms_of(&end.time).map_or(0, |time| now_ms().saturating_sub(time)).max(0);
-            let who = view.claimant(run, client, (turns.len(), Duration::from_millis(quiet.unsigned_abs())));
             let state = KnownState::Ended { end, changes: OnceCell::new() };
-            turns.push(KnownTurn { run, client, turn: &end.turn, operation: Some(&end.op), who, state });
+            let (operation, ended, who) = (Some(end.op.as_str()), ms_of(&end.time), OnceCell::new());
+            turns.push(KnownTurn { run, client, turn: &end.turn, operation, ended, who, state });
         }
         Ok(turns)
     }
@@ -316,9 +331,14 @@ impl Catalog {
         let mut found: BTreeMap<WorkOwner, Vec<RelPath>> = BTreeMap::new();
         let mut persons: Vec<&RelPath> = Vec::new();
         for (path, now) in changed {
-            let turns = known.turns.iter();
-            let mut claims: Vec<Claim> = turns.filter_map(|turn| turn.claim(root, path, now, &later)).collect();
-            let is_in_open = known.turns.iter().any(|turn| turn.has_changed(path, now));
+            let turns = known.turns.iter().enumerate();
+            let claim = |(at, turn): (usize, &KnownTurn<'_>)| {
+                let (share, is_alone) = turn.share(root, path, *now, &later)?;
+                // Nothing is to be known of a turn without a share.
+                (share != Attribution::Outside).then(|| Claim { who: turn.who(view, at), share, is_alone })
+            };
+            let mut claims: Vec<Claim> = turns.filter_map(claim).collect();
+            let is_in_open = known.turns.iter().any(|turn| turn.has_changed(path, *now));
             let shares = known.strangers.iter().filter(|_| is_in_open).map(|judge| judge.share(path, later));
             let is_restored = known.restored.contains(quote(path.as_bytes()).as_str());
             let shares = shares.chain(is_restored.then_some(Attribution::Unknown));
@@ -357,7 +377,7 @@ impl Catalog {
         let mut of_top: BTreeMap<PathBuf, BTreeMap<Vec<u8>, ObjectId>> = BTreeMap::new();
         for path in found.values().flatten() {
             if let (Some((top, below)), Some(now)) = (tops.around(path), changed.get(path)) {
-                of_top.entry(top).or_default().insert(below, now.id);
+                of_top.entry(top).or_default().insert(below, *now);
             }
         }
         let mut work = BTreeMap::new();
@@ -394,26 +414,31 @@ impl KnownTurn<'_> {
     }
 
     /// Returns true if it is open, and a file changed since it began.
-    fn has_changed(&self, path: &RelPath, now: &ManifestEntry) -> bool {
+    fn has_changed(&self, path: &RelPath, now: ObjectId) -> bool {
         match &self.state {
-            KnownState::Open { base, .. } => {
-                !base.get(path).copied().flatten().is_some_and(|old| old.kind == now.kind && old.id == now.id)
-            }
+            KnownState::Open { base, .. } => base.get(path).copied().flatten() != Some(now),
             KnownState::Ended { .. } => false,
         }
     }
 
-    /// Returns its claim on the present content of a file.
-    fn claim(
+    /// Says what its run is to the asker. `at` is its place in the list.
+    fn who(&self, view: &AskersView<'_>, at: usize) -> Claimant {
+        let quiet = self.ended.map_or(0, |time| now_ms().saturating_sub(time)).max(0).unsigned_abs();
+        *self.who.get_or_init(|| view.claimant(self.run, self.client, (at, Duration::from_millis(quiet))))
+    }
+
+    /// Returns its share in the present content of a file, and true if nobody else was at work in its time; `None` if it has not
+    /// changed that.
+    fn share(
         &self,
         root: &Path,
         path: &RelPath,
-        now: &ManifestEntry,
+        now: ObjectId,
         later: &dyn Fn(&RelPath, i64) -> bool,
-    ) -> Option<Claim> {
-        let (share, is_alone) = match &self.state {
+    ) -> Option<(Attribution, bool)> {
+        match &self.state {
             KnownState::Open { judge, .. } => {
-                (self.has_changed(path, now).then(|| judge.share(path, later))?, judge.is_alone())
+                self.has_changed(path, now).then(|| (judge.share(path, later), judge.is_alone()))
             }
             KnownState::Ended { end, changes } => {
                 let changes = changes.get_or_init(|| {
@@ -421,18 +446,14 @@ impl KnownTurn<'_> {
                     all.map(|(at, change)| (change.path.as_str(), at)).collect()
                 });
                 let change = &end.changes[*changes.get(quote(path.as_bytes()).as_str())?];
-                let is_as_left = change.after.is_some_and(|after| after.0.kind == now.kind && after.0.id == now.id);
+                let is_as_left = change.after.is_some_and(|after| after.0.id == now);
                 let is_aftermath = || {
-                    let until = ms_of(&end.time).map(|time| time.saturating_add(AFTERMATH).saturating_mul(1_000_000));
+                    let until = self.ended.map(|time| time.saturating_add(AFTERMATH).saturating_mul(1_000_000));
                     until.is_some_and(|until| !changed_after(root, path, until))
                 };
-                let share = match is_as_left {
-                    true => change.who,
-                    false => is_aftermath().then_some(Attribution::Touched)?,
-                };
-                (share, false)
+                let share = if is_as_left { Some(change.who) } else { is_aftermath().then_some(Attribution::Touched) };
+                share.map(|share| (share, false))
             }
-        };
-        Some(Claim { who: self.who, share, is_alone })
+        }
     }
 }

@@ -91,3 +91,13 @@ impl Tops<'_> {
         Some((top, below))
     }
 }
+
+/// Returns the paths of places that are single files of the workspace, as they stand there; `None` where a place is more.
+pub(super) fn single_files<'p>(root: &Path, places: &'p [LostPlace]) -> Option<Vec<&'p RelPath>> {
+    let is_dir = |path: &RelPath| path.under(root).symlink_metadata().is_ok_and(|facts| facts.is_dir());
+    let single = |place: &'p LostPlace| match place {
+        LostPlace::Tree(path) | LostPlace::File(path) => (!is_dir(path)).then_some(path),
+        LostPlace::Repository { .. } => None,
+    };
+    places.iter().map(single).collect()
+}
