@@ -129,12 +129,14 @@ impl Timeline {
         let mut log = catalog.windows.borrow_mut();
         let windows = log.known_windows()?;
         let Some(first) = catalog.first_known(&history.turns, windows)? else { return Ok(Vec::new()) };
-        let changed = catalog.changed_in(places, &first, present)?;
+        let view = AskersView { asker, workspace: catalog.workspace.dir.as_path(), top: OnceCell::new() };
+        let own = view.own_judge(windows);
+        let later = catalog.later();
+        let is_own = |path: &RelPath| own.as_ref().is_some_and(|own| own.share(path, &later) == Attribution::Sure);
+        let changed = catalog.changed_in(places, (&first, present), &is_own)?;
         if changed.is_empty() {
             return Ok(Vec::new());
         }
-        let workspace = catalog.workspace.dir.as_path();
-        let view = AskersView { asker, workspace, top: OnceCell::new() };
         let turns = catalog.known_turns(&view, &history.turns, windows, &changed)?;
         let known = KnownWork { turns, strangers: view.strangers(windows), restored: restored(&history) };
         let found = catalog.owned(&view, &known, (present, &changed))?;
@@ -209,6 +211,13 @@ impl AskersView<'_> {
         own.map_or_else(since_boot_ns, |window| window.from)
     }
 
+    /// Returns a judge for the open turn of the asker; `None` without one.
+    fn own_judge<'w>(&self, windows: &'w Windows) -> Option<Judge<'w>> {
+        let turn = windows.turns.iter().find(|turn| turn.actor == self.asker.actor)?;
+        let restored = turn.restored.iter().cloned().collect();
+        Some(Judge::new(&turn.actor, (turn.since, self.until(windows)), windows, restored))
+    }
+
     /// Returns judges for the others who act without a turn while one is open.
     fn strangers<'w>(&self, windows: &'w Windows) -> Vec<Judge<'w>> {
         let Some(since) = windows.turns.iter().map(|turn| turn.since).min() else { return Vec::new() };
@@ -233,7 +242,13 @@ impl Catalog {
     }
 
     /// Returns the files in some places that differ between the first known moment and the present one.
-    fn changed_in(&self, places: &[LostPlace], first: &Checkpoint, present: &Checkpoint) -> Result<ChangedFiles> {
+    /// Single files that are certainly the asker's own are left out at once.
+    fn changed_in(
+        &self,
+        places: &[LostPlace],
+        (first, present): (&Checkpoint, &Checkpoint),
+        is_own: &dyn Fn(&RelPath) -> bool,
+    ) -> Result<ChangedFiles> {
         let root = &self.workspace.path;
         // The times of a file are looked at first: mostly it is older, and no tree is read. A file that the first moment did not look
         // at may be older too.
@@ -241,7 +256,7 @@ impl Catalog {
         let is_newer = |path: &RelPath| changed_after(root, path, since);
         let mut found = BTreeMap::new();
         if let Some(named) = single_files(root, places) {
-            for path in named.into_iter().filter(|path| is_newer(path)) {
+            for path in named.into_iter().filter(|path| is_newer(path) && !is_own(path)) {
                 if let Some(now) = self.content_at(present, path)?
                     && self.content_at(first, path)? != Some(now)
                 {
@@ -316,6 +331,13 @@ impl Catalog {
         Ok(turns)
     }
 
+    /// Returns a function that tells if a file changed after a moment of the log of actions.
+    fn later(&self) -> impl Fn(&RelPath, i64) -> bool {
+        // The two clocks differ by a constant, but for a change of the wall clock.
+        let offset = file_clock().saturating_sub(since_boot_ns());
+        move |path, since| changed_after(&self.workspace.path, path, since.saturating_add(offset).saturating_add(TICK))
+    }
+
     /// Returns the changed files that others own.
     fn owned(
         &self,
@@ -324,10 +346,7 @@ impl Catalog {
         (present, changed): (&Checkpoint, &ChangedFiles),
     ) -> Result<BTreeMap<WorkOwner, Vec<RelPath>>> {
         let root = &self.workspace.path;
-        // The two clocks differ by a constant, but for a change of the wall clock.
-        let offset = file_clock().saturating_sub(since_boot_ns());
-        let later =
-            |path: &RelPath, since: i64| changed_after(root, path, since.saturating_add(offset).saturating_add(TICK));
+        let later = self.later();
         let mut found: BTreeMap<WorkOwner, Vec<RelPath>> = BTreeMap::new();
         let mut persons: Vec<&RelPath> = Vec::new();
         for (path, now) in changed {
@@ -339,7 +358,7 @@ impl Catalog {
             };
             let mut claims: Vec<Claim> = turns.filter_map(claim).collect();
             let is_in_open = known.turns.iter().any(|turn| turn.has_changed(path, *now));
-            let shares = known.strangers.iter().filter(|_| is_in_open).map(|judge| judge.share(path, later));
+            let shares = known.strangers.iter().filter(|_| is_in_open).map(|judge| judge.share(path, &later));
             let is_restored = known.restored.contains(quote(path.as_bytes()).as_str());
             let shares = shares.chain(is_restored.then_some(Attribution::Unknown));
             claims.extend(shares.map(|share| Claim { who: Claimant::Gone, share, is_alone: false }));
