@@ -515,6 +515,32 @@ fn managers_of_hooks_go_on() {
     door.no_stand_in();
     door.uninstall(&[]);
     assert_eq!(door.picture(), before);
+    // Installed once more, piton is asked once, and a hook that it ran belongs to the manager.
+    for mine in [None, Some(telling("python", &log))] {
+        std::fs::remove_file(door.hook("pre-push")).unwrap();
+        if let Some(mine) = &mine {
+            put_hook(&door.hook("pre-push"), mine, 0o755);
+        }
+        door.install(&[]);
+        std::fs::rename(door.hook("pre-push"), door.hook("pre-push.legacy")).unwrap();
+        put_hook(&door.hook("pre-push"), &script, 0o755);
+        door.install(&["--dry-run"]);
+        assert!(std::fs::read_to_string(door.hook("pre-push.legacy")).unwrap().contains("piton install git"));
+        door.install(&[]);
+        assert_eq!(std::fs::read_to_string(door.hook("pre-push.legacy")).ok(), mine);
+        assert!(!door.hook("piton-next").exists());
+        let legacy = "cd .git/hooks && if [ -x pre-push.legacy ]; then exec ./pre-push.legacy origin url; fi\n";
+        put_hook(&door.lab.home.join("pre_commit"), &format!("#!/bin/sh\n{legacy}"), 0o755);
+        door.stand_in();
+        door.git_in(&door.lab.work, &push);
+        assert_eq!(door.asked().matches("git-door|pre-push|").count(), 1);
+        assert_eq!(door.told().contains("refs/heads/main"), mine.is_some());
+        door.no_stand_in();
+        door.uninstall(&[]);
+        assert_eq!(std::fs::read_to_string(door.hook("pre-push.legacy")).ok(), mine);
+        assert_eq!(std::fs::read_to_string(door.hook("pre-push")).unwrap(), script);
+    }
+    std::fs::remove_file(door.hook("pre-push.legacy")).unwrap();
     std::fs::remove_file(door.hook("pre-push")).unwrap();
 
     // lefthook: a script of its own name; it moves one that is not its own to `.old`.

@@ -46,6 +46,11 @@ pub(super) fn hook_in(work: &mut Installation<'_>, dir: &Path, hook: GitHook, pr
         }
         return Ok(());
     }
+    // A manager may run the hook that it has moved: nobody is to be asked twice.
+    for moved in &named(dir, hook)[1..] {
+        file_out(work, dir, hook, moved)?;
+    }
+    emptied(work, dir)?;
     match hook.with_lines(program, &text).filter(|_| may_run) {
         Some(after) => {
             work.carry_out(GIT, &FileChange::of(there, Some(after), MODE)?)?;
@@ -86,36 +91,43 @@ fn aside(work: &mut Installation<'_>, path: &Path, hook: GitHook, script: &[u8])
 /// Takes a hook's lines or script out, under whatever name a manager has left them.
 pub(super) fn hooks_out(work: &mut Installation<'_>, dir: &Path, hook: GitHook) -> Result<()> {
     for path in named(dir, hook) {
-        if facts(&path)?.is_none_or(|facts| !facts.is_file()) {
-            continue;
-        }
-        let there = ClientFile::read_bytes(&path)?;
-        let text = there.bytes().unwrap_or_default();
-        if !is_script(text) {
-            if program_of(text).is_some() {
-                let after = without_lines(text);
-                work.carry_out(GIT, &FileChange::of(there, Some(after), MODE)?)?;
-            }
-            continue;
-        }
-        let next = next(dir, hook);
-        match facts(&next)? {
-            None => work.carry_out(GIT, &FileChange::of(there, None, MODE)?)?,
-            Some(_) => {
-                if !work.dry_run {
-                    back(&next, &path)?;
-                }
-                work.tell(GIT, InstallOutcome::Changed, &path)?;
-            }
-        }
+        file_out(work, dir, hook, &path)?;
     }
     left_behind(work, dir, hook)?;
-    if !work.dry_run {
-        // With the hook of another kind in it, it stays.
-        let _ = std::fs::remove_dir(dir.join(ASIDE));
-        Made::of(&work.context.home).remove_empty()?;
+    emptied(work, dir)
+}
+
+/// Removes the directory of hooks that were moved aside; with the hook of another kind in it, it stays.
+fn emptied(work: &Installation<'_>, dir: &Path) -> Result<()> {
+    if work.dry_run {
+        return Ok(());
     }
-    Ok(())
+    let _ = std::fs::remove_dir(dir.join(ASIDE));
+    Made::of(&work.context.home).remove_empty()
+}
+
+/// Takes the lines or the script out of one file of a hook. The hook that was moved aside takes the place of the script.
+fn file_out(work: &mut Installation<'_>, dir: &Path, hook: GitHook, path: &Path) -> Result<()> {
+    if facts(path)?.is_none_or(|facts| !facts.is_file()) {
+        return Ok(());
+    }
+    let there = ClientFile::read_bytes(path)?;
+    let text = there.bytes().unwrap_or_default();
+    if !is_script(text) {
+        if program_of(text).is_some() {
+            let after = without_lines(text);
+            work.carry_out(GIT, &FileChange::of(there, Some(after), MODE)?)?;
+        }
+        return Ok(());
+    }
+    let next = next(dir, hook);
+    if facts(&next)?.is_none() {
+        return work.carry_out(GIT, &FileChange::of(there, None, MODE)?);
+    }
+    if !work.dry_run {
+        back(&next, path)?;
+    }
+    work.tell(GIT, InstallOutcome::Changed, path)
 }
 
 /// Brings a hook back from aside, in place of piton's script.
