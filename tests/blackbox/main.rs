@@ -31,6 +31,7 @@ mod input;
 mod installs;
 mod kills;
 mod lessons;
+mod libgit2;
 mod links;
 mod maintained;
 mod many;
