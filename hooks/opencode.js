@@ -50,8 +50,11 @@ export const Piton = async ({ directory, client }) => {
       // Without a screen there is nobody to tell.
     }
   }
+  // A sub-agent has a session of its own: the sessions of sub-agents, each with that of the agent at the top.
+  const tops = new Map()
   const send = async (hook, input, output, more, patience = PATIENCE_MS) => {
-    const reply = await ask(hook, { hook, directory, ...more, input, output }, patience)
+    const top = tops.get(input?.sessionID ?? input?.properties?.sessionID ?? input?.properties?.info?.id)
+    const reply = await ask(hook, { hook, directory, ...more, top, input, output }, patience)
     if (reply.message) await tell(reply.message)
     return reply
   }
@@ -62,9 +65,11 @@ export const Piton = async ({ directory, client }) => {
   }
   return {
     event: async ({ event }) => {
-      if (["session.created", "session.deleted", "session.idle"].includes(event.type)) {
-        await send(`event.${event.type}`, event)
-      }
+      if (!["session.created", "session.deleted", "session.idle"].includes(event.type)) return
+      const { id, parentID } = event.properties?.info ?? {}
+      if (parentID) tops.set(id, tops.get(parentID) ?? parentID)
+      await send(`event.${event.type}`, event)
+      if (event.type === "session.deleted") tops.delete(id)
     },
     "command.execute.before": async (input) => {
       if (input.command !== "rollback") return

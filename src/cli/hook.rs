@@ -214,7 +214,7 @@ impl Exchange<'_> {
             client: Some(client.to_owned()),
             session: Some(session),
             parent: parent.or_else(|| std::env::var(RUN).ok()),
-            shares_turn: self.event.agent.is_some().then_some(true),
+            shares_turn: (self.event.agent.is_some() || self.event.parent.is_some()).then_some(true),
             goal,
             pid: client_above(std::process::id(), &facts).map(u64::from),
             cwd: cwd_text.map(PathBuf::from),

@@ -1,5 +1,7 @@
 //! Runs and their codons: the requests of a session, and the worker's part in them.
 
+use std::sync::PoisonError;
+
 use super::event::{NewRun, Opening};
 use super::names::recorded;
 use super::session::{Reply, Session};
@@ -82,14 +84,21 @@ impl Session {
         let named = (run != session).then(|| recorded(session, 64));
         let parent = opening.parent.as_deref().map(run_id).filter(|parent| *parent != run);
         let goal = opening.goal.as_deref().map(|goal| recorded(goal, 64));
-        let (run, named, parent) = match parent {
-            Some(parent) if opening.shares_turn => {
+        let mut known = self.go_on_with(&run);
+        if let Some(parent) = parent.as_deref().filter(|_| opening.shares_turn) {
+            self.state().works_in(Some(parent));
+        }
+        let is_above = self.state().above.is_some();
+        let top = if is_above { self.engine.sessions().top(&run) } else { None };
+        self.sub_agent = None;
+        let (named, parent) = match top {
+            Some(top) => {
+                known = self.go_on_with(&top);
                 self.sub_agent = Some(SubAgentRun { run, named, goal });
-                (parent, None, None)
+                (None, None)
             }
-            parent => (run, named, parent),
+            None => (named, parent),
         };
-        let known = self.go_on_with(&run);
         if self.client.is_none() {
             let known = self.state().client.clone();
             self.client = known;
@@ -156,6 +165,8 @@ impl Session {
 
     /// Ends the run of a sub-agent, if it has recorded anything. The turn and the run of its agent go on.
     fn end_sub_agent(&mut self, run: String, status: RunEnding, reply: Reply<RunEnded>) {
+        let (state, _) = self.engine.sessions().get(&run);
+        state.lock().unwrap_or_else(PoisonError::into_inner).works_in(None);
         self.ask(
             move |timeline, _, control| {
                 let is_known = timeline.catalog().has_run(&run)?;

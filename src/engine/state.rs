@@ -20,6 +20,9 @@ use crate::sys::fs::mark::FileMark;
 /// The number of sessions in memory from which on those that no connection uses are dropped.
 const MANY: usize = 256;
 
+/// The number of agents, each a sub-agent of the next, that are followed.
+const DEEPEST: usize = 8;
+
 /// The age from which on files of unused sessions are removed.
 const OLD: Duration = Duration::from_hours(14 * 24);
 
@@ -38,6 +41,9 @@ pub struct SessionState {
     /// The run that this one is a part of: a sub-agent's is its agent's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
+    /// The run in whose turn this one works, where it is a sub-agent's: some clients tell that once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub above: Option<String>,
     /// The workspaces and runs for which the client is noted, with what is noted there.
     #[serde(skip)]
     pub noted: HashMap<(String, String), RunClient>,
@@ -71,6 +77,14 @@ impl SessionState {
             self.client = client.or(self.client.take());
             self.named = named.or(self.named.take());
             self.parent = parent.or(self.parent.take());
+            self.keep();
+        }
+    }
+
+    /// Notes the run in whose turn this one works, or that it does so no more; kept where that is news.
+    pub fn works_in(&mut self, above: Option<&str>) {
+        if self.above.as_deref() != above {
+            self.above = above.map(str::to_owned);
             self.keep();
         }
     }
@@ -162,6 +176,19 @@ impl Sessions {
         let state = Arc::new(Mutex::new(state));
         known.insert(run.to_owned(), Arc::clone(&state));
         (state, is_old)
+    }
+
+    /// Returns the run at the top of those in whose turns a run works, one within the other; `None` for one in its own turns.
+    pub fn top(&self, run: &str) -> Option<String> {
+        let above = |run: &str| self.get(run).0.lock().unwrap_or_else(PoisonError::into_inner).above.clone();
+        let mut top = above(run)?;
+        for _ in 0..DEEPEST {
+            match above(&top).filter(|next| *next != run) {
+                Some(next) => top = next,
+                None => break,
+            }
+        }
+        Some(top)
     }
 
     fn begin(&self, state: &mut SessionState) {

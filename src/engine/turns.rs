@@ -67,9 +67,11 @@ impl Session {
         });
         let named = turn_name(&turn);
         let before = self.state().turns.clone();
+        let is_sub_agent = self.sub_agent.is_some();
         let is_ended = self.change_turns(|turns| {
-            // An end without a name is the open turn's.
-            let is_open = turns.current().is_some_and(|current| named.is_empty() || current == named);
+            // An end without a name is the open turn's; a sub-agent ends no turn that it does not name.
+            let is_own = named.is_empty() && !is_sub_agent;
+            let is_open = turns.current().is_some_and(|current| is_own || current == named);
             if is_open {
                 turns.end();
             }

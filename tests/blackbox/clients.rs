@@ -267,44 +267,31 @@ fn a_turn_begins_with_the_first_action_where_no_prompt_was_told() {
     assert_eq!(lab.read("a"), "old");
 }
 
-/// opencode gives a sub-agent a session of its own, and names the one above when it begins.
+/// opencode gives a sub-agent a session of its own; the plugin names the one at the top.
 #[test]
 fn a_sub_agent_is_a_run_below_its_agents() {
     let here = ClientLab::new();
     let lab = &here.0;
-    let created = |id: &str, parent: Option<&str>| {
-        let mut info = json!({ "id": id, "slug": "calm-knight", "version": "1.18.33", "directory": lab.work });
-        if let Some(parent) = parent {
-            info["parentID"] = json!(parent);
-        }
-        json!({ "hook": "event.session.created", "directory": lab.work,
-            "input": { "type": "session.created", "properties": { "sessionID": id, "info": info } } })
+    let call = |session: &str, top: Option<&str>, command: &str| {
+        let payload = json!({ "hook": "tool.execute.before", "directory": lab.work, "top": top,
+            "input": { "tool": "bash", "sessionID": session, "callID": "c" }, "output": { "args": { "command": command } } });
+        here.hook("opencode", "tool.execute.before", &payload);
+        lab.sh(command);
     };
-    let call = |session: &str, command: &str| {
-        json!({ "hook": "tool.execute.before", "directory": lab.work,
-            "input": { "tool": "bash", "sessionID": session, "callID": "c" }, "output": { "args": { "command": command } } })
-    };
-    here.hook("opencode", "event.session.created", &created("ses_above", None));
-    here.hook("opencode", "tool.execute.before", &call("ses_above", "rm a"));
-    here.hook("opencode", "event.session.created", &created("ses_Below", Some("ses_above")));
-    here.hook("opencode", "tool.execute.before", &call("ses_Below", "rm -r out"));
-    // Copilot CLI names it in each event.
-    let payload = json!({ "sessionId": "s-2", "agentId": "s-2", "agentType": "general-purpose", "parentAgentId": "s-1",
-        "cwd": lab.work, "toolName": "bash", "toolArgs": { "command": "rm a" } });
-    here.hook("copilot-cli", "preToolUse", &payload);
-    assert_eq!(here.run("copilot-cli.s-2")["parent"], "copilot-cli.s-1");
-    let below = here.runs().into_iter().find(|item| item["named"] == "opencode.ses_Below").unwrap();
+    call("ses_above", None, "rm a");
+    call("ses_Below", Some("ses_above"), "rm -r out");
+    let below = here.runs().into_iter().find(|item| item["named"] == "opencode.ses_abov.ses_Below").unwrap();
     let told = (&below["client"], &below["parent"], &below["status"]);
     assert_eq!(told, (&json!("opencode"), &json!("opencode.ses_above"), &json!("open")), "{below}");
     let tree = lab.piton(&["runs", "--tree"]).stdout;
     let lines: Vec<&str> = tree.lines().collect();
     assert!(lines[0].starts_with("opencode.ses_above  open  opencode  1 checkpoint"), "{tree}");
     assert!(
-        lines[1].starts_with("  s-") && lines[1].contains("opencode  named opencode.ses_Below  1 checkpoint"),
+        lines[1].starts_with("  s-") && lines[1].contains("opencode  named opencode.ses_abov.ses_Below  "),
         "{tree}"
     );
     let list = lab.piton(&["runs"]).stdout;
-    assert!(list.contains("named opencode.ses_Below  below opencode.ses_above  1 checkpoint"), "{list}");
+    assert!(list.contains("named opencode.ses_abov.ses_Below  below opencode.ses_above  "), "{list}");
 }
 
 /// Cline gives a sub-agent a task of its own. It begins no turn, and ends none.
@@ -337,6 +324,58 @@ fn a_sub_agent_with_a_task_of_its_own_works_in_its_agents_turn() {
     assert_eq!((lab.read("a"), lab.read("out/x")), ("old".to_owned(), "product".to_owned()));
 }
 
+/// So do opencode and Copilot CLI, with a session of its own: a prompt is one turn.
+#[test]
+fn a_sub_agent_with_a_session_of_its_own_works_in_its_agents_turn() {
+    for client in ["opencode", "copilot-cli"] {
+        let here = ClientLab::new();
+        let lab = &here.0;
+        let is_copilot = client == "copilot-cli";
+        let tell = |event: usize, agent: &str, above: Option<&str>, command: &str| {
+            let names = if is_copilot {
+                ["userPromptSubmitted", "preToolUse", "postToolUse", "agentStop"]
+            } else {
+                ["chat.message", "tool.execute.before", "tool.execute.after", "event.session.idle"]
+            };
+            let payload = if is_copilot {
+                let mut payload = json!({ "sessionId": agent, "cwd": lab.work, "prompt": "a part", "toolName": "bash",
+                    "toolArgs": { "command": command } });
+                if let Some(above) = above {
+                    payload["agentId"] = json!(agent);
+                    payload["parentAgentId"] = json!(above);
+                }
+                payload
+            } else {
+                json!({ "hook": names[event], "directory": lab.work, "top": above, "prompt": "a part",
+                    "input": { "tool": "bash", "sessionID": agent, "callID": "c", "properties": { "sessionID": agent } },
+                    "output": { "args": { "command": command }, "message": { "id": format!("of {agent}") } } })
+            };
+            here.hook(client, names[event], &payload);
+        };
+        let work = |agent: &str, above: Option<&str>, command: &str| {
+            tell(1, agent, above, command);
+            lab.sh(command);
+            tell(2, agent, above, command);
+        };
+        tell(0, "above", None, "");
+        tell(0, "below", Some("above"), "");
+        work("below", Some("above"), "rm a");
+        tell(3, "below", Some("above"), "");
+        work("above", None, "rm -r out");
+        tell(3, "above", None, "");
+        let below = here.run(&format!("{client}.above.below"));
+        let told = (&below["client"], &below["parent"], &below["status"]);
+        assert_eq!(told, (&json!(client), &json!(format!("{client}.above")), &json!("completed")), "{below}");
+        assert_eq!(here.run(&format!("{client}.above"))["status"], "open");
+        let undone = lab.piton(&["undo", "--yes"]);
+        assert_eq!(
+            (lab.read("a"), lab.read("out/x")),
+            ("old".to_owned(), "product".to_owned()),
+            "{client}: {undone:?}"
+        );
+    }
+}
+
 /// Hermes Agent tells once, and in the words of the agent, which session is a sub-agent's.
 #[test]
 fn a_sub_agent_with_a_session_of_its_own_is_below_its_agent() {
@@ -354,12 +393,35 @@ fn a_sub_agent_with_a_session_of_its_own_is_below_its_agent() {
     tell("subagent_start", "one", none(), json!({ "child_session_id": "two", "parent_turn_id": "turn of one" }));
     tell("on_session_start", "two", none(), json!({ "platform": "subagent" }));
     tell("pre_llm_call", "two", none(), of("two"));
-    tell("pre_tool_call", "two", json!({ "command": "rm -r out" }), of("two"));
+    let act = |session: &str, command: &str| {
+        tell("pre_tool_call", session, json!({ "command": command }), of(session));
+        lab.sh(command);
+        tell("post_tool_call", session, none(), of(session));
+    };
+    act("two", "rm -r out");
     assert_eq!(here.run("hermes-agent.two")["status"], "open");
+    // A sub-agent of the sub-agent.
+    tell("subagent_start", "two", none(), json!({ "child_session_id": "three" }));
+    tell("pre_llm_call", "three", none(), of("three"));
+    act("three", "rm a");
+    assert_eq!(here.run("hermes-agent.three")["parent"], "hermes-agent.one");
+    tell("on_session_end", "three", none(), of("three"));
+    tell("on_session_end", "two", none(), json!({}));
     tell("subagent_stop", "one", none(), json!({ "child_session_id": "two" }));
     let agent = here.run("hermes-agent.two");
     assert_eq!((&agent["parent"], &agent["status"]), (&json!("hermes-agent.one"), &json!("completed")), "{agent}");
     assert_eq!(here.run("hermes-agent.one")["status"], "open");
+    act("one", "touch made");
+    tell("on_session_end", "one", none(), of("one"));
+    let undone = lab.piton(&["undo", "--yes"]);
+    let back = (lab.read("a"), lab.read("out/x"), lab.work.join("made").exists());
+    assert_eq!(back, ("old".to_owned(), "product".to_owned(), false), "{undone:?}");
+    // A session that was a sub-agent's has turns of its own from then on.
+    tell("pre_llm_call", "two", none(), of("two"));
+    act("two", "rm a");
+    assert_eq!(here.run("hermes-agent.two")["status"], "open");
+    let turns = lab.piton(&["turns", "--json"]).json();
+    assert!(turns.to_string().contains("turn of two"), "{turns}");
 }
 
 /// A client may go on behind what it has told as the end of a turn. A sub-agent of Kimi Code ends with the event of its agent. In other

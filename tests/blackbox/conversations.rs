@@ -217,6 +217,26 @@ const OPENCODE: Conversation = &[
     ),
     ("shell.env", r#"{"hook":"shell.env","input":{"cwd":"/w","sessionID":"s","callID":"c2"}}"#, "s - -: unused"),
     (
+        "event.session.created",
+        r#"{"hook":"event.session.created","top":"s","input":{"id":"e","type":"session.created","properties":{"sessionID":"b","info":{"id":"b","parentID":"s","directory":"/w"}}}}"#,
+        "s - /w: session by b -",
+    ),
+    (
+        "chat.message",
+        r#"{"hook":"chat.message","directory":"/w","top":"s","input":{"sessionID":"b","agent":"general"},"output":{"message":{"id":"n","role":"user"},"parts":[{"type":"text","text":"a part"}]}}"#,
+        "s n /w: unused by b -",
+    ),
+    (
+        "tool.execute.before",
+        r#"{"hook":"tool.execute.before","directory":"/w","top":"s","input":{"tool":"bash","sessionID":"b","callID":"c3"},"output":{"args":{"command":"rm -r out"}}}"#,
+        "s - /w: shell c3 [\"rm -r out\"] by b -",
+    ),
+    (
+        "event.session.idle",
+        r#"{"hook":"event.session.idle","directory":"/w","top":"s","input":{"type":"session.idle","properties":{"sessionID":"b"}}}"#,
+        "s - /w: agent over by b -",
+    ),
+    (
         "tool.execute.after",
         r#"{"hook":"tool.execute.after","directory":"/w","input":{"tool":"bash","sessionID":"s","callID":"c2"},"output":{"metadata":{"exit":1}}}"#,
         "s - /w: failed c2 exit 1",
@@ -259,6 +279,21 @@ const COPILOT_CLI: Conversation = &[
         "postToolUse",
         r#"{"sessionId":"s","cwd":"/w","toolName":"create","toolArgs":{},"toolResult":{"resultType":"success"}}"#,
         "s - /w: ok",
+    ),
+    (
+        "userPromptSubmitted",
+        r#"{"sessionId":"b","timestamp":1790000000003,"cwd":"/w","prompt":"a part","agentId":"b","agentType":"general-purpose","parentAgentId":"s"}"#,
+        "s - /w: unused by b general-purpose",
+    ),
+    (
+        "preToolUse",
+        r#"{"sessionId":"b","cwd":"/w","toolName":"bash","toolArgs":{"command":"rm a"},"agentId":"b","agentType":"general-purpose","parentAgentId":"s"}"#,
+        "s - /w: shell [\"rm a\"] by b general-purpose",
+    ),
+    (
+        "agentStop",
+        r#"{"sessionId":"b","cwd":"/w","stopReason":"end_turn","agentId":"b","agentType":"general-purpose","parentAgentId":"s"}"#,
+        "s - /w: agent over by b general-purpose",
     ),
     (
         "preToolUse",

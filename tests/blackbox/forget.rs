@@ -391,13 +391,22 @@ fn a_workspace_goes_as_a_whole() {
     let id = lab.piton(&["status", "--json"]).json()["workspace"]["id"].as_str().unwrap().to_owned();
     let work = lab.work.to_str().unwrap();
     assert_eq!(lab.piton_in(&other, &["forget", "--workspace", work]).code, 5);
+    // An agent, and a sub-agent of it that has only read.
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    sidecar.ask(json!({"type": "hello", "session": "above"}));
+    sidecar.ask(json!({"type": "turn.start", "turn": "t"}));
+    sidecar.ask(json!({"type": "shell.before", "action": "a", "command": "rm own"}));
+    sidecar.ask(json!({"type": "hello", "session": "below", "parent": "above", "shares_turn": true}));
+    assert_eq!(sidecar.finish(), 0);
+    let below = lab.home.join("piton/sessions/below");
+    assert!(below.exists());
     // A session stays at work there.
     let mut sidecar = Sidecar::start(&lab, &[]);
     sidecar.ask(json!({"type": "hello", "session": "s"}));
     let output = lab.piton_in(&other, &["forget", "--workspace", work, "--yes", "--json"]);
     assert_eq!(output.code, 0, "{output:?}");
     assert!(output.json()["forgotten"].as_u64().unwrap() >= 3, "{output:?}");
-    assert_eq!(places(&lab), Vec::<PathBuf>::new());
+    assert_eq!((places(&lab), below.exists()), (Vec::<PathBuf>::new(), false));
     let reply = sidecar.ask(json!({"type": "checkpoint.create", "label": "anew"}));
     assert!(reply["checkpoint"]["n"].as_u64().unwrap() > 3, "no number is used twice: {reply}");
     assert_eq!(sidecar.finish(), 0);

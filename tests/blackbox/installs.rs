@@ -311,6 +311,12 @@ fn the_plugin_of_opencode() {
         answer({})
         await hooks["shell.env"]({ cwd: process.cwd() }, shell)
         await hooks["shell.env"]({ cwd: "/nowhere" }, shell)
+        const created = (id, parentID) => ({ type: "session.created", properties: { sessionID: id, info: { id, parentID } } })
+        await hooks.event({ event: created("b", "s") })
+        await hooks.event({ event: created("c", "b") })
+        await hooks["tool.execute.before"]({ ...input, sessionID: "c" }, { args: { command: "rm x" } })
+        await hooks.event({ event: { type: "session.idle", properties: { sessionID: "b" } } })
+        await hooks.event({ event: { type: "session.deleted", properties: { info: { id: "b", parentID: "s" } } } })
         await hooks.event({ event: { type: "session.idle", properties: { sessionID: "s" } } })
     "#;
     let Some(printed) = with_node(&lab, script) else { return };
@@ -323,6 +329,15 @@ fn the_plugin_of_opencode() {
         &lab.read("asked"),
         "tool.execute.before chat.message command.execute.before event.session.idle",
     );
+    // The session of a sub-agent, and one of a sub-agent below it, belong to the agent at the top.
+    let asked = lab.read("asked");
+    let pairs = asked.lines().zip(asked.lines().skip(1)).step_by(2);
+    let read = pairs.map(|(call, payload)| {
+        let event = call.rsplit(' ').next().unwrap();
+        piton::agents::Client::Opencode.parse(event, payload.as_bytes()).unwrap()
+    });
+    let below: Vec<(String, String)> = read.filter_map(|event| Some((event.session?, event.agent?.id))).collect();
+    assert_eq!(below, ["b", "c", "c", "b", "b"].map(|id| ("s".to_owned(), id.to_owned())));
 }
 
 #[test]

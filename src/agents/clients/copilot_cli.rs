@@ -48,8 +48,10 @@ pub(crate) const PROFILE: Profile = Profile {
             ("subagentStop", Moment::Unused),
         ],
         echo: &["/hookName"],
-        session: &["/sessionId"],
-        parent: &["/parentAgentId"],
+        // A sub-agent has a session of its own, and names the agent above it.
+        session: &["/parentAgentId", "/sessionId"],
+        agent: &["/agentId"],
+        agent_kind: &["/agentType"],
         turn: &[],
         tool: &["/toolName"],
         input: &["/toolArgs", "/toolInput"],

@@ -32,9 +32,10 @@ pub(crate) const PROFILE: Profile = Profile {
             ("dispose", Moment::Unused),
         ],
         echo: &["/hook"],
-        session: &["/input/sessionID", "/input/properties/sessionID", "/input/properties/info/id"],
-        parent: &["/input/properties/info/parentID"],
-        agent: &[],
+        // A sub-agent has a session of its own. The shim names the one at the top.
+        session: &["/top", "/input/sessionID", "/input/properties/sessionID", "/input/properties/info/id"],
+        parent: &[],
+        agent: &["/input/sessionID", "/input/properties/sessionID", "/input/properties/info/id"],
         agent_kind: &[],
         turn: &["/output/message/id"],
         cwd: &["/directory", "/input/properties/info/directory"],

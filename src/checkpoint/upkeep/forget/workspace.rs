@@ -187,7 +187,17 @@ fn sessions_of(home: &Home, dir: &Path) -> Result<Vec<PathBuf>> {
         let name = name.to_string_lossy();
         name.split('~').next().is_some_and(|run| runs.contains(OsStr::new(run)))
     };
-    let names_it = |path: &PathBuf| std::fs::read_to_string(path).is_ok_and(|text| text.contains(&id));
+    let text = |path: &PathBuf| std::fs::read_to_string(path).unwrap_or_default();
     let all = listed(&home.path().join("sessions"))?;
-    Ok(all.into_iter().filter(|path| path.file_name().is_some_and(is_of_run) || names_it(path)).collect())
+    let is_here = |path: &PathBuf| path.file_name().is_some_and(is_of_run) || text(path).contains(&id);
+    let (mut found, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_here);
+    // One of a sub-agent that has only read names that of its agent.
+    let agents: Vec<String> =
+        found.iter().filter_map(|path| path.file_name()).map(|name| name.to_string_lossy().into_owned()).collect();
+    let is_below = |path: &PathBuf| {
+        let text = text(path);
+        agents.iter().any(|agent| text.contains(&format!(r#""above":"{agent}""#)))
+    };
+    found.extend(others.into_iter().filter(is_below));
+    Ok(found)
 }
