@@ -62,6 +62,24 @@ def tree(box):
     return f"{len(runs)} runs; the client does not tell which is above"
 
 
+def turns(box):
+    """Two prompts are two turns, the work of sub-agents included: each `piton undo` takes one of them back."""
+    box.install()
+    steps = ["touch one"]
+    if box.client.agent("") is not None:
+        steps += ["agent: touch made; rm -r out/sub", "for n in $(seq 100); do [ -e made ] && break; sleep 0.1; done"]
+    box.ask(*steps)
+    process = box.ask(box.client.destroy, "touch two", resume=box.client.resumes)
+    holds(not box.has("out") and box.has("two"), f"the client did not work: {box.said(process)}")
+    told = box.document("turns")["turns"]
+    holds(len(told) == 2, f"{len(told)} turns: {told}")
+    box.piton("undo", "--yes")
+    holds(box.has("out/a") and box.has("one") and not box.has("two"), "the second prompt is not taken back, or more is")
+    box.piton("undo", "--yes")
+    holds(box.has("out/sub/b") and not box.has("one") and not box.has("made"), "the first prompt is not taken back as a whole")
+    return "with a sub-agent" if len(steps) > 1 else "without a sub-agent"
+
+
 def killed(box):
     """After `kill -9` of the client in the middle of a call, its run is open no more."""
     box.install()
@@ -153,7 +171,7 @@ def frozen(box):
     return silenced(box, change)
 
 
-ALL = [Point("undo", undo), Point("warned", warned), Point("tree", tree), Point("killed", killed), Point("moved", moved),
+ALL = [Point("undo", undo), Point("warned", warned), Point("tree", tree), Point("turns", turns), Point("killed", killed), Point("moved", moved),
        Point("removed", lambda box: switched(box, lambda box: box.strip())), Point("frozen", frozen), Point("silent", silent), Point("switched", None)]
 
 
