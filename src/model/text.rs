@@ -1,5 +1,7 @@
 //! Text for people and logs: nothing that came from outside reaches a terminal unescaped.
 
+use std::ffi::OsStr;
+
 /// Escapes control characters (terminal sequences, newlines, bidirectional overrides) so that the text is harmless on a
 /// terminal and stays on one line.
 pub fn printable(text: &str) -> String {
@@ -100,6 +102,22 @@ pub fn shell_word(word: &str) -> String {
     }
 }
 
+/// Returns the words of a command as one line, as a shell reads it: quoted only where that is needed. Bytes that are no text are
+/// replaced.
+pub fn shell_line<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>) -> String {
+    let plain = |(at, byte): (usize, u8)| {
+        byte.is_ascii_alphanumeric() || b"-_./:,@%+".contains(&byte) || (at > 0 && b"=~^".contains(&byte))
+    };
+    let quoted = |(at, word): (usize, W)| {
+        let word = word.as_ref().to_string_lossy().into_owned();
+        // An assignment before a command is no word of it, and a home directory stands behind some signs too.
+        let is_special = at == 0 && word.contains('=') || ["=~", ":~"].iter().any(|home| word.contains(home));
+        let is_plain = !word.is_empty() && word.bytes().enumerate().all(plain) && !is_special;
+        if is_plain { word } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    };
+    words.into_iter().enumerate().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
 /// `1 file`, `2 files`.
 pub fn count(n: u64, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
@@ -132,6 +150,17 @@ mod tests {
         assert_eq!(printable("a\u{1b}[31mb\nc"), "a\\u{1b}[31mb\\nc");
         assert_eq!(printable("naïve 日本"), "naïve 日本");
         assert_eq!(printable("a\u{202e}b"), "a\\u{202e}b");
+    }
+
+    #[test]
+    fn a_line_is_quoted_only_where_it_must() {
+        for (words, line) in [
+            (&["git", "reset", "--hard", "HEAD~1", "x^"][..], "git reset --hard HEAD~1 x^"),
+            (&["git", "commit", "-m", "it's"], "git commit -m 'it'\\''s'"),
+            (&["A=1", "--a=1", "", "~", "--a=~/b", "a b", "$x"], "'A=1' --a=1 '' '~' '--a=~/b' 'a b' '$x'"),
+        ] {
+            assert_eq!(shell_line(words), line);
+        }
     }
 
     #[test]

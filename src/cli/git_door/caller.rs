@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::git::line::{self, GitLine};
-use crate::git::sh;
+use crate::model::text::shell_line;
 use crate::sys::processes::{ProcessFacts, ProcessId, above, directory, facts, variable};
 
 /// The most processes between git and its hook: a shell that runs the hook, and a hook that runs another one.
@@ -50,23 +50,16 @@ impl GitCaller {
 
     /// Returns its command line as a shell reads it.
     pub(super) fn command(&self) -> String {
-        let quoted = |word: &String| match word
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_./=:,@%+~^".contains(&byte))
-        {
-            true if !word.is_empty() => word.clone(),
-            _ => String::from_utf8_lossy(&sh(word.as_ref())).into_owned(),
-        };
         // Which of several gits it is says nothing to people, and `-C` leads to the directory from which its paths count.
         let mut rest = self.words.iter().skip(1);
-        let mut words = vec!["git".to_owned()];
+        let mut words = vec!["git"];
         while let Some(word) = rest.next() {
             match word == "-C" && words.iter().all(|word| *word != self.line.verb) {
                 true => drop(rest.next()),
-                false => words.push(quoted(word)),
+                false => words.push(word),
             }
         }
-        words.join(" ")
+        shell_line(words)
     }
 
     /// Returns the directory from which its paths count. git itself goes to the top of the work tree (`top`) before it calls a

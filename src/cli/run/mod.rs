@@ -6,7 +6,6 @@
 mod shims;
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus};
@@ -24,11 +23,10 @@ use super::saved::{Again, SavedLink, refuse_settings};
 use crate::checkpoint::records::workspace::root_for;
 use crate::engine::saves::LATEST;
 use crate::error::{Code, Error, Result};
-use crate::git;
 use crate::model::door::Door;
 use crate::model::policy::Guard;
 use crate::model::run::run_id;
-use crate::model::text::{cut, printable};
+use crate::model::text::{cut, printable, shell_line};
 use crate::protocol::{
     After, AfterReply, BeforeReply, Body, Hello, HelloReply, NoticeBody, RunEnd, RunEndReply, RunReply, RunStart,
     RunStatus, ShellBefore, Turn, TurnReply,
@@ -142,15 +140,7 @@ fn agent_command(args: &RunArgs) -> Result<Command> {
 impl RunArgs {
     /// Returns the agent's command line as a shell reads it.
     fn line(&self) -> String {
-        let is_plain = |word: &OsString| {
-            let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(byte);
-            !word.is_empty() && word.as_bytes().iter().all(plain)
-        };
-        let quoted = |word: &OsString| match is_plain(word) {
-            true => word.to_string_lossy().into_owned(),
-            false => String::from_utf8_lossy(&git::sh(word)).into_owned(),
-        };
-        self.command.iter().map(quoted).collect::<Vec<_>>().join(" ")
+        shell_line(&self.command)
     }
 
     /// Returns the name of the agent: that of its program.
