@@ -112,7 +112,6 @@ mod tests {
             ("git apply a.patch", ""),
             ("make clean", ""),
             ("./script.sh", ""),
-            ("rm /tmp/a", ""),
             ("rm -rf /etc/x; echo > /etc/y; mv a /etc/z", "/etc/x/** /etc/y"),
             ("ssh host rm a", ""),
         ] {

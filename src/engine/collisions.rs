@@ -216,7 +216,7 @@ mod tests {
         let many = collision(run(Some("codex"), Some("t-3")), &["a", "b", "c", "d", "e"]);
         for (collisions, expected) in [
             (vec![many.clone()], "codex, run `codex.b`, turn `t-3` (`a`, `b`, `c` and 2 more)"),
-            (vec![collision(run(None, None), &["a\u{1b}"])], "run `codex.b`, turn `fix it` (`a\\u{1b}`)"),
+            (vec![collision(run(None, None), &["a\u{1b}"])], "run `codex.b`, turn `fix it` (`\"a\\033\"`)"),
             (
                 vec![many, collision(WorkOwner::Person, &["x"])],
                 "codex, run `codex.b`, turn `t-3` (`a`, `b`, `c` and 2 more) and of a person, changed while no agent was at work (`x`)",
@@ -286,7 +286,9 @@ mod tests {
                 }
             };
             let found = places(&root.join("w"), &root.join("w"), &[loss]).into_iter().map(one);
-            found.collect::<Vec<_>>().join(", ").replace(&format!("{}/", root.display()), "")
+            let mut found: Vec<String> = found.collect();
+            found.sort();
+            found.join(", ").replace(&format!("{}/", root.display()), "")
         };
         let full = |path: &str| root.join(path).to_string_lossy().into_owned();
         for (loss, expected) in [

@@ -20,7 +20,7 @@ pub(super) fn classes(policy: &mut Policy, value: &Value) -> Result<(), String> 
             continue;
         }
         let class: Class = serde_json::from_value(Value::String(name.clone())).map_err(|_| {
-            format!("has `{name}`, which is neither an effect class (docs/CLASSIFY.md lists them) nor `collision`")
+            format!("has `{name}`, which is not an effect class (docs/CLASSIFY.md lists them) and not `collision`")
         })?;
         let mut rule = ClassRule { class, severity: None, checkpoint: None, warn: None, answer: None };
         let answer = json!({ "answer": change });
