@@ -7,11 +7,13 @@ use super::context::Context;
 use super::exit::Exit;
 use super::print;
 use super::report;
+use crate::checkpoint::history::request::Preview;
 use crate::checkpoint::repository::log::LoggedOperation;
 use crate::checkpoint::repository::undo::{GitUndo, GitUndone, title};
 use crate::doors::replies;
 use crate::error::{Code, Error, Result};
 use crate::git::user_repository::RefMove;
+use crate::model::path::RelPath;
 use crate::model::repository::RefValue;
 use crate::model::text::printable;
 use crate::protocol::{GitOperationItem, GitOperationsDocument, GitUndoDocument, KeptItem, RefMoveItem};
@@ -22,6 +24,9 @@ const LISTED: usize = 20;
 
 /// The digits of an object's id that people read.
 const SHORT: usize = 7;
+
+/// The way to more, where nothing is known.
+const HINT: &str = "`piton doctor` says whether git tells piton of its commands.";
 
 /// The verb, whose effect on a server nothing here takes back.
 const PUSH: &str = "git push";
@@ -47,6 +52,7 @@ pub(super) struct GitUndoArgs {
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn git_undo(context: &mut Context, args: &GitUndoArgs) -> Result<Exit> {
+    context.work_at_repository();
     let mut timeline = context.timeline()?;
     if args.list {
         return list(context, &timeline.git_operations()?);
@@ -54,8 +60,9 @@ pub(super) fn git_undo(context: &mut Context, args: &GitUndoArgs) -> Result<Exit
     timeline.catalog().refuse_interrupted()?;
     let number = args.operation.as_deref().map(number).transpose()?;
     let Some(way) = timeline.git_undo(number, &|| Flow::Continue)? else {
-        let text = "Nothing to take back: no command of git is known here that has changed something. `piton install git` has git tell of its commands.";
-        print::say(text);
+        print::say(&format!(
+            "Nothing to take back: no command of git is known here whose changes are still there. {HINT}"
+        ));
         return Ok(Exit::Nothing);
     };
     let shown = preview(context, &way);
@@ -70,7 +77,7 @@ pub(super) fn git_undo(context: &mut Context, args: &GitUndoArgs) -> Result<Exit
         way.plan.is_nothing() && way.files.as_ref().is_none_or(|(_, preview)| preview.plan.changes_nothing());
     if does_nothing {
         print::data(report::NOTHING)?;
-        return Ok(if way.plan.kept.is_empty() { Exit::Nothing } else { Exit::Part });
+        return Ok(if way.is_part() { Exit::Part } else { Exit::Nothing });
     }
     if args.preview {
         return Ok(Exit::Done);
@@ -80,7 +87,7 @@ pub(super) fn git_undo(context: &mut Context, args: &GitUndoArgs) -> Result<Exit
     {
         return Ok(exit);
     }
-    let is_part = !way.plan.kept.is_empty();
+    let is_part = way.is_part();
     let mut told = document(&way, None);
     let undone = timeline.take_git_back(way, &|| Flow::Continue)?;
     print::settled(timeline.leave());
@@ -125,7 +132,7 @@ fn list(context: &Context, all: &[LoggedOperation]) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     if operations.is_empty() {
-        print::data("No command of git is known here. `piton install git` has git tell of its commands.\n")?;
+        print::data(&format!("No command of git that has changed something is known here. {HINT}\n"))?;
         return Ok(Exit::Done);
     }
     let mut text = "Commands of git, newest first\n\n".to_owned();
@@ -200,11 +207,18 @@ fn document(way: &GitUndo, by: Option<u64>) -> GitUndoDocument {
         refs: way.plan.refs.iter().map(item_of).collect(),
         stash: way.plan.stash.is_some(),
         index: way.plan.index,
-        in_progress: way.plan.operation.keys().map(crate::model::path::RelPath::display).collect(),
+        in_progress: way.plan.operation.keys().map(RelPath::display).collect(),
         kept: way.plan.kept.iter().map(kept).collect(),
         files: way.files.as_ref().map(|(_, preview)| replies::preview(preview)),
         by: by.map(name),
     }
+}
+
+/// Returns true for a file that is there only during a merge, a rebase or the like.
+fn is_in_progress(path: &RelPath) -> bool {
+    let name = path.components().next().unwrap_or_default();
+    name.ends_with(b"_HEAD") && name != b"REBASE_HEAD"
+        || [&b"rebase-"[..], b"BISECT_", b"sequencer"].iter().any(|part| name.starts_with(part))
 }
 
 /// Returns the preview for people.
@@ -237,8 +251,10 @@ fn preview(context: &Context, way: &GitUndo) -> String {
     if way.plan.index {
         add_line!(text, "  the index (what is staged) goes back");
     }
-    if !way.plan.operation.is_empty() {
+    if way.plan.operation.keys().any(is_in_progress) {
         add_line!(text, "  the merge, rebase or the like that was in progress goes back");
+    } else if !way.plan.operation.is_empty() {
+        add_line!(text, "  git's own notes of its last merge or rebase go back");
     }
     for part in &way.plan.kept {
         add_line!(text, "  stays: {}: {}", part.what, part.why);
@@ -246,8 +262,13 @@ fn preview(context: &Context, way: &GitUndo) -> String {
     if begin.command.contains(PUSH) {
         add_line!(text, "  NOT UNDONE: what the push has changed on the other side");
     }
-    if let Some((_, preview)) = way.files.as_ref().filter(|(_, preview)| !preview.plan.changes_nothing()) {
+    let is_shown = |preview: &Preview| !preview.plan.changes_nothing() || way.has_kept_files();
+    if let Some((_, preview)) = way.files.as_ref().filter(|(_, preview)| is_shown(preview)) {
         text.push_str(&report::preview(&replies::preview(preview)));
+        if way.has_kept_files() {
+            let n = preview.target.record.number;
+            add_line!(text, "  checkpoint {n} holds all files as they were before: `piton restore {n} FILE`");
+        }
     }
     text
 }

@@ -4,8 +4,8 @@
 //! where it was expected.
 
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions, remove_dir, remove_file, rename};
-use std::io::{ErrorKind, Seek, Write};
+use std::fs::{OpenOptions, hard_link, remove_dir, remove_file, rename};
+use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -78,18 +78,12 @@ pub struct UserRepository {
 
 /// The lock of an index, as git itself takes it. Dropped, it is free again.
 #[derive(Debug)]
-pub struct IndexLock {
-    file: File,
-    place: PathBuf,
-    is_done: bool,
-}
+pub struct IndexLock(PathBuf);
 
 impl Drop for IndexLock {
     fn drop(&mut self) {
-        if !self.is_done {
-            // A person who finds it left over is told by git what to do.
-            let _ = remove_file(&self.place);
-        }
+        // A person who finds it left over is told by git what to do.
+        let _ = remove_file(&self.0);
     }
 }
 
@@ -133,7 +127,8 @@ impl UserRepository {
         if done.status.success() {
             return Ok(done.stdout);
         }
-        let said = printable(String::from_utf8_lossy(&done.stderr).trim());
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        let said = said.lines().map(|line| printable(line.trim())).collect::<Vec<_>>().join("; ");
         Err(Error::new(Code::Conflict, format!("`git {verb}` refused: {said}")).path(&self.common))
     }
 
@@ -215,21 +210,13 @@ impl UserRepository {
     /// `busy` while a git has it.
     pub fn lock_index(&self) -> Result<IndexLock> {
         let place = self.dir.join("index.lock");
-        let make = || with_callers_umask(|| OpenOptions::new().write(true).create_new(true).open(&place));
-        let made = match make() {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists && is_left_over(&place) => {
-                remove_if_any(&place)?;
-                make()
-            }
-            made => made,
-        };
+        let mut made = locked(&place);
+        if made.as_ref().is_err_and(|error| error.kind() == ErrorKind::AlreadyExists) && is_left_over(&place) {
+            remove_if_any(&place)?;
+            made = locked(&place);
+        }
         match made {
-            Ok(mut file) => {
-                // Another one knows by this that its owner was killed. A lock that could not be marked holds all the same.
-                let key = ProcessId::of(std::process::id()).map(|id| id.key()).unwrap_or_default();
-                let _ = write!(file, "{LOCKED_BY}{key}");
-                Ok(IndexLock { file, place, is_done: false })
-            }
+            Ok(()) => Ok(IndexLock(place)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 let text = "a git command is at work here: it has locked the index";
                 Err(Error::new(Code::Busy, text)
@@ -244,19 +231,12 @@ impl UserRepository {
     ///
     /// # Errors
     /// `disk-full`, `permission`.
-    pub fn put_index(&self, mut lock: IndexLock, index: Option<&[u8]>) -> Result<()> {
+    pub fn put_index(&self, _lock: IndexLock, index: Option<&[u8]>) -> Result<()> {
         let place = self.dir.join("index");
         match index {
-            Some(bytes) => {
-                let written = lock.file.set_len(0).and_then(|()| lock.file.rewind());
-                let written = written.and_then(|()| lock.file.write_all(bytes)).and_then(|()| lock.file.sync_all());
-                written.at("writing the index", &lock.place)?;
-                rename(&lock.place, &place).at("writing the index", &place)?;
-                lock.is_done = true;
-            }
-            None => remove_if_any(&place)?,
+            Some(bytes) => put(&place, bytes),
+            None => remove_if_any(&place),
         }
-        Ok(())
     }
 
     /// Puts the log of the stash in its place; an empty one removes it. `newest` is the stash that the ref names: where the log
@@ -310,6 +290,20 @@ impl UserRepository {
         }
         Ok(())
     }
+}
+
+/// Makes a lock that tells its owner, so that it is known when that was killed.
+fn locked(place: &Path) -> std::io::Result<()> {
+    let aside = place.with_file_name(format!("{}.piton", unique_suffix()));
+    let key = ProcessId::of(std::process::id()).map(|id| id.key()).unwrap_or_default();
+    let made = with_callers_umask(|| {
+        let mut file = OpenOptions::new().write(true).create_new(true).open(&aside)?;
+        write!(file, "{LOCKED_BY}{key}")?;
+        hard_link(&aside, place)
+    });
+    // One that stays is small.
+    let _ = remove_file(&aside);
+    made
 }
 
 /// Returns true for a lock of piton's whose owner is gone.

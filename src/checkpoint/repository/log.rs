@@ -137,8 +137,8 @@ pub fn operations(dir: &Path) -> Result<Vec<LoggedOperation>> {
             Err(_) => {}
         }
     }
-    // One that was interrupted has taken nothing back for certain. One that takes back what has taken another one back brings that into force again.
-    let ended = known.values().filter(|one| one.end.is_some());
+    // One that was interrupted has taken nothing back for certain, and one that did nothing neither. One that takes back what has taken another one back brings that into force again.
+    let ended = known.values().filter(|one| one.end.is_some() && !one.did_nothing());
     let steps: Vec<(u64, u64)> = ended.filter_map(|one| Some((one.begin.op, one.begin.over?))).collect();
     for (by, over) in steps {
         let again = known.get(&over).and_then(|one| one.begin.over);

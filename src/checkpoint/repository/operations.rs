@@ -135,7 +135,7 @@ impl Timeline {
         let top = quoted_top(place)?;
         // git tells of a command of which its client has told already: one that has moved nothing yet is the same.
         let is_ours = |last: &&LoggedOperation| {
-            last.end.is_none() && last.begin.run == new.run && (new.hidden || !last.begin.hidden)
+            new.over.is_none() && last.end.is_none() && last.begin.run == new.run && (new.hidden || !last.begin.hidden)
         };
         if let Some(open) = known.last().filter(is_ours)
             && open.begin.top == top

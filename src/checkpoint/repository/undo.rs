@@ -15,7 +15,7 @@ use crate::checkpoint::records::workspace::Scope;
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, Result};
 use crate::git::user_objects::{ObjectsAside, contents};
-use crate::git::user_repository::{RefMove, UserRepository, require_git};
+use crate::git::user_repository::{IndexLock, RefMove, UserRepository, require_git};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
@@ -24,6 +24,7 @@ use crate::model::text::printable;
 use crate::sys::interrupt::Interrupt;
 use crate::sys::process::exists;
 use crate::worktree::repository_state::RepositoryPlace;
+use crate::worktree::restore::KeepReason;
 
 /// The run of a person's own commands.
 const RUN: &str = "local";
@@ -51,6 +52,9 @@ const UNREADABLE: &str = "git cannot read it as it was";
 
 /// The reason of an index that names content that is gone.
 const LOST: &str = "content that it names is not in the repository any more; `git add` stages the files again";
+
+/// The reason of a ref whose name git cannot have beside another one.
+const IN_THE_WAY: &str = "another one stands in its way: git cannot have `a` beside `a/b`";
 
 /// The reason of a ref whose objects are gone.
 const GONE: &str = "its commit is not in the repository any more (`git gc` removes what no ref names)";
@@ -115,13 +119,16 @@ fn plan(
     }
     let mut keep = |what: String| plan.kept.push(KeptPart { what, why: MOVED_ON });
     let names: BTreeSet<&Vec<u8>> = before.refs.keys().chain(now.refs.keys()).collect();
-    let (mut refs, mut remote) = (Vec::new(), Vec::new());
+    let (mut refs, mut remote, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     for name in names.into_iter().filter(|name| name.as_slice() != STASH) {
         let value = |state: &RepositoryState| state.refs.get(name).cloned();
         let (to, from) = (value(before), value(now));
         match step(&to, after.map(value).as_ref(), &from) {
             PartStep::Stays => {}
             PartStep::HasMovedOn => keep(title(name)),
+            PartStep::GoesBack if to.is_some() && is_in_the_way(&now.refs, name) => {
+                kept.push(KeptPart { what: title(name), why: IN_THE_WAY });
+            }
             PartStep::GoesBack if name.starts_with(REMOTES) => remote.push(RefMove { name: name.clone(), from, to }),
             PartStep::GoesBack => refs.push(RefMove { name: name.clone(), from, to }),
         }
@@ -152,11 +159,19 @@ fn plan(
         }
     }
     plan.refs = refs;
+    plan.kept.extend(kept);
     // Where a command has moved more than what is known of another repository, it has fetched that: this is no loss.
     if plan.is_nothing() {
         plan.refs = remote;
     }
     plan
+}
+
+/// Returns true if a ref is there without which `name` cannot be made: git keeps them like files and directories.
+fn is_in_the_way(refs: &BTreeMap<Vec<u8>, RefValue>, name: &[u8]) -> bool {
+    let below = [name, b"/"].concat();
+    let is_above = |other: &[u8]| name.strip_prefix(other).is_some_and(|rest| rest.starts_with(b"/"));
+    refs.keys().any(|other| other.starts_with(&below) || is_above(other))
 }
 
 /// Returns a ref for people.
@@ -187,8 +202,20 @@ pub struct GitUndo {
 impl GitUndo {
     /// Returns true if there is nothing to take back, and nothing that stays.
     pub fn is_nothing(&self) -> bool {
-        let stays = self.files.as_ref().is_some_and(|(_, preview)| !preview.plan.changes_nothing());
-        self.plan.is_nothing() && self.plan.kept.is_empty() && !stays
+        let changes = self.files.as_ref().is_some_and(|(_, preview)| !preview.plan.changes_nothing());
+        self.plan.is_nothing() && !changes && !self.is_part()
+    }
+
+    /// Returns true if something stays as it is that the operation has changed.
+    pub fn is_part(&self) -> bool {
+        !self.plan.kept.is_empty() || self.has_kept_files()
+    }
+
+    /// Returns true if files stay as they are that the operation has changed.
+    pub fn has_kept_files(&self) -> bool {
+        let stays = |(_, why): &(RelPath, KeepReason)| matches!(why, KeepReason::ChangedSince);
+        let plan = self.files.as_ref().map(|(_, preview)| &preview.plan);
+        plan.is_some_and(|plan| !plan.conflict.is_empty() || plan.keep.iter().any(stays))
     }
 
     /// Returns the top of the work tree.
@@ -340,6 +367,12 @@ impl Timeline {
             return Err(Error::new(Code::StalePlan, text).hint("look again: `piton git-undo --preview`"));
         }
         let index = repository.lock_index()?;
+        let is_same =
+            |one: &LoggedOperation| one.begin.op == way.operation.begin.op && one.undone == way.operation.undone;
+        if !self.git_operations()?.iter().any(is_same) {
+            let text = format!("{name} has been taken back meanwhile, so nothing was done");
+            return Err(Error::new(Code::StalePlan, text).hint("look again: `piton git-undo --list`"));
+        }
         let new = NewGitOperation {
             before: now,
             run: RUN.to_owned(),
@@ -351,6 +384,22 @@ impl Timeline {
         };
         let present = self.take_present(control)?;
         let by = self.begin_git(&new, present)?;
+        let done = self.write_back(way, (&name, &repository), index, control);
+        if by.is_some() {
+            // Also of one that has stopped on its way: what it has done is known then.
+            let ended = self.end_git(RUN, (None, None), control);
+            done.as_ref().map_or(Ok(()), |_| ended)?;
+        }
+        done.map(|files| GitUndone { by, files })
+    }
+
+    fn write_back(
+        &mut self,
+        way: GitUndo,
+        (name, repository): (&str, &UserRepository),
+        index: IndexLock,
+        control: Interrupt<'_>,
+    ) -> Result<Option<Restored>> {
         let reason = format!("piton git-undo {name}");
         for pack in &way.packs {
             repository.unpack(pack)?;
@@ -370,16 +419,12 @@ impl Timeline {
             true => repository.put_index(index, way.before.index.as_deref())?,
             false => drop(index),
         }
-        let files = match way.files {
+        match way.files {
             Some((restore, preview)) if !preview.plan.changes_nothing() => {
-                Some(self.restore(&restore.agreeing(&preview), control)?)
+                self.restore(&restore.agreeing(&preview), control).map(Some)
             }
-            _ => None,
-        };
-        if by.is_some() {
-            self.end_git(RUN, (None, None), control)?;
+            _ => Ok(None),
         }
-        Ok(GitUndone { by, files })
     }
 }
 
