@@ -13,6 +13,7 @@ use crate::error::{Code, Error, Result};
 use crate::model::path::RelPath;
 use crate::model::policy::OnFailure;
 use crate::settings::{self, Effective};
+use crate::worktree::repository_state::RepositoryPlace;
 
 /// The options that every verb has.
 #[derive(Clone, Debug, Default, Args)]
@@ -56,6 +57,17 @@ impl Context {
     /// Returns the directory named with `--workspace`.
     pub(super) fn named_workspace(&self) -> Option<PathBuf> {
         self.named.clone()
+    }
+
+    /// Takes the workspace of the repository around the working directory, where none is named: git's commands act on the whole of
+    /// that, from each of its directories.
+    pub(super) fn work_at_repository(&mut self) {
+        let top = self.cwd.as_deref().and_then(RepositoryPlace::around).map(|place| place.top);
+        if let (None, Some(top)) = (&self.named, top)
+            && let Ok(known) = Workspace::known(&self.home)
+        {
+            self.named = Some(root_for(&top, &known));
+        }
     }
 
     fn cwd(&self) -> Result<&Path> {

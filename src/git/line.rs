@@ -76,6 +76,9 @@ const PLAIN: &[&str] = &[
     "-z",
 ];
 
+/// Further verbs that run other gits.
+const PARTED: &[&str] = &["bisect", "filter-branch", "subtree"];
+
 /// The command line of a git.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitLine {
@@ -155,6 +158,16 @@ impl GitLine {
     pub fn rewrites(&self) -> bool {
         let lists = self.verb == "stash" && matches!(self.arguments.first().map(String::as_str), Some("list" | "show"));
         REWRITES.contains(&self.verb.as_str()) && !lists
+    }
+
+    /// Returns true if other gits that it runs are parts of it: what they do is told and taken back as one.
+    pub fn has_parts(&self) -> bool {
+        self.rewrites() || PARTED.contains(&self.verb.as_str())
+    }
+
+    /// Returns true for one whose gits act in a work tree that it has just made.
+    pub fn makes_work_tree(&self) -> bool {
+        self.verb == "worktree"
     }
 
     /// Returns its verb and the words behind it, for people.

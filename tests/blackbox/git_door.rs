@@ -265,6 +265,95 @@ fn an_index_that_cannot_be_read_any_more_stays_and_the_rest_goes_back() {
 }
 
 #[test]
+fn the_whole_work_tree_is_kept_from_each_of_its_directories() {
+    for (dir, command) in [
+        ("sub", "git reset -q --hard"),
+        (".", "git -C sub reset -q --hard"),
+        ("sub", "git checkout -q -- ../f g"),
+        ("sub", "git stash -q"),
+    ] {
+        let Some(place) = Place::new(GITS[0]) else { return };
+        // A project of its own below the repository's top.
+        place.unseen("echo '{}' > sub/package.json; git add .; git commit -qm p; echo dirty > f; echo dirty > sub/g");
+        place.lab.piton_in(&place.lab.work.join("sub"), &["checkpoint"]);
+        place.sh(&format!("cd {dir}; {command}"));
+        assert_eq!(place.lab.read("f"), "two\n", "{command}");
+        let undone = place.lab.piton_in(&place.lab.work.join(dir), &["git-undo", "--yes"]);
+        let back = [place.lab.read("f"), place.lab.read("sub/g")];
+        assert_eq!((undone.code, back), (0, ["dirty\n", "dirty\n"].map(str::to_owned)), "{dir}: {command}: {undone:?}");
+    }
+}
+
+#[test]
+fn files_that_have_changed_since_are_named_with_their_checkpoint() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place.sh("echo dirty > f; git reset -q --hard");
+    place.ended();
+    place.lab.write("f", "later\n");
+    for (args, code) in [(&["--preview"][..], 4), (&["--yes"], 4), (&["g-1", "--yes"], 4)] {
+        let undone = place.undo(args);
+        assert_eq!(undone.code, code, "{undone:?}");
+        assert!(
+            undone.stdout.contains("f  (it has changed since)") && undone.stdout.contains("piton restore 1 FILE"),
+            "{undone:?}"
+        );
+    }
+    // A directory in its place.
+    place.sh("git rm -q -f sub/g; mkdir -p sub/g; echo x > sub/g/x");
+    place.ended();
+    let undone = place.undo(&["--yes"]);
+    assert!(undone.code == 4 && undone.stdout.contains("sub/g"), "{undone:?}");
+}
+
+#[test]
+fn a_ref_that_cannot_come_back_is_told_before_and_a_failed_try_takes_nothing_back() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place.unseen("git branch d/e; git branch y");
+    place.sh("git branch -q -D d/e x y; git branch d");
+    place.ended();
+    std::fs::write(place.lab.work.join(".git/refs/heads/y.lock"), "").unwrap();
+    let failed = place.undo(&["--yes"]);
+    assert!(failed.code != 0 && !failed.stderr.contains("\\n"), "{failed:?}");
+    std::fs::remove_file(place.lab.work.join(".git/refs/heads/y.lock")).unwrap();
+    let undone = place.undo(&["--yes"]);
+    assert!(
+        undone.code == 4 && undone.stdout.contains("stays: branch `d/e`: another one stands in its way"),
+        "{undone:?}"
+    );
+    assert_eq!(place.run("git branch --format='%(refname:short)'").stdout, "d\nmain\nx\ny\n");
+}
+
+#[test]
+fn a_new_work_tree_is_no_loss_and_left_commits_are_kept() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place.lab.set("policy:\n  vcs-discard: deny\n");
+    place.sh("git worktree add -q ../wt x");
+    assert_eq!(place.undo(&[]).code, 3);
+    place.lab.set("");
+    place.sh("git checkout -q --detach; echo d > d; git add d; git commit -qm left; git checkout -q main");
+    place.ended();
+    place.sh("git reflog expire --expire=now --all; git gc -q --prune=now");
+    let undone = place.undo(&["--yes"]);
+    assert_eq!(place.run("git log -1 --format=%s; cat d").stdout, "left\nd\n", "{undone:?}");
+}
+
+#[test]
+fn a_store_that_cannot_be_written_is_said_once_and_holds_where_the_settings_say() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    let home = place.lab.home.join("piton");
+    // It may not be there yet.
+    let _ = std::fs::remove_dir_all(&home);
+    std::fs::write(&home, "a file where piton's home should be").unwrap();
+    let script = "echo dirty > f; git reset -q --hard HEAD";
+    let done = place.run(script);
+    assert_eq!((done.code, place.lab.read("f").as_str()), (0, "two\n"), "{done:?}");
+    assert_eq!(done.stderr.matches("piton: nothing was kept before this command of git").count(), 1, "{done:?}");
+    place.lab.set("on_failure: hold\n");
+    let held = place.run(script);
+    assert!(held.code != 0 && place.lab.read("f") == "dirty\n", "{held:?}");
+}
+
+#[test]
 fn a_pull_is_one_command() {
     for git in GITS {
         for flags in ["--no-rebase", "--rebase", "--rebase --autostash"] {

@@ -28,6 +28,10 @@ impl GitCaller {
     /// Finds it; `None` where no git is near, or none that destroys anything.
     pub(super) fn of_loud() -> Option<GitCaller> {
         let near = nearest(std::os::unix::process::parent_id()).filter(|near| !near.line.is_quiet())?;
+        // A new work tree has nothing to lose.
+        if nearest(near.facts.parent).is_some_and(|outer| outer.line.makes_work_tree()) {
+            return None;
+        }
         Some(near.identified()?.outermost())
     }
 
@@ -36,11 +40,15 @@ impl GitCaller {
         Some(nearest(std::os::unix::process::parent_id())?.identified()?.outermost())
     }
 
-    /// Returns the git that this one is a part of, if that rewrites files itself.
+    /// Returns the git that this one is a part of, if that rewrites files of the same work tree.
     fn outermost(self) -> GitCaller {
         let mut found = self;
+        // In a submodule it acts on a repository of its own.
+        let is_beside = |found: &GitCaller, outer: &NearGit| directory(found.id.pid) == directory(outer.pid);
         if !found.line.is_quiet() {
-            while let Some(outer) = nearest(found.parent).filter(|outer| outer.line.rewrites()) {
+            while let Some(outer) =
+                nearest(found.parent).filter(|outer| outer.line.has_parts() && is_beside(&found, outer))
+            {
                 let Some(outer) = outer.identified() else { break };
                 found = GitCaller { asks: found.asks, ..outer };
             }

@@ -21,7 +21,7 @@ use crate::checkpoint::Home;
 use crate::checkpoint::records::mishaps;
 use crate::error::Error;
 use crate::sys::child::close_stdout;
-use crate::sys::process::ask_to_end;
+use crate::sys::process::{ask_to_end, exists};
 
 /// The exit code by which a hook refuses.
 const REFUSED: u8 = 1;
@@ -72,7 +72,10 @@ fn before_files(token: &str) -> ExitCode {
     if let Some(command) = refused {
         // git takes no refusal here. It holds no lock that it would leave, and ends as if its person had stopped it.
         for pid in command.pids() {
-            if let Err(error) = ask_to_end(pid) {
+            // The outer one may have ended with the inner one.
+            if let Err(error) = ask_to_end(pid)
+                && exists(pid.unsigned_abs())
+            {
                 print::say(&format!("piton: git could not be stopped: {}", error.text()));
             }
         }
@@ -118,14 +121,24 @@ fn drain() -> String {
     String::from_utf8_lossy(&input).into_owned()
 }
 
-/// Says what went wrong, and keeps it for `piton status`: git goes on.
+/// Says what went wrong, once for each git, and keeps it for `piton status`: git goes on.
 fn failed(event: &str, error: &Error) -> GitAnswer {
-    print::say(&format!("piton: {}", error.text()));
+    if is_news() {
+        print::say(&format!("piton: nothing was kept before this command of git: {}", error.text()));
+    }
     let kept = Home::locate().and_then(|home| mishaps::note_once(&home, &format!("git {event}: {}", error.text())));
     if let Err(error) = kept {
         tracing::warn!(%error, "a mishap could not be written down");
     }
     GitAnswer::GoesOn
+}
+
+/// Returns true for the first failure of a git. Where piton's home cannot be written, no call is marked, and each hook fails anew.
+fn is_news() -> bool {
+    let Some(caller) = GitCaller::find() else { return true };
+    let mark = std::env::temp_dir().join(format!("piton-git-failed-{}", caller.id.key()));
+    let made = std::fs::OpenOptions::new().write(true).create_new(true).open(mark);
+    !made.is_err_and(|error| error.kind() == std::io::ErrorKind::AlreadyExists)
 }
 
 /// Returns the directory of a call, by its real name.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::caller::GitCaller;
 use super::calls::{self, CallMark, GitCall};
 use super::real;
+use crate::checkpoint::records::mishaps;
 use crate::checkpoint::records::workspace::known_around;
 use crate::checkpoint::repository::undo::OF_GIT;
 use crate::checkpoint::runs::client::run_of;
@@ -22,6 +23,7 @@ use crate::model::door::Door;
 use crate::model::effect::{Class, Confidence, Needs};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::policy::OnFailure;
+use crate::model::repository::RefValue;
 use crate::model::text::{cut, printable};
 use crate::protocol::{
     After, AfterReply, BeforeReply, Body, ErrorBody, Hello, HelloReply, OtherBlock, ShellBefore, Turn, TurnReply, Word,
@@ -32,6 +34,7 @@ use crate::sys::child::close_stdout;
 use crate::sys::clock::now_ms;
 use crate::sys::process::{leave_session, own_program};
 use crate::sys::processes::ProcessId;
+use crate::worktree::repository_state::RepositoryPlace;
 
 /// The longest wait for an answer, beside the time that the settings give a checkpoint.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -68,6 +71,12 @@ struct GitSession {
 }
 
 impl GitSession {
+    /// Returns the session of a command whose client cannot be looked up.
+    fn unknown() -> GitSession {
+        let kind = if std::env::var_os(RUN).is_some() { SessionKind::Run } else { SessionKind::Own };
+        GitSession { name: String::new(), kind, process: None, part_of: None }
+    }
+
     /// Returns true for the session of a person's shell, which asks on the terminal before a line runs.
     fn is_shell(&self) -> bool {
         let client = self.name.split('.').next().unwrap_or_default();
@@ -89,6 +98,8 @@ enum SessionKind {
 /// A command of git that is about to act.
 pub(super) struct GitCommand {
     caller: GitCaller,
+    /// The top of its work tree, on the whole of which git acts.
+    top: PathBuf,
     /// The directory from which its paths count.
     place: PathBuf,
 }
@@ -97,8 +108,8 @@ impl GitCommand {
     /// Makes it of the git that has called, at the top of a work tree.
     pub(super) fn new(caller: GitCaller, top: PathBuf) -> GitCommand {
         // The protocol is text: where a directory is none, the top of the work tree stands for it.
-        let place = Some(real(caller.place(&top))).filter(|place| place.to_str().is_some()).unwrap_or(top);
-        GitCommand { caller, place }
+        let place = Some(real(caller.place(&top))).filter(|place| place.to_str().is_some());
+        GitCommand { caller, place: place.unwrap_or_else(|| top.clone()), top }
     }
 
     /// Returns the numbers of its processes, the one that waits for the answer first.
@@ -123,11 +134,16 @@ impl GitCommand {
             let verdict = &judged.verdict;
             verdict.needs == Needs::Nothing && verdict.hold.is_none() && is_seen(verdict.confidence)
         });
-        if is_harmless && !line.rewrites() {
+        if is_harmless && !line.rewrites() && !self.leaves_commits() {
             return Ok(GitAnswer::GoesOn);
         }
-        let home = Home::locate()?;
-        let Some(mark) = CallMark::set(&home, &self.caller.id)? else { return Ok(GitAnswer::GoesOn) };
+        let marked = Home::locate().and_then(|home| Ok((CallMark::set(&home, &self.caller.id)?, home)));
+        let (mark, home) = match marked {
+            Ok((Some(mark), home)) => (mark, home),
+            Ok((None, _)) => return Ok(GitAnswer::GoesOn),
+            // Nothing can be kept; the settings say whether git goes on then.
+            Err(error) => return GitCommand::decided(&GitSession::unknown(), judged.as_ref(), Err(error)),
+        };
         let session = self.session(&home);
         // A git that another one has started is a part of that.
         let outer =
@@ -141,6 +157,15 @@ impl GitCommand {
             _ => self.wait_behind(&mark, &session),
         }
         decided
+    }
+
+    /// Returns true for a command that leaves a commit that perhaps no branch has.
+    fn leaves_commits(&self) -> bool {
+        let is_detached = || {
+            let head = RepositoryPlace::around(&self.top).and_then(|place| std::fs::read(place.dir.join("HEAD")).ok());
+            head.is_some_and(|head| matches!(RefValue::parse(&head), Some(RefValue::Object(_))))
+        };
+        matches!(self.caller.line.verb.as_str(), "checkout" | "switch") && is_detached()
     }
 
     /// Tells the engine of a push that rewrites or deletes something.
@@ -174,12 +199,12 @@ impl GitCommand {
             return GitSession { name, kind: SessionKind::Run, process: None, part_of: None };
         }
         let known = Workspace::known(home).unwrap_or_default();
-        let root = known_around(&self.place, &known);
+        let root = known_around(&self.top, &known);
         let workspace = known.iter().find(|workspace| Some(&workspace.path) == root.as_ref());
         if let Some(name) = workspace.and_then(|workspace| run_of(home, &workspace.dir, CLIENT, &self.caller.above())) {
             return GitSession { name, kind: SessionKind::Client, process: None, part_of: None };
         }
-        let place = root.as_deref().unwrap_or(&self.place).as_os_str().as_encoded_bytes();
+        let place = root.as_deref().unwrap_or(&self.top).as_os_str().as_encoded_bytes();
         let id = ObjectId::of(ObjectKind::Blob, place).map(|id| id.to_string()).unwrap_or_default();
         let name = format!("{CLIENT}.{}", id.get(..8).unwrap_or_default());
         GitSession { name, kind: SessionKind::Own, process: self.caller.above().first().copied(), part_of: None }
@@ -199,7 +224,7 @@ impl GitCommand {
     ) -> Result<BeforeReply> {
         let patience = PATIENCE + judged.map(|judged| judged.deadline).unwrap_or_default();
         let turn = self.turn();
-        conversation(home, session, &self.place, patience, |talk| {
+        conversation(home, session, &self.top, patience, |talk| {
             if session.kind == SessionKind::Own && session.part_of.is_none() {
                 let _: TurnReply = talk.ask(&Body::TurnStart(Turn { turn: turn.clone(), ..Turn::default() }))?;
             }
@@ -269,7 +294,7 @@ impl GitCommand {
                 session: session.name.clone(),
                 action: self.action(session),
                 turn: (session.kind == SessionKind::Own).then(|| self.turn()),
-                place: self.place.clone(),
+                place: self.top.clone(),
             });
         }
         let started = own_program().map_err(std::io::Error::other).and_then(|program| {
@@ -331,7 +356,10 @@ fn end(home: &Home, call: &GitCall, ended: Option<i64>) {
         Ok(())
     });
     if let Err(error) = told {
-        super::failed("end", &error);
+        // Nobody reads what this process prints.
+        let text = format!("git end: {}", error.text());
+        mishaps::note_once(home, &text)
+            .unwrap_or_else(|error| tracing::warn!(%error, "a mishap could not be written down"));
     }
 }
 
