@@ -330,7 +330,8 @@ impl Timeline {
         control: Interrupt<'_>,
     ) -> Result<Option<(Restore, Preview)>> {
         let Some(files) = operation.begin.files else { return Ok(None) };
-        let mut restore = Restore::to(files, RUN, Vec::new(), false);
+        // Files that are kept apart from the others go back with them.
+        let mut restore = Restore { local: true, ..Restore::to(files, RUN, Vec::new(), false) };
         if let Some((end, after)) = operation.end.as_ref().and_then(|end| Some((end, end.files?))) {
             let (from, to) = (self.catalog().checkpoint_of(files)?, self.catalog().checkpoint_of(after)?);
             let changed = self.catalog().changed_entries(&from, &to)?.into_iter();

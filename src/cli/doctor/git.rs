@@ -156,7 +156,9 @@ impl FoundDoor {
             Some(last) if !is_pitons(&last.value) => {
                 let (shown, file) = (printable(&last.value.to_string_lossy()), quoted_path(&last.file));
                 let what = format!("`{KEY}` is `{shown}` by {file}");
-                return wrong(what, format!("take that out, or piton: `piton uninstall {GIT}`"));
+                let own = self.values.iter().rev().find(|value| is_pitons(&value.value));
+                let flag = if own.is_some_and(|own| own.scope == "global") { " --global" } else { "" };
+                return wrong(what, format!("take that out, or piton: `piton uninstall {GIT}{flag}`"));
             }
             Some(last) => match program_of(&last.value) {
                 None => return again(format!("`{KEY}` is not whole in {}", print::path(&last.file))),

@@ -396,9 +396,11 @@ fn conversation<T>(
     }
 }
 
-/// Returns the lines for whoever reads what git prints. A loss that `piton git-undo` takes back is no reason to warn.
+/// Returns the lines for whoever reads what git prints. A loss that `piton git-undo` takes back is no reason to warn, and of a push it is
+/// said already what it rewrites.
 fn said(reply: &BeforeReply) -> Vec<String> {
-    let is_told = |class: Option<Class>| class.is_none_or(|class| class != Class::VcsHistory);
+    let is_told =
+        |class: Option<Class>| class.is_none_or(|class| !matches!(class, Class::VcsHistory | Class::VcsRemote));
     let warnings = reply.warnings.iter().filter(|warning| is_told(warning.class.as_ref().and_then(Word::known)));
     let mut said: Vec<String> = warnings.map(|warning| warning.message.clone()).collect();
     said.extend(not_held_sentence(&reply.not_held));
