@@ -278,7 +278,9 @@ impl GitCommand {
         if may_run {
             return Ok(GitAnswer::GoesOn);
         }
-        print::say(&format!("piton: git was not let go on: {}", printable(&reason)));
+        let is_said = !is_denied && session.kind == SessionKind::Own;
+        let why = if is_said { String::new() } else { format!(": {}", printable(&reason)) };
+        print::say(&format!("piton: git was not let go on{why}"));
         Ok(GitAnswer::Refused)
     }
 
