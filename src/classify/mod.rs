@@ -93,7 +93,10 @@ impl Classifier {
             let rule = if unread { "limits" } else { "not-understood" };
             walk.found.push(FoundEffect::new(Class::Unknown, "shell", rule, (0, command.len())));
         }
-        let Walk { found, opaque, assumed, blind, mentioned, tops, checkouts, scripts, losses, .. } = walk;
-        (found, Understanding { opaque, assumed, broken, blind, mentioned, tops, checkouts, scripts, losses })
+        let Walk { found, opaque, assumed, blind, mentioned, tops, checkouts, scripts, losses, repositories, .. } =
+            walk;
+        let understanding =
+            Understanding { opaque, assumed, broken, blind, mentioned, tops, checkouts, scripts, losses, repositories };
+        (found, understanding)
     }
 }

@@ -8,7 +8,7 @@ use super::losses::of_files;
 use crate::model::effect::{
     Certainty, Class, Confidence, Effect, Needs, Scope, Severity, Stance, Takes, Verdict, Warning,
 };
-use crate::model::loss::Loss;
+use crate::model::loss::{Loss, RepositoryFiles};
 use crate::model::policy::{ClassRule, Opaque, Policy};
 
 /// Most effects that an answer lists; what they call for counts beyond it.
@@ -35,6 +35,8 @@ pub(super) struct Understanding {
     pub scripts: Vec<PathBuf>,
     /// The uncommitted work that commands of git take away.
     pub losses: Vec<Loss>,
+    /// The files of repositories that commands of git replace or remove.
+    pub repositories: Vec<RepositoryFiles>,
 }
 
 impl Understanding {
@@ -49,6 +51,7 @@ impl Understanding {
         self.checkouts.extend(other.checkouts);
         self.scripts.extend(other.scripts);
         self.losses.extend(other.losses);
+        self.repositories.extend(other.repositories);
     }
 }
 
@@ -181,6 +184,7 @@ pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, polic
         outside: Vec::new(),
         dirs: understanding.blind.iter().map(|dir| text(dir)).collect(),
         abroad: Vec::new(),
+        repositories: understanding.repositories.clone(),
         tops: understanding.tops.iter().map(|dir| text(dir)).collect(),
         checkouts: understanding.checkouts.iter().map(|(dir, rev)| (text(dir), rev.clone())).collect(),
         scripts: understanding.scripts.iter().map(|file| text(file)).collect(),

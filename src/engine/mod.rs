@@ -36,6 +36,7 @@ pub mod state;
 pub mod told;
 mod turns;
 pub mod watcher;
+mod work_trees;
 pub mod worker;
 pub mod workspace;
 

@@ -12,6 +12,7 @@ use super::Engine;
 use super::decision::{ActionDecision, Decision, OtherPart, Protection, Stance};
 use super::reach::{ActionReach, OutsidePath, resolved, target, temp_dirs};
 use super::session::{Reply, Session};
+use super::work_trees::{self, TreeFiles};
 use crate::checkpoint::Workspace;
 use crate::checkpoint::catalog::gaps::Gap;
 use crate::checkpoint::records::workspace::{Scope, is_system, known_around, project_of, scope_of};
@@ -140,13 +141,22 @@ pub(super) fn others(
         .chain(&verdict.abroad)
         .map(|dir| cwd.join(dir))
         .filter(|dir| is_broad || !dir.starts_with(&own.path));
-    let (dirs, outside) = (dirs.collect::<Vec<_>>(), std::mem::take(&mut reach.outside));
-    if outside.is_empty() && dirs.is_empty() && (!is_broad || reach.targets.is_empty()) {
+    let (dirs, mut outside) = (dirs.collect::<Vec<_>>(), std::mem::take(&mut reach.outside));
+    let mut trees = work_trees::reached(cwd, &verdict.repositories);
+    // The workspace holds a work tree inside of it, unless it is too broad for that.
+    trees.retain(|tree| !tree.top.starts_with(&own.path) || scope_of(&tree.top) == Scope::TargetsOnly);
+    if outside.is_empty() && dirs.is_empty() && trees.is_empty() && (!is_broad || reach.targets.is_empty()) {
         return Ok(Vec::new());
     }
     let opens = is_broad || session.scope == Scope::TargetsOnly;
     let mut places = Places { own, known: Workspace::known(engine.home())?, opens, asked: HashMap::new() };
     let mut parts: BTreeMap<PathBuf, OtherReach> = BTreeMap::new();
+    for tree in &trees {
+        match scope_of(&tree.top) {
+            Scope::Tree => add_tree(&mut parts, &places, tree, &mut outside),
+            Scope::TargetsOnly => add_broad(&mut parts, own, tree, (reach, &mut outside)),
+        }
+    }
     for path in outside.into_iter().filter(|outside| outside.path.symlink_metadata().is_ok()) {
         let Some(root) = places.of(&path.path) else { continue };
         let is_outside = root == Path::new(OUTSIDE);
@@ -176,10 +186,67 @@ pub(super) fn others(
             Some(root) => parts.entry(root.clone()).or_insert_with(|| OtherReach::at(&root)).reach.is_everything = true,
             // The answer for the session's own directory says what is not held there.
             None if dir == own.path => {}
+            None if trees.iter().any(|tree| tree.holds(&dir)) => {}
             None => add_unknown(&mut parts, &dir),
         }
     }
     Ok(bounded(parts.into_values()))
+}
+
+/// Adds the files that git takes of a work tree which begins above the workspace, or in another one that is known. The repository at
+/// the top is opened as a workspace: those who work below it take its files along.
+fn add_tree(
+    parts: &mut BTreeMap<PathBuf, OtherReach>,
+    places: &Places<'_>,
+    tree: &TreeFiles,
+    outside: &mut Vec<OutsidePath>,
+) {
+    let (own, known) = (&places.own.path, &places.known);
+    if !own.starts_with(&tree.top) && known_around(&tree.top, known).is_none() {
+        match &tree.named {
+            Some(named) => outside.extend(named.iter().map(|path| OutsidePath::named(path))),
+            None => add_unknown(parts, &tree.top),
+        }
+        return;
+    }
+    let around = project_of(&tree.top, known).unwrap_or_else(|| tree.top.clone());
+    let Some(named) = &tree.named else {
+        parts.entry(around.clone()).or_insert_with(|| OtherReach::at(&around)).reach.is_everything = true;
+        return;
+    };
+    for path in named.iter().filter(|path| !path.starts_with(own) && path.symlink_metadata().is_ok()) {
+        outside.retain(|outside| outside.path != *path);
+        let nearer = path.parent().and_then(|dir| known_around(dir, known)).filter(|root| root.starts_with(&tree.top));
+        let root = nearer.unwrap_or_else(|| around.clone());
+        parts.entry(root.clone()).or_insert_with(|| OtherReach::at(&root)).add(path, false);
+    }
+}
+
+/// Adds the files that git takes of a work tree that is too broad to be captured, like a home directory with a repository: those
+/// with uncommitted work. Where these are not all, the answer names the directory as one that no checkpoint holds.
+fn add_broad(
+    parts: &mut BTreeMap<PathBuf, OtherReach>,
+    own: &Workspace,
+    tree: &TreeFiles,
+    (reach, outside): (&mut ActionReach, &mut Vec<OutsidePath>),
+) {
+    let (files, is_all) = tree.of_broad();
+    for path in files {
+        let inside = if own.scope == Scope::TargetsOnly { target(&own.path, &path, false) } else { None };
+        match inside {
+            Some(target) => reach.targets.push(target),
+            // The workspace holds it.
+            None if path.starts_with(&own.path) => {}
+            None => outside.push(OutsidePath::named(&path)),
+        }
+    }
+    reach.targets.sort_by(|a, b| a.path.cmp(&b.path));
+    reach.targets.dedup();
+    let broad = if is_all { None } else { tree.top.strip_prefix(OUTSIDE).ok() };
+    if let Some(broad) = broad.and_then(|path| RelPath::from_path(path).ok()) {
+        let outside = Path::new(OUTSIDE);
+        parts.entry(outside.to_owned()).or_insert_with(|| OtherReach::at(outside)).broad.insert(broad);
+    }
 }
 
 /// Adds a directory of no workspace in which an action may destroy what it does not name: the repository around it, else itself.
@@ -190,7 +257,7 @@ fn add_unknown(parts: &mut BTreeMap<PathBuf, OtherReach>, dir: &Path) {
     if is_passed_over(top) || top.symlink_metadata().is_err() {
         return;
     }
-    let outside = OutsidePath { path: top.to_owned(), is_wiped: false, is_match: false };
+    let outside = OutsidePath::named(top);
     let part = parts.entry(PathBuf::from(OUTSIDE)).or_insert_with(|| OtherReach::at(Path::new(OUTSIDE)));
     match too_broad(&outside) {
         Some(broad) => _ = part.broad.insert(broad),

@@ -119,6 +119,13 @@ pub struct OutsidePath {
     pub is_match: bool,
 }
 
+impl OutsidePath {
+    /// Returns a path that is named and does not go as a whole.
+    pub fn named(path: &Path) -> OutsidePath {
+        OutsidePath { path: path.to_owned(), is_wiped: false, is_match: false }
+    }
+}
+
 impl ActionReach {
     /// Adds the file to which a link leads that the action may write through.
     fn add_behind(&mut self, workspace: &Path, link: &Path, is_written: bool, is_match: bool) {

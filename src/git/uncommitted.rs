@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::{GitReach, command, run};
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::model::id::ObjectId;
 use crate::model::loss::WorkSort;
 
@@ -48,6 +48,27 @@ pub fn uncommitted(top: &Path, files: &BTreeMap<Vec<u8>, ObjectId>) -> Result<BT
     };
     let found = files.iter().map(|(path, id)| (path.clone(), sorts(path, id)));
     Ok(found.filter(|(_, sorts)| !sorts.is_empty()).collect())
+}
+
+/// Returns the tracked files of a work tree that differ from the index or the last commit, or that may: a file whose times alone
+/// are others is among them. The paths count from `top`.
+///
+/// # Errors
+/// When there is no git, or when it cannot read the repository.
+pub fn changed(top: &Path) -> Result<Vec<Vec<u8>>> {
+    let raw = ["--name-only", "-z", "--no-renames", "--ignore-submodules=all"];
+    let (stale, is_read) = asked(top, &[&["diff-files"], &raw[..]].concat(), &[])?;
+    if !is_read {
+        return Err(Error::new(Code::Internal, "git cannot read the repository").path(top));
+    }
+    let mut found = names(&stale);
+    // Without a commit all that the index has is uncommitted.
+    let staged = match asked(top, &[&["diff-index", "--cached"], &raw[..], &["HEAD"]].concat(), &[])? {
+        (staged, true) => staged,
+        (_, false) => asked(top, &["ls-files", "-z"], &[])?.0,
+    };
+    found.extend(names(&staged));
+    Ok(found.into_iter().collect())
 }
 
 fn git(top: &Path, words: &[&str]) -> Command {

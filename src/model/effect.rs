@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::loss::Loss;
+use super::loss::{Loss, RepositoryFiles};
 
 /// The class of an effect (the taxonomy is in `docs/CLASSIFY.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -365,6 +365,9 @@ pub struct Verdict {
     /// words point.
     #[serde(skip)]
     pub abroad: Vec<String>,
+    /// The files of repositories that commands of git replace or remove, wherever the workspace begins.
+    #[serde(skip)]
+    pub repositories: Vec<RepositoryFiles>,
     /// Directories from which git is asked for the top of its repository.
     #[serde(skip)]
     pub tops: Vec<String>,

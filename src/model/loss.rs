@@ -29,6 +29,17 @@ pub struct RepositoryLoss {
     pub sorts: Vec<WorkSort>,
 }
 
+/// The files of a repository that a command of git may replace or remove.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepositoryFiles {
+    /// The absolute directory in which it runs.
+    pub dir: String,
+    /// The pathspecs, which count from there; none for the whole work tree.
+    pub pathspecs: Vec<String>,
+    /// True if untracked files go as well.
+    pub untracked: bool,
+}
+
 /// Something that an action takes away.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loss {

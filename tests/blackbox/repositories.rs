@@ -346,3 +346,207 @@ fn a_linked_worktree_comes_back_with_its_index_and_head() {
         assert_eq!(known(), before, "{command}");
     }
 }
+
+/// Makes a repository of `api`, `top` and the project `web`, with uncommitted work in each; `None` where there is no git.
+fn monorepo(lab: &Lab) -> Option<()> {
+    lab.write("web/package.json", "{}\n");
+    for path in FILES {
+        lab.write(path, "committed\n");
+    }
+    in_dir(lab, "", &["init", "-q", "-b", "main"])?;
+    in_dir(lab, "", &["add", "."]);
+    in_dir(lab, "", &["commit", "-qm", "one"]);
+    for path in FILES {
+        lab.write(path, format!("work in {path}\n"));
+    }
+    Some(())
+}
+
+const FILES: [&str; 4] = ["api/s", "top", "web/deep/d", "web/w"];
+
+#[test]
+fn git_takes_files_of_the_whole_work_tree_and_each_of_its_workspaces_is_protected() {
+    // Each with the files of the table above that go, and that a checkpoint of the top must hold.
+    for (command, expected) in [
+        ("git reset --hard", "api/s top"),
+        ("git stash", "api/s top"),
+        ("git stash -u", "api/s top"),
+        ("git checkout -f", "api/s top"),
+        ("git checkout -f main", "api/s top"),
+        ("git read-tree -u --reset HEAD", "api/s top"),
+        ("git restore :/", "api/s top"),
+        ("git checkout -- ..", "api/s top"),
+        ("git checkout ../top", "top"),
+        ("git checkout :/top", "top"),
+        ("git checkout -- '../a*'", "api/s"),
+        ("git restore ../api", "api/s"),
+        ("F=../top; git restore $F", "top"),
+        ("git restore $(cat names)", "api/s top"),
+        ("git -C .. reset --hard", "api/s top"),
+        ("cd .. && git checkout -- api", "api/s"),
+        ("git -C ../api reset --hard", "api/s top"),
+        ("sh -c 'git reset --hard'", "api/s top"),
+        ("git -c alias.wipe='reset --hard' wipe", "api/s top"),
+        ("git clean -fd :/", "new"),
+        ("git clean -fd ..", "new"),
+    ] {
+        let lab = Lab::new();
+        if monorepo(&lab).is_none() {
+            return;
+        }
+        lab.write("new", "untracked\n");
+        lab.write("web/names", "..\n");
+        let web = lab.work.join("web");
+        let mut sidecar = Sidecar::start_in(&lab, &web, &[]);
+        sidecar.ask(json!({"type": "turn.start", "turn": "t"}));
+        let reply = shell(&mut sidecar, command);
+        let top = &reply["others"][0];
+        assert_eq!(top["workspace"], lab.work.to_str().unwrap(), "{command}: {reply}");
+        assert_eq!(top["checkpoint"]["status"], "taken", "{command}: {reply}");
+        assert_eq!(reply["others"].as_array().unwrap().len(), 1, "{command}: {reply}");
+        let id = top["checkpoint"]["id"].as_str().unwrap();
+        for path in expected.split(' ') {
+            let held = lab.piton_in(&lab.work, &["show", &format!("{id}:{path}")]).stdout;
+            assert_eq!(held, lab.read(path), "{command}: {path}");
+        }
+        // The second one of the turn too.
+        lab.write("top", "later work\n");
+        let reply = shell(&mut sidecar, command);
+        let id = reply["others"][0]["checkpoint"]["id"].as_str().unwrap();
+        if expected.contains("top") {
+            let held = lab.piton_in(&lab.work, &["show", &format!("{id}:top")]).stdout;
+            assert_eq!(held, "later work\n", "{command}: {reply}");
+        }
+        assert_eq!(sidecar.finish(), 0);
+    }
+}
+
+#[test]
+fn git_in_a_workspace_below_the_top_leaves_the_rest_alone_where_it_takes_nothing_there() {
+    let lab = Lab::new();
+    if monorepo(&lab).is_none() {
+        return;
+    }
+    let mut sidecar = Sidecar::start_in(&lab, &lab.work.join("web"), &[]);
+    for command in [
+        "git status",
+        "git checkout -- w",
+        "git checkout .",
+        "git checkout -- 'd*'",
+        "git restore :/web/w",
+        "git clean -fd",
+        "git clean -fdx",
+        "git clean -nd ..",
+        "git reset",
+        "git restore --staged ..",
+        "git commit -qam x",
+        "git branch -D none",
+        "git rm w",
+        "rm -rf deep",
+    ] {
+        let reply = shell(&mut sidecar, command);
+        assert!(reply["others"].is_null(), "{command}: {reply}");
+    }
+    assert_eq!(sidecar.finish(), 0);
+}
+
+#[test]
+fn a_reset_in_a_workspace_below_the_top_is_noted_at_the_top_and_taken_back_there() {
+    let lab = Lab::new();
+    if monorepo(&lab).is_none() {
+        return;
+    }
+    let web = lab.work.join("web");
+    let mut sidecar = Sidecar::start_in(&lab, &web, &[]);
+    sidecar.ask(json!({"type": "turn.start", "turn": "t"}));
+    let reply = sidecar.ask(json!({"type": "shell.before", "command": "git reset --hard", "action": "a"}));
+    assert_eq!(reply["others"][0]["checkpoint"]["status"], "taken", "{reply}");
+    in_dir(&lab, "web", &["reset", "-q", "--hard"]);
+    assert_eq!(FILES.map(|path| lab.read(path)), ["committed\n"; 4]);
+    sidecar.ask(json!({"type": "shell.after", "action": "a", "exit": 0}));
+    sidecar.ask(json!({"type": "turn.end"}));
+    assert_eq!(sidecar.finish(), 0);
+    let listed = lab.piton_in(&lab.work, &["git-undo", "--list"]);
+    assert!(listed.stdout.contains("git reset --hard"), "{listed:?}");
+    let undone = lab.piton_in(&lab.work, &["git-undo", "--yes"]);
+    assert_eq!(undone.code, 0, "{undone:?}");
+    assert_eq!(FILES.map(|path| lab.read(path)), FILES.map(|path| format!("work in {path}\n")), "{undone:?}");
+}
+
+#[test]
+fn a_checkpoint_of_the_top_holds_a_workspace_below_it() {
+    let lab = Lab::new();
+    if monorepo(&lab).is_none() {
+        return;
+    }
+    let web = lab.work.join("web");
+    assert_eq!(lab.piton_in(&web, &["checkpoint", "first"]).code, 0);
+    lab.write("web/w", "later work in web\n");
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    sidecar.ask(json!({"type": "turn.start", "turn": "t"}));
+    for command in ["git reset --hard", "git -C web reset --hard", "git -C web checkout -- w", "git stash"] {
+        let reply = shell(&mut sidecar, command);
+        let id = reply["checkpoint"]["id"].as_str().unwrap_or_else(|| panic!("{command}: {reply}"));
+        for path in FILES {
+            assert_eq!(lab.piton(&["show", &format!("{id}:{path}")]).stdout, lab.read(path), "{command}: {reply}");
+        }
+    }
+    assert_eq!(sidecar.finish(), 0);
+}
+
+#[test]
+fn a_home_directory_that_is_a_repository_has_its_changed_files_saved() {
+    for (command, expected) in [
+        ("git checkout -- .rc", ".rc"),
+        ("git checkout .rc", ".rc"),
+        ("git restore .rc", ".rc"),
+        ("git restore .", ".rc .vim/v staged"),
+        ("git restore .vim", ".vim/v"),
+        ("git reset --hard", ".rc .vim/v staged"),
+        ("git stash", ".rc .vim/v staged"),
+        ("git checkout -f main", ".rc .vim/v staged"),
+        ("cd .vim && git reset --hard", ".rc .vim/v staged"),
+        ("git clean -f loose", "loose"),
+        // All that is untracked in a home directory is too much for a checkpoint, and the answer says so.
+        ("git stash -u", ".rc .vim/v staged !"),
+        ("git clean -fd", "!"),
+    ] {
+        let Some(lab) = Lab::lasting() else { return };
+        let home = lab.home.clone();
+        let run = |args: &[&str]| git(&lab, &[&["-C", home.to_str().unwrap()], args].concat());
+        let write = |path: &str, content: &str| {
+            std::fs::create_dir_all(home.join(path).parent().unwrap()).unwrap();
+            std::fs::write(home.join(path), content).unwrap();
+        };
+        if run(&["init", "-q", "-b", "main"]).is_none() {
+            return;
+        }
+        let tracked = [".rc", ".vim/v", "same"];
+        tracked.iter().for_each(|path| write(path, "committed\n"));
+        run(&[&["add", "-f"][..], &tracked].concat());
+        run(&["commit", "-qm", "one"]);
+        for path in [".rc", ".vim/v", "staged", "loose"] {
+            write(path, &format!("work in {path}\n"));
+        }
+        run(&["add", "staged"]);
+        let mut sidecar = Sidecar::start_in(&lab, &home, &[]);
+        sidecar.ask(json!({"type": "turn.start", "turn": "t"}));
+        let reply = shell(&mut sidecar, command);
+        assert_eq!(sidecar.finish(), 0);
+        let not_held = reply["not_held"]
+            .as_array()
+            .is_some_and(|gaps| gaps.iter().any(|gap| gap["path"] == home.to_str().unwrap()));
+        assert_eq!(not_held, expected.ends_with('!'), "{command}: {reply}");
+        let files: Vec<&str> = expected.split(' ').filter(|path| *path != "!").collect();
+        if files.is_empty() {
+            continue;
+        }
+        assert_eq!(reply["checkpoint"]["status"], "taken", "{command}: {reply}");
+        let id = reply["checkpoint"]["id"].as_str().unwrap();
+        for path in ["same", ".rc", ".vim/v", "staged", "loose"] {
+            let held = lab.piton_in(&home, &["show", &format!("{id}:{path}")]);
+            assert_eq!(held.code == 0, files.contains(&path), "{command}: {path} {held:?}");
+            assert!(held.code != 0 || held.stdout == format!("work in {path}\n"), "{command}: {path} {held:?}");
+        }
+    }
+}

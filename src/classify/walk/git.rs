@@ -122,6 +122,7 @@ impl Walk<'_> {
         if sub.text == "clean" && forces > 1 {
             self.cleans_repositories(first, &shell);
         }
+        self.git_reaches(first, &rest, &shell);
         if CHECKING_OUT.contains(&sub.text.as_str()) {
             self.checks_out(&inner, &shell);
         }

@@ -1,13 +1,21 @@
 //! The uncommitted work that a git command takes away, by its verb and its options.
 
 use crate::classify::expand::{Arg, Shell};
-use crate::model::loss::{Loss, RepositoryLoss, WorkSort};
+use crate::classify::found::FoundEffect;
+use crate::model::effect::Class;
+use crate::model::loss::{Loss, RepositoryFiles, RepositoryLoss, WorkSort};
 
 use super::Walk;
 use WorkSort::{Ignored, Staged, Unstaged, Untracked};
 
 /// The most commands of one line whose losses are looked at.
 const MOST: usize = 64;
+
+/// The rule of `git worktree remove`, which names the work tree that goes.
+const WORKTREE: &str = "git-worktree";
+
+/// Verbs that rewrite commits, and check files out for that.
+const REWRITING: [&str; 3] = ["rebase", "filter-branch", "filter-repo"];
 
 /// The words behind a verb, sorted.
 struct VerbWords<'a> {
@@ -81,6 +89,44 @@ impl Walk<'_> {
         }
         let dir = dir.to_string_lossy().into_owned();
         self.losses.push(Loss::Repository(RepositoryLoss { dir, pathspecs: known, sorts }));
+    }
+}
+
+impl Walk<'_> {
+    /// Notes the files that a git command replaces or removes, where that was found from `first` on. `args` begin with its verb.
+    pub(super) fn git_reaches(&mut self, first: usize, args: &[Arg], shell: &Shell) {
+        let Some(dir) = shell.cwd.as_ref().filter(|_| !self.site.elsewhere && self.repositories.len() < MOST) else {
+            return;
+        };
+        let verb = args.first().map_or("", |arg| arg.text.as_str());
+        let takes = |found: &FoundEffect| match found.class {
+            Class::VcsDiscard => found.rule != WORKTREE,
+            Class::VcsHistory => REWRITING.contains(&verb),
+            Class::FileDelete => verb == "rm",
+            _ => false,
+        };
+        if !self.found[first.min(self.found.len())..].iter().any(takes) {
+            return;
+        }
+        let (sorts, pathspecs) = match taken(args) {
+            Some(taken) => taken,
+            // git refuses to remove a file with changes, unless it is forced.
+            None if verb == "rm" => return,
+            None => (vec![Staged, Unstaged], Vec::new()),
+        };
+        let is_clean = verb == "clean";
+        let is_known = pathspecs.iter().all(|arg| arg.is_exact() || arg.glob);
+        let pathspecs: Vec<String> = match () {
+            // It works in its own directory, where no word names another one.
+            () if is_clean && pathspecs.is_empty() => vec![".".to_owned()],
+            () if is_known => pathspecs.iter().map(|arg| arg.text.clone()).collect(),
+            () => Vec::new(),
+        };
+        let untracked = sorts.iter().any(|sort| matches!(sort, Untracked | Ignored));
+        let files = RepositoryFiles { dir: dir.to_string_lossy().into_owned(), pathspecs, untracked };
+        if !self.repositories.contains(&files) {
+            self.repositories.push(files);
+        }
     }
 }
 

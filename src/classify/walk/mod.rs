@@ -36,7 +36,7 @@ use super::shell::{
     TextPlace, Word, assignment, scan,
 };
 use crate::model::effect::{Class, Severity};
-use crate::model::loss::Loss;
+use crate::model::loss::{Loss, RepositoryFiles};
 use function::Function;
 use output::OutputPlace;
 use search::Search;
@@ -113,6 +113,8 @@ pub(super) struct Walk<'a> {
     pub scripts: Vec<PathBuf>,
     /// The uncommitted work that commands of git take away.
     pub losses: Vec<Loss>,
+    /// The files of repositories that commands of git replace or remove.
+    pub repositories: Vec<RepositoryFiles>,
     /// True within such a file.
     is_script: bool,
     /// True for code within an application (`rails runner`).
@@ -161,6 +163,7 @@ impl<'a> Walk<'a> {
             checkouts: Vec::new(),
             scripts: Vec::new(),
             losses: Vec::new(),
+            repositories: Vec::new(),
             is_script: false,
             is_within: false,
             script_dir: None,

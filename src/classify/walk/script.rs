@@ -129,6 +129,7 @@ impl Walk<'_> {
         self.mentioned.extend(inner.mentioned);
         self.tops.extend(inner.tops);
         self.checkouts.extend(inner.checkouts);
+        self.repositories.extend(inner.repositories);
     }
 }
 

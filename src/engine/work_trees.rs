@@ -1,0 +1,89 @@
+//! The work trees in which an action's commands of git replace or remove files. A work tree may begin above the workspace in which
+//! git runs.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::reach::{normalise, resolved};
+use crate::checkpoint::records::workspace::{Scope, scope_of};
+use crate::git::uncommitted::changed;
+use crate::model::loss::RepositoryFiles;
+use crate::worktree::repository_state::RepositoryPlace;
+
+/// The most changed files of a directory like the home directory that are named for one command.
+const MAX_CHANGED: usize = 1000;
+
+/// The files of one work tree that a command of git replaces or removes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TreeFiles {
+    /// The top of the work tree, by its real name.
+    pub top: PathBuf,
+    /// The paths that it names, below the top; `None` for the whole work tree.
+    pub named: Option<Vec<PathBuf>>,
+    /// True if untracked files go as well.
+    pub untracked: bool,
+}
+
+/// Finds the work trees, from the real name of the directory in which the action runs. A directory in no repository is left out.
+pub(super) fn reached(cwd: &Path, repositories: &[RepositoryFiles]) -> Vec<TreeFiles> {
+    repositories.iter().filter_map(|files| tree(cwd, files)).collect()
+}
+
+fn tree(cwd: &Path, files: &RepositoryFiles) -> Option<TreeFiles> {
+    let dir = cwd.join(&files.dir);
+    let dir = dir.canonicalize().unwrap_or(dir);
+    let top = RepositoryPlace::around(&dir)?.top;
+    let mut named = Vec::new();
+    for spec in &files.pathspecs {
+        let from_top = spec.strip_prefix(":/").or_else(|| spec.strip_prefix(":(top)"));
+        let path = match (from_top, spec.strip_prefix(':')) {
+            (Some(rest), _) => top.join(rest),
+            // Other magic is not read here: the words without it name what goes, and alone it may be anything.
+            (None, Some(_)) => continue,
+            (None, None) => dir.join(spec),
+        };
+        named.extend(places(&normalise(&path)));
+    }
+    let is_whole = named.is_empty() || named.iter().any(|path| top.starts_with(path));
+    Some(TreeFiles { named: (!is_whole).then_some(named), top, untracked: files.untracked })
+}
+
+/// Returns the places of a pathspec: the path, or the directory below which its pattern may match.
+fn places(path: &Path) -> Vec<PathBuf> {
+    let has_pattern = |part: &OsStr| part.as_bytes().iter().any(|byte| b"*?[".contains(byte));
+    let is_literal = path.symlink_metadata().is_ok() || !path.iter().any(has_pattern);
+    if is_literal {
+        return vec![resolved(path)];
+    }
+    vec![resolved(&path.iter().take_while(|part| !has_pattern(part)).collect::<PathBuf>())]
+}
+
+impl TreeFiles {
+    /// Returns true if a directory belongs to what is captured for the whole work tree.
+    pub(super) fn holds(&self, dir: &Path) -> bool {
+        self.named.is_none() && dir.starts_with(&self.top) && scope_of(&self.top) == Scope::Tree
+    }
+
+    /// Lists the files of a work tree that is too broad to be captured; `false` if more may go than those.
+    pub(super) fn of_broad(&self) -> (Vec<PathBuf>, bool) {
+        let is_file = |path: &Path| path.symlink_metadata().is_ok_and(|facts| !facts.is_dir());
+        let named = self.named.as_deref().unwrap_or_default();
+        // Untracked files are named by nothing but their directory.
+        let (mut files, dirs): (Vec<PathBuf>, Vec<PathBuf>) =
+            named.iter().cloned().partition(|path| self.untracked || is_file(path));
+        let mut is_all = !(self.untracked && self.named.is_none());
+        if self.named.is_none() || !dirs.is_empty() {
+            let found = changed(&self.top);
+            is_all &= found.as_ref().is_ok_and(|found| found.len() <= MAX_CHANGED);
+            let found = found.unwrap_or_else(|error| {
+                tracing::warn!(%error, "the changed files of a repository cannot be listed");
+                Vec::new()
+            });
+            let full = found.iter().take(MAX_CHANGED).map(|name| self.top.join(OsStr::from_bytes(name)));
+            let is_named = |path: &PathBuf| self.named.is_none() || dirs.iter().any(|dir| path.starts_with(dir));
+            files.extend(full.filter(is_named).filter(|path| is_file(path)));
+        }
+        (files, is_all)
+    }
+}
