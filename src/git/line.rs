@@ -13,7 +13,7 @@ const VALUED: &[&str] = &[
     "--work-tree",
 ];
 
-/// Verbs that change no file of the work tree, and move refs to nothing but what they make or fetch, with any options.
+/// Verbs that change no file of the work tree, and move refs to nothing but what they make, with any options.
 const QUIET: &[&str] = &[
     "add",
     "annotate",
@@ -27,7 +27,6 @@ const QUIET: &[&str] = &[
     "diff-files",
     "diff-index",
     "diff-tree",
-    "fetch",
     "fetch-pack",
     "for-each-ref",
     "grep",
@@ -37,7 +36,6 @@ const QUIET: &[&str] = &[
     "ls-tree",
     "merge-base",
     "name-rev",
-    "push",
     "receive-pack",
     "remote-https",
     "rev-list",
@@ -128,6 +126,8 @@ impl GitLine {
         match self.verb.as_str() {
             "commit" => !self.arguments.iter().any(amends),
             "branch" | "checkout" | "switch" => self.makes_branch(),
+            "fetch" => !self.fetches_over(),
+            "push" => !self.pushes_here(),
             verb => QUIET.contains(&verb),
         }
     }
@@ -144,6 +144,30 @@ impl GitLine {
         let is_known = |word: &&str| makes.contains(word) || matches!(*word, "-q" | "--quiet");
         let is_asked = makes.is_empty() || options.iter().any(|word| makes.contains(word));
         names.len() == 1 && is_asked && options.iter().all(is_known)
+    }
+
+    /// Returns true if it may move or drop refs other than those of a remote: it names them, or it replaces or clears tags.
+    fn fetches_over(&self) -> bool {
+        let options = || self.arguments.iter().filter(|word| word.starts_with('-'));
+        let has = |letter: char, name: &str, shortest: usize| {
+            options().any(|word| match word.strip_prefix("--") {
+                Some(long) => long.len() >= shortest && name.starts_with(long),
+                None => word.contains(letter),
+            })
+        };
+        let is_given = |name: &str| options().any(|word| word.starts_with(name));
+        self.arguments.iter().any(|word| word.contains(':'))
+            || has('P', "prune-tags", "prune-".len())
+            || has('f', "force", 1) && has('t', "tags", 1)
+            || is_given("--refm")
+            || is_given("--std")
+    }
+
+    /// Returns true if it may push into a repository of this machine, as `push . +main:mine` into its own.
+    fn pushes_here(&self) -> bool {
+        self.arguments
+            .iter()
+            .any(|word| word.starts_with(['.', '/', '~']) || word.starts_with("file:") || word.starts_with("--rep"))
     }
 
     /// Returns true if git certainly looks for untracked files in the whole work tree, in the way that its cache of them knows.
@@ -207,7 +231,21 @@ mod tests {
 
     #[test]
     fn quiet_lines_destroy_nothing() {
-        for text in ["git status -s", "git commit -m x", "git add -A", "git fetch -p", "git commit --am-i-an-option"] {
+        for text in [
+            "git status -s",
+            "git commit -m x",
+            "git add -A",
+            "git fetch -p",
+            "git commit --am-i-an-option",
+            "git fetch",
+            "git fetch origin main",
+            "git fetch --all --prune --tags",
+            "git fetch -f",
+            "git fetch --force origin",
+            "git push",
+            "git push origin main",
+            "git push -f origin +main:other",
+        ] {
             assert!(line(text).unwrap().is_quiet(), "{text}");
         }
         for text in ["git checkout -q -b x", "git switch -c x", "git switch --create x -q", "git branch x"] {
@@ -230,6 +268,24 @@ mod tests {
             "git branch -D x",
             "git branch -f x",
             "git branch x y",
+            "git branch -C x y",
+            "git branch --copy --force x y",
+            "git fetch . +main:mine",
+            "git fetch . main:mine",
+            "git fetch --force x main:mine",
+            "git fetch --prune . refs/heads/*:refs/heads/*",
+            "git fetch --refmap=+a:b x",
+            "git fetch --refmap +a x",
+            "git fetch -pP",
+            "git fetch --prune --prune-tags",
+            "git fetch --prune-t",
+            "git fetch --tags --forc",
+            "git fetch -ft",
+            "git fetch --stdin origin",
+            "git push . +main:mine",
+            "git push -f ../other HEAD:main",
+            "git push --repo=. main",
+            "git pull --rebase",
         ] {
             assert!(!line(text).unwrap().is_quiet(), "{text}");
         }

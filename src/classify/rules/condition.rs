@@ -30,6 +30,11 @@ impl AnyOf {
         self.0.is_empty()
     }
 
+    /// Returns the names of the options.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|option| option.name.as_str())
+    }
+
     /// Returns whether one of the conditions holds.
     pub(crate) fn holds(&self, parsed: &Parsed) -> bool {
         self.0.iter().any(|option| {

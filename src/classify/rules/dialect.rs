@@ -12,6 +12,8 @@ use crate::model::effect::{Class, Severity, Stance};
 pub(crate) struct Document {
     /// Programs that only read, or whose writes do not matter.
     pub quiet: Text,
+    /// Programs that take a long option by any beginning of its name.
+    pub beginnings: Text,
     /// Ids of rules that do not apply.
     pub disable: Text,
     pub programs: Vec<ProgramSpec>,

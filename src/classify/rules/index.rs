@@ -9,6 +9,7 @@ use super::text::{List, Text};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
     Quiet,
+    Beginnings,
     Grammars,
     Wrappers,
     Remotes,
@@ -64,6 +65,7 @@ impl Index {
             }
         };
         add(Section::Quiet, 0, &document.quiet);
+        add(Section::Beginnings, 0, &document.beginnings);
         document.programs.iter().enumerate().for_each(|(item, spec)| add(Section::Grammars, item, &spec.program));
         document.wrappers.iter().enumerate().for_each(|(item, spec)| add(Section::Wrappers, item, &spec.program));
         document.remotes.iter().enumerate().for_each(|(item, spec)| add(Section::Remotes, item, &spec.program));

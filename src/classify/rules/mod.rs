@@ -1,6 +1,7 @@
 //! Rules as data: what programs do, read from `config/rules.yaml` and from users' own text.
 
 pub(super) mod args;
+mod beginnings;
 mod compile;
 mod compiled;
 pub(super) mod condition;

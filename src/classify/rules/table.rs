@@ -82,9 +82,10 @@ impl Table {
         self.items(program, section).next().is_some()
     }
 
-    /// Returns whether a program is named at all, but for its option grammar.
+    /// Returns whether a program is named at all, but for the way in which it reads its options.
     pub(super) fn knows(&self, program: &str) -> bool {
-        self.specs.index.find(program).iter().any(|entry| entry.section != Section::Grammars)
+        let tells = |section| !matches!(section, Section::Grammars | Section::Beginnings);
+        self.specs.index.find(program).iter().any(|entry| tells(entry.section))
             || self.specs.index.prefixed(program).next().is_some()
     }
 
@@ -101,6 +102,13 @@ impl Table {
         };
         let item = self.items(program, Section::Grammars).find(fits)?;
         Some(self.grammars[item].get_or_init(|| Box::new(compile::program(&self.specs.programs[item]))))
+    }
+
+    /// Returns whether the grammar of a program is one for verbs that read their options differently.
+    pub(super) fn shares_grammar(&self, program: &str, first: Option<&str>) -> bool {
+        let subs = || self.items(program, Section::Grammars).map(|item| &self.specs.programs[item].sub);
+        let is_named = |sub: &Text| first.is_some_and(|first| sub.split_whitespace().any(|word| word == first));
+        subs().any(|sub| !sub.is_empty()) && !subs().any(is_named)
     }
 
     /// Returns the wrappers of a program.

@@ -1,5 +1,6 @@
 //! The labelled sets, hostile lines, tools, and cases that once went wrong.
 
+mod beginnings;
 mod cases;
 pub(super) mod evaluation;
 mod families;

@@ -38,6 +38,11 @@ impl Walk<'_> {
             Some(text) if !text.is_empty() => {
                 let program = names::program(text);
                 let args = own_arguments(&program, &args[1..]);
+                // Git takes its own options by their whole names alone; those of its verbs are read with the verb.
+                let args = match program.as_str() {
+                    "git" => Cow::Borrowed(&*args),
+                    _ => self.rules.spelled_out(&program, &args, &[]),
+                };
                 let call = Invocation { program: &program, args: &args, span, input };
                 self.call(call, first, shell)
             }

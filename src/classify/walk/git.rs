@@ -49,6 +49,14 @@ const WRITING: &[(&str, &[&str])] = &[
     ("interpret-trailers", &["--in-place"]),
 ];
 
+/// Options that no rule asks for, and that decide on the work that a verb takes away.
+const TAKING: &[(&str, &[&str])] = &[
+    ("checkout-index", &["--all"]),
+    ("rebase", &["--skip"]),
+    ("rm worktree", &["--force"]),
+    ("stash", &["--include-untracked", "--all"]),
+];
+
 /// Verbs that put the files of a commit in the place of those of another.
 const CHECKING_OUT: [&str; 6] = ["checkout", "switch", "merge", "cherry-pick", "read-tree", "pull"];
 
@@ -92,7 +100,7 @@ impl Walk<'_> {
         if let Some(alias) = alias.or(configured) {
             return self.git_alias(&alias, rest, call, &mut shell);
         }
-        let mut rest = spelled_out(rest);
+        let mut rest = self.rules.spelled_out("git", rest, &own_options(&sub.text)).into_owned();
         let forces = parse(&rest, &Grammar::default(), false).flags.iter().filter(|flag| is_force(&flag.name)).count();
         for (key, value) in &settings {
             // A force that a setting stands for is one more than git needs where the line has one.
@@ -267,23 +275,9 @@ impl Walk<'_> {
     }
 }
 
-/// Returns the arguments of a verb with the options that write or run something under their whole names.
-fn spelled_out(args: &[Arg]) -> Vec<Arg> {
-    let sub = args[0].text.as_str();
-    let known: Vec<&str> = RUNNING
-        .iter()
-        .chain(WRITING)
-        .filter(|(verbs, _)| verbs.split(' ').any(|verb| verb == sub))
-        .flat_map(|(_, options)| options.iter().copied())
-        .collect();
-    let whole = |arg: &Arg| {
-        let name = arg.text.split('=').next().unwrap_or_default();
-        if !name.starts_with("--") || name.len() < 4 || known.contains(&name) {
-            return arg.clone();
-        }
-        let Some(whole) = known.iter().find(|known| known.starts_with(name)) else { return arg.clone() };
-        let grown = whole.len() - name.len();
-        Arg { text: format!("{whole}{}", &arg.text[name.len()..]), known: arg.known + grown, ..arg.clone() }
-    };
-    args.iter().map(whole).collect()
+/// Returns the options of a verb that this module and its neighbours ask for.
+fn own_options(verb: &str) -> Vec<&'static str> {
+    let tables = RUNNING.iter().chain(WRITING).chain(TAKING);
+    let own = tables.filter(|(verbs, _)| verbs.split(' ').any(|one| one == verb));
+    own.flat_map(|(_, options)| options.iter().copied()).collect()
 }

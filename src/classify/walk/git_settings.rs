@@ -92,6 +92,7 @@ pub(super) fn option_of(verb: &str, key: &str, value: &Arg) -> Option<&'static s
     let is_off = matches!(value.text.to_ascii_lowercase().as_str(), "false" | "no" | "off" | "0" | "");
     match (verb, key.to_ascii_lowercase().as_str()) {
         ("clean", "clean.requireforce") if is_off => Some("-f"),
+        ("pull", "pull.rebase") if !is_off => Some("--rebase"),
         ("gc", "gc.pruneexpire") if value.text != "never" => Some("--prune=now"),
         _ => None,
     }
