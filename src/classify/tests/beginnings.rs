@@ -136,6 +136,8 @@ fn lines_have_the_class_of_what_they_do() {
         ("git pull -r", "vcs-history"),
         ("git pull --rebase=merges", "vcs-history"),
         ("git -c pull.rebase=true pull", "vcs-history"),
+        ("git push . +main:mine", "vcs-history"),
+        ("git push --forc ../other main:mine", "vcs-history"),
         ("rm --recurs --for src", "file-delete"),
         ("sed --in-pl s/a/b/ f", "file-overwrite"),
         ("truncate --si 0 a", "file-overwrite"),
