@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(parse(br#"{"type":"ping"}"#, 1).unwrap().id, None);
         for name in TYPES {
             let full = serde_json::json!({"type": name, "turn": "t", "tool": "x", "command": "c", "sha": "1", "from": "1", "shas": ["1"],
-                "codonId": "c", "workspace": "/w"});
+                "codonId": "c", "workspace": "/w", "top": "/w"});
             let mut full = full;
             if *name == "rollback.preview" {
                 full["codonId"] = Value::Null;

@@ -227,8 +227,6 @@ mod tests {
         assert_eq!((state.index.as_deref(), state.stash.as_slice()), (Some(&b"DIRC"[..]), &b"a line\n"[..]));
         let operation: Vec<String> = state.operation.keys().map(RelPath::display).collect();
         assert_eq!(operation, ["MERGE_HEAD", "rebase-merge/git-rebase-todo"]);
-        put(&git.join("reftable/tables.list"), "x");
-        assert_eq!(place.state().unwrap_err().code(), Code::Conflict);
         assert_eq!(RepositoryPlace::around(temp.path()), None);
     }
 
