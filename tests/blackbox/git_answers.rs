@@ -24,7 +24,7 @@ struct Asked {
     lab: Lab,
     /// The token of the last question that the test itself has asked.
     token: String,
-    /// The questions of the test, and those that were answered with paths.
+    /// The questions of the test between its steps, and those that were answered with paths.
     questions: (u64, u64),
     /// The number of wrong answers that git would give without the door too.
     own_faults: u64,
@@ -113,9 +113,7 @@ impl Asked {
     fn knows(&mut self) -> bool {
         let Some(answer) = self.ask(&self.lab.work.canonicalize().unwrap(), &self.token) else { return false };
         self.token = answer["token"].as_str().unwrap_or_default().to_owned();
-        let is_known = answer["everything"].is_null();
-        self.questions = (self.questions.0 + 1, self.questions.1 + u64::from(is_known));
-        is_known
+        answer["everything"].is_null()
     }
 
     /// Has the work tree watched; `false` if it cannot be.
@@ -325,12 +323,16 @@ fn soak(mut asked: Asked, seed: u64, steps: u64) -> (u64, u64) {
         );
         story.push_back(format!("status {further:?}"));
         // Else the watcher would be made anew nearly all the time.
-        if is_watched && dice.roll(4) == 0 && !asked.knows() && dice.roll(3) > 0 {
-            asked.watched();
+        if is_watched && dice.roll(4) == 0 {
+            let is_known = asked.knows();
+            asked.questions = (asked.questions.0 + 1, asked.questions.1 + u64::from(is_known));
+            if !is_known && dice.roll(3) > 0 {
+                asked.watched();
+            }
         }
     }
     assert!(
-        asked.own_faults * 100 <= steps,
+        asked.own_faults <= 3 + steps / 100,
         "{} of {steps} steps were wrong by a fault of git's own",
         asked.own_faults
     );
@@ -367,7 +369,7 @@ fn status_is_right_with_paths() {
         }
     }
     println!("{known} of {all} questions were answered with paths");
-    assert!(known * 5 > all, "{known} of {all} questions were answered with paths");
+    assert!(known * 2 > all, "{known} of {all} questions were answered with paths");
 }
 
 #[test]
