@@ -24,8 +24,16 @@ impl RuleSet {
         args: &'a [Arg],
         graver: &[&'static str],
     ) -> Cow<'a, [Arg]> {
-        let is_long = |arg: &Arg| arg.text.len() >= SHORTEST && arg.text.starts_with("--");
-        if !args.iter().any(is_long) || !self.tables.iter().any(|table| table.has(program, Section::Beginnings)) {
+        let takes_beginnings = || self.tables.iter().any(|table| table.has(program, Section::Beginnings));
+        // Mostly, options are whole: then no rule need be compiled for their names.
+        let may_grow = |arg: &Arg| {
+            let name = name_of(arg);
+            let is_longer = |whole: &str| whole.len() > name.len() && whole.starts_with(name);
+            is_long(name)
+                && (graver.iter().any(|whole| is_longer(whole))
+                    || self.tables.iter().any(|table| table.may_lengthen(program, name)))
+        };
+        if !args.iter().any(|arg| is_long(name_of(arg))) || !takes_beginnings() || !args.iter().any(may_grow) {
             return Cow::Borrowed(args);
         }
         let names = self.long_names(program, args, graver);
@@ -85,6 +93,14 @@ impl RuleSet {
     }
 }
 
+fn name_of(arg: &Arg) -> &str {
+    arg.text.split('=').next().unwrap_or_default()
+}
+
+fn is_long(name: &str) -> bool {
+    name.len() >= SHORTEST && name.starts_with("--")
+}
+
 /// Returns the options that have values, in an order that does not change.
 fn valued(grammar: &Grammar) -> Vec<&str> {
     let mut names: Vec<&str> = grammar.values.iter().chain(&grammar.attached).map(String::as_str).collect();
@@ -94,8 +110,8 @@ fn valued(grammar: &Grammar) -> Vec<&str> {
 
 /// Returns an option under its whole name, if it has only the beginning of one.
 fn whole(arg: &Arg, names: &[&str]) -> Option<Arg> {
-    let name = arg.text.split('=').next().unwrap_or_default();
-    if name.len() < SHORTEST || !name.starts_with("--") || arg.known < name.len() || names.contains(&name) {
+    let name = name_of(arg);
+    if !is_long(name) || arg.known < name.len() || names.contains(&name) {
         return None;
     }
     let whole = names.iter().find(|whole| whole.starts_with(name))?;

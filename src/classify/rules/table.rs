@@ -156,6 +156,32 @@ impl Table {
         found.sort_unstable();
     }
 
+    /// Returns true if a spec of a program may name an option that begins with `name` and is longer. Their texts are searched, and
+    /// nothing is compiled.
+    pub(super) fn may_lengthen(&self, program: &str, name: &str) -> bool {
+        let is_longer =
+            |word: &str| word.strip_prefix(name).is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['=', '!']));
+        let names_longer = |texts: &[&Text]| texts.iter().any(|text| text.split_whitespace().any(is_longer));
+        let specs = &self.specs;
+        let mut rules = Vec::new();
+        self.rules_of(program, &mut rules);
+        rules
+            .into_iter()
+            .map(|item| &specs.rules[item])
+            .any(|rule| names_longer(&[&rule.when, &rule.also, &rule.unless, &rule.target]))
+            || self
+                .items(program, Section::Grammars)
+                .map(|item| &specs.programs[item])
+                .any(|grammar| names_longer(&[&grammar.values, &grammar.attached]))
+            || self.items(program, Section::Wrappers).map(|item| &specs.wrappers[item]).any(|wrapper| {
+                names_longer(&[&wrapper.values, &wrapper.attached, &wrapper.line, &wrapper.directory, &wrapper.unless])
+            })
+            || self
+                .items(program, Section::Databases)
+                .map(|item| &specs.databases[item])
+                .any(|database| names_longer(&[&database.values, &database.query, &database.file, &database.unless]))
+    }
+
     /// Returns a rule; `None` if it was disabled.
     pub(super) fn rule(&self, item: usize) -> Option<&Rule> {
         let made = || Box::new(compile::rule(&self.specs.rules[item]).ok());
