@@ -1,5 +1,6 @@
 //! The uncommitted work that a git command takes away, by its verb and its options.
 
+use crate::classify::context::resolve;
 use crate::classify::expand::{Arg, Shell};
 use crate::classify::found::FoundEffect;
 use crate::model::effect::Class;
@@ -80,6 +81,8 @@ impl Walk<'_> {
     /// Notes the uncommitted work that a git command takes away. `args` begin with its verb.
     pub(super) fn git_loses(&mut self, args: &[Arg], shell: &Shell) {
         let Some(dir) = shell.cwd.as_ref().filter(|_| !self.site.elsewhere && self.losses.len() < MOST) else { return };
+        let trees = removed_trees(args).into_iter().filter_map(Arg::exact).map(|tree| resolve(dir, tree));
+        self.losses.extend(trees.map(|tree| Loss::Tree(tree.to_string_lossy().into_owned())));
         let Some((sorts, pathspecs)) = taken(args) else { return };
         // A word that is not known names nothing that is known.
         let known: Vec<String> =
@@ -165,6 +168,15 @@ fn taken(args: &[Arg]) -> Taken<'_> {
         "rebase" if VerbWords::of(rest, &[]).has(&["--abort", "--skip"]) => all(),
         _ => None,
     }
+}
+
+/// Returns the linked work trees that a command removes, whatever is in them; without a force, git refuses where work would be lost.
+fn removed_trees(args: &[Arg]) -> Vec<&Arg> {
+    let [verb, rest @ ..] = args else { return Vec::new() };
+    let words = VerbWords::of(rest, &[]);
+    let is_removal = verb.text == "worktree" && words.operands.first().is_some_and(|word| word.text == "remove");
+    let trees = words.all().into_iter().skip(1).collect();
+    if is_removal && words.has(&["-f", "--force"]) { trees } else { Vec::new() }
 }
 
 fn of_paths(sorts: Vec<WorkSort>, paths: Vec<&Arg>) -> Taken<'_> {
@@ -254,7 +266,8 @@ mod tests {
     fn each_verb_takes_its_sorts_of_work() {
         let (classifier, policy) =
             (Classifier::embedded(), settings::resolve(&settings::Sources::default()).unwrap().policy);
-        let context = Context { cwd: "/w".into(), workspace: "/w".into(), ..Context::default() };
+        let files = vec![("/w/reset.sh".into(), Some("cd sub\ngit reset --hard\n".into()))];
+        let context = Context { cwd: "/w".into(), workspace: "/w".into(), files, ..Context::default() };
         let letter = |sort: &WorkSort| match sort {
             Staged => 's',
             Unstaged => 'u',
@@ -317,6 +330,11 @@ mod tests {
             ("git status", ""),
             ("ssh host git reset --hard", ""),
             ("sh -c 'git reset --hard'", "su"),
+            ("sh reset.sh", "su in /w/sub"),
+            ("git worktree remove ../wt", ""),
+            ("git worktree remove --force ../wt", "/wt/**"),
+            ("git worktree remove -ff -- wt", "/w/wt/**"),
+            ("git worktree prune -f", ""),
             ("git -c alias.wipe='reset --hard' wipe", "su"),
         ] {
             let losses = classifier.shell(line, &context, &policy).losses;
@@ -327,7 +345,8 @@ mod tests {
                     let dir = if loss.dir == "/w" { String::new() } else { format!(" in {}", loss.dir) };
                     Some(std::iter::once(sorts.as_str()).chain(words).collect::<Vec<_>>().join(" ") + &dir)
                 }
-                Loss::Tree(_) | Loss::File(_) | Loss::Matches(_) => None,
+                Loss::Tree(path) => Some(format!("{path}/**")),
+                Loss::File(_) | Loss::Matches(_) => None,
             });
             assert_eq!(shown.collect::<Vec<_>>().join(", "), expected, "{line}");
         }

@@ -130,6 +130,7 @@ impl Walk<'_> {
         self.tops.extend(inner.tops);
         self.checkouts.extend(inner.checkouts);
         self.repositories.extend(inner.repositories);
+        self.losses.extend(inner.losses);
     }
 }
 
