@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use globset::GlobBuilder;
-
 use super::decision::{ActionDecision, Stance};
-use super::reach::{expanded, normalise, resolved};
+use super::pathspec::{Pathspec, matcher};
+use super::reach::{expanded, resolved};
 use crate::checkpoint::history::collision::{Asker, Collision, WorkOwner};
 use crate::checkpoint::history::lost_place::{LostPaths, LostPlace};
 use crate::checkpoint::{Checkpoint, Timeline};
@@ -97,20 +96,12 @@ fn repository(cwd: &Path, loss: &RepositoryLoss) -> Option<LostPlace> {
     let dir = dir.canonicalize().unwrap_or(dir);
     let top = RepositoryPlace::around(&dir)?.top;
     let mut pathspecs = Vec::new();
-    for spec in &loss.pathspecs {
+    for word in &loss.pathspecs {
         // Excluded paths are not told apart: the other words name what goes.
-        let from_top = spec.strip_prefix(":/").or_else(|| spec.strip_prefix(":(top)"));
-        let place = match (from_top, spec.strip_prefix(':')) {
-            (Some(rest), _) => normalise(&top.join(rest)),
-            (None, Some(_)) => continue,
-            (None, None) => normalise(&dir.join(spec)),
-        };
-        let has_pattern = spec.contains(['*', '?', '[']);
-        let pattern = || GlobBuilder::new(&place.to_string_lossy()).literal_separator(false).build().ok();
-        pathspecs.push(match has_pattern.then(pattern).flatten() {
-            Some(glob) => LostPaths::Matching(glob.compile_matcher()),
-            None => LostPaths::Below(place),
-        });
+        let Pathspec::Named(place) = Pathspec::read(word, &dir, &top) else { continue };
+        pathspecs.extend(matcher(&place, &dir).map(LostPaths::Matching));
+        // A name with a sign of patterns is a name too.
+        pathspecs.push(LostPaths::Below(place));
     }
     // Magic words that are not read here may stand for anything.
     let is_known = !pathspecs.is_empty() || loss.pathspecs.is_empty();
@@ -299,7 +290,7 @@ mod tests {
             (Loss::File("src/../x".to_owned()), "x"),
             (Loss::Matches(full("w/*.log")), "a.log/**, b.log/**"),
             (git("src", &[]), "w/src"),
-            (git("src", &["x", ":/y", "*.rs"]), "w/src w/src/x w/src/y ~w/src/*.rs"),
+            (git("src", &["x", ":/y", "*.rs"]), "w/src w/src/x w/src/y ~w/src/*.rs w/src/*.rs"),
             (git("src", &[":!x"]), ""),
             (git("", &[]), ""),
         ] {

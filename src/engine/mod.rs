@@ -24,6 +24,7 @@ pub mod job;
 pub mod names;
 mod notes;
 pub mod parts;
+mod pathspec;
 pub mod protect;
 mod queue;
 pub mod reach;

@@ -5,7 +5,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::reach::{normalise, resolved};
+use super::pathspec::{Pathspec, has_pattern};
+use super::reach::resolved;
 use crate::checkpoint::records::workspace::{Scope, scope_of};
 use crate::git::uncommitted::changed;
 use crate::model::loss::RepositoryFiles;
@@ -34,29 +35,26 @@ fn tree(cwd: &Path, files: &RepositoryFiles) -> Option<TreeFiles> {
     let dir = cwd.join(&files.dir);
     let dir = dir.canonicalize().unwrap_or(dir);
     let top = RepositoryPlace::around(&dir)?.top;
-    let mut named = Vec::new();
-    for spec in &files.pathspecs {
-        let from_top = spec.strip_prefix(":/").or_else(|| spec.strip_prefix(":(top)"));
-        let path = match (from_top, spec.strip_prefix(':')) {
-            (Some(rest), _) => top.join(rest),
-            // Other magic is not read here: the words without it name what goes, and alone it may be anything.
-            (None, Some(_)) => continue,
-            (None, None) => dir.join(spec),
-        };
-        named.extend(places(&normalise(&path)));
+    let (mut named, mut is_whole) = (Vec::new(), false);
+    for word in &files.pathspecs {
+        match Pathspec::read(word, &dir, &top) {
+            Pathspec::Named(path) => named.extend(places(&path)),
+            // The words without it name what goes.
+            Pathspec::Excluded => {}
+            Pathspec::Any => is_whole = true,
+        }
     }
-    let is_whole = named.is_empty() || named.iter().any(|path| top.starts_with(path));
+    is_whole |= named.is_empty() || named.iter().any(|path| top.starts_with(path));
     Some(TreeFiles { named: (!is_whole).then_some(named), top, untracked: files.untracked })
 }
 
 /// Returns the places of a pathspec: the path, or the directory below which its pattern may match.
 fn places(path: &Path) -> Vec<PathBuf> {
-    let has_pattern = |part: &OsStr| part.as_bytes().iter().any(|byte| b"*?[".contains(byte));
-    let is_literal = path.symlink_metadata().is_ok() || !path.iter().any(has_pattern);
+    let is_literal = path.symlink_metadata().is_ok() || !has_pattern(path);
     if is_literal {
         return vec![resolved(path)];
     }
-    vec![resolved(&path.iter().take_while(|part| !has_pattern(part)).collect::<PathBuf>())]
+    vec![resolved(&path.iter().take_while(|part| !has_pattern(Path::new(part))).collect::<PathBuf>())]
 }
 
 impl TreeFiles {
@@ -75,14 +73,15 @@ impl TreeFiles {
         let mut is_all = !(self.untracked && self.named.is_none());
         if self.named.is_none() || !dirs.is_empty() {
             let found = changed(&self.top);
-            is_all &= found.as_ref().is_ok_and(|found| found.len() <= MAX_CHANGED);
+            is_all &= found.is_ok();
             let found = found.unwrap_or_else(|error| {
                 tracing::warn!(%error, "the changed files of a repository cannot be listed");
                 Vec::new()
             });
-            let full = found.iter().take(MAX_CHANGED).map(|name| self.top.join(OsStr::from_bytes(name)));
             let is_named = |path: &PathBuf| self.named.is_none() || dirs.iter().any(|dir| path.starts_with(dir));
-            files.extend(full.filter(is_named).filter(|path| is_file(path)));
+            let mut full = found.iter().map(|name| self.top.join(OsStr::from_bytes(name))).filter(is_named);
+            files.extend(full.by_ref().take(MAX_CHANGED).filter(|path| is_file(path)));
+            is_all &= full.next().is_none();
         }
         (files, is_all)
     }
