@@ -85,11 +85,13 @@ impl RepositoryPlace {
     /// # Errors
     /// `too-large` for too many refs; errors of reading.
     pub fn state(&self) -> Result<RepositoryState> {
-        let mut refs = BTreeMap::new();
+        // Packed refs come last: a git that packs some meanwhile lists them before it removes their files.
+        let mut refs = self.loose()?;
         let packed = self.common.join("packed-refs");
         let listed = read_regular(&packed, MAX_LIST).at("reading refs", &packed)?.unwrap_or_default();
-        refs.extend(packed_refs(&listed));
-        self.loose(&mut refs)?;
+        for (name, value) in packed_refs(&listed) {
+            refs.entry(name).or_insert(value);
+        }
         let head = self.dir.join("HEAD");
         let text = read_regular(&head, MAX_REF).at("reading", &head)?.unwrap_or_default();
         refs.extend(RefValue::parse(&text).map(|value| (HEAD.to_vec(), value)));
@@ -109,8 +111,9 @@ impl RepositoryPlace {
         Ok(known)
     }
 
-    /// Adds the refs with files of their own, which count more than packed ones.
-    fn loose(&self, refs: &mut BTreeMap<Vec<u8>, RefValue>) -> Result<()> {
+    /// Returns the refs with files of their own, which count more than packed ones.
+    fn loose(&self) -> Result<BTreeMap<Vec<u8>, RefValue>> {
+        let mut refs = BTreeMap::new();
         let mut roots = vec![self.common.clone()];
         // A linked worktree has some of its own.
         roots.extend((self.dir != self.common).then(|| self.dir.clone()));
@@ -120,8 +123,9 @@ impl RepositoryPlace {
                 if !is_ref_name(&name) {
                     continue;
                 }
-                // A ref that is gone again is none.
-                let text = read_regular(&root.join(&path), MAX_REF).ok().flatten().unwrap_or_default();
+                // A ref that is gone again is none, or a packed one.
+                let place = root.join(&path);
+                let text = read_regular(&place, MAX_REF).at("reading a ref", &place)?.unwrap_or_default();
                 refs.extend(RefValue::parse(&text).map(|value| (name, value)));
                 if refs.len() > MAX_REFS {
                     let text = format!("the repository has more than {MAX_REFS} refs, and they are not kept");
@@ -129,7 +133,7 @@ impl RepositoryPlace {
                 }
             }
         }
-        Ok(())
+        Ok(refs)
     }
 
     /// Returns the files of an operation in progress.
@@ -137,8 +141,12 @@ impl RepositoryPlace {
         let (mut found, mut left) = (BTreeMap::new(), MAX_OPERATION);
         for name in OPERATION {
             let place = self.dir.join(name);
-            // Mostly there is none.
-            let Ok(facts) = place.symlink_metadata() else { continue };
+            let facts = match place.symlink_metadata() {
+                Ok(facts) => facts,
+                // Mostly there is none.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(error).at("reading", &place),
+            };
             let files = match (facts.is_dir(), facts.is_file()) {
                 (true, _) => files_below(&self.dir, Path::new(name))?,
                 (false, true) => vec![PathBuf::from(name)],
@@ -228,6 +236,16 @@ mod tests {
         let operation: Vec<String> = state.operation.keys().map(RelPath::display).collect();
         assert_eq!(operation, ["MERGE_HEAD", "rebase-merge/git-rebase-todo"]);
         assert_eq!(RepositoryPlace::around(temp.path()), None);
+    }
+
+    #[test]
+    fn a_ref_that_cannot_be_read_is_no_missing_ref() {
+        let temp = tempfile::tempdir().unwrap();
+        let git = temp.path().join(".git");
+        put(&git.join("HEAD"), "ref: refs/heads/main\n");
+        put(&git.join("refs/heads/main"), &"x".repeat(MAX_REF as usize + 1));
+        let error = RepositoryPlace::around(temp.path()).unwrap().state().unwrap_err();
+        assert!(error.to_string().contains("refs/heads/main"), "{error}");
     }
 
     #[test]
