@@ -1,5 +1,5 @@
-//! The uncommitted work among files of a user's repository. git is asked by commands that read no file of the work tree, so that it
-//! runs no filter which the repository's configuration names.
+//! The uncommitted work among files of a user's repository. git is asked by commands that compare times. A file that was written in the
+//! same second as the index is read all the same, through the filters that the repository's configuration names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -19,15 +19,16 @@ const MOST_NAMED: usize = 400;
 /// the ids of their present contents. A file that is as the last commit has it is left out.
 ///
 /// # Errors
-/// When there is no git.
+/// When there is no git, or when it cannot read the repository.
 pub fn uncommitted(top: &Path, files: &BTreeMap<Vec<u8>, ObjectId>) -> Result<BTreeMap<Vec<u8>, Vec<WorkSort>>> {
+    if files.is_empty() {
+        return Ok(BTreeMap::new());
+    }
     let named: Vec<&[u8]> = files.keys().map(Vec::as_slice).collect();
     let named = if named.len() > MOST_NAMED { &[][..] } else { &named };
-    let tracked: BTreeMap<Vec<u8>, String> = entries(&asked(top, &["ls-files", "--stage", "-z"], named)?.0);
+    let tracked: BTreeMap<Vec<u8>, String> = entries(&answered(top, &["ls-files", "--stage", "-z"], named)?);
     let raw = ["--name-only", "-z", "--no-renames", "--ignore-submodules=all"];
-    let against = |verb: &[&'static str]| asked(top, &[verb, &raw[..]].concat(), named);
-    let (stale, _) = against(&["diff-files"])?;
-    let stale = names(&stale);
+    let stale = names(&answered(top, &[&["diff-files"], &raw[..]].concat(), named)?);
     // Without a commit all that the index has is uncommitted.
     let staged = match asked(top, &[&["diff-index", "--cached"], &raw[..], &["HEAD"]].concat(), named)? {
         (staged, true) => Some(names(&staged)),
@@ -57,15 +58,11 @@ pub fn uncommitted(top: &Path, files: &BTreeMap<Vec<u8>, ObjectId>) -> Result<BT
 /// When there is no git, or when it cannot read the repository.
 pub fn changed(top: &Path) -> Result<Vec<Vec<u8>>> {
     let raw = ["--name-only", "-z", "--no-renames", "--ignore-submodules=all"];
-    let (stale, is_read) = asked(top, &[&["diff-files"], &raw[..]].concat(), &[])?;
-    if !is_read {
-        return Err(Error::new(Code::Internal, "git cannot read the repository").path(top));
-    }
-    let mut found = names(&stale);
+    let mut found = names(&answered(top, &[&["diff-files"], &raw[..]].concat(), &[])?);
     // Without a commit all that the index has is uncommitted.
     let staged = match asked(top, &[&["diff-index", "--cached"], &raw[..], &["HEAD"]].concat(), &[])? {
         (staged, true) => staged,
-        (_, false) => asked(top, &["ls-files", "-z"], &[])?.0,
+        (_, false) => answered(top, &["ls-files", "-z"], &[])?,
     };
     found.extend(names(&staged));
     Ok(found.into_iter().collect())
@@ -82,6 +79,14 @@ fn asked(top: &Path, words: &[&str], named: &[&[u8]]) -> Result<(Vec<u8>, bool)>
     let mut command = git(top, words);
     command.arg("--").args(named.iter().map(|path| OsStr::from_bytes(path)));
     run(&mut command, Some(&[]))
+}
+
+/// Asks git what it can answer wherever it can read the repository.
+fn answered(top: &Path, words: &[&str], named: &[&[u8]]) -> Result<Vec<u8>> {
+    match asked(top, words, named)? {
+        (answer, true) => Ok(answer),
+        (_, false) => Err(Error::new(Code::Internal, "git cannot read the repository").path(top)),
+    }
 }
 
 /// Returns those of some paths that git ignores, by the rules of the work tree.
@@ -163,6 +168,9 @@ mod tests {
             "staged [Staged]",
         ];
         assert_eq!(found(), expected);
-        assert!(uncommitted(scratch.path().parent().unwrap(), &BTreeMap::new()).unwrap().is_empty());
+        let outside = scratch.path().parent().unwrap();
+        assert!(uncommitted(outside, &BTreeMap::new()).unwrap().is_empty());
+        let files = [(b"a".to_vec(), ObjectId::of(ObjectKind::Blob, b"").unwrap())].into();
+        assert!(uncommitted(outside, &files).is_err(), "a git that cannot tell is no answer");
     }
 }
