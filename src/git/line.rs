@@ -156,7 +156,8 @@ impl GitLine {
             })
         };
         let is_given = |name: &str| options().any(|word| word.starts_with(name));
-        self.arguments.iter().any(|word| word.contains(':'))
+        // `tag NAME` is `refs/tags/NAME:refs/tags/NAME`.
+        self.arguments.iter().any(|word| word.contains(':') || word == "tag")
             || has('P', "prune-tags", "prune-".len())
             || has('f', "force", 1) && has('t', "tags", 1)
             || is_given("--refm")
@@ -271,6 +272,7 @@ mod tests {
             "git branch -C x y",
             "git branch --copy --force x y",
             "git fetch . +main:mine",
+            "git fetch -f origin tag v1",
             "git fetch . main:mine",
             "git fetch --force x main:mine",
             "git fetch --prune . refs/heads/*:refs/heads/*",

@@ -121,9 +121,15 @@ pub fn numbers() -> impl Iterator<Item = u32> {
 
 /// Returns the words that a process was called with; none for a thread of the system, and where there is no such process.
 pub fn words(pid: u32) -> Vec<String> {
-    let line = read(place(pid, "cmdline")).unwrap_or_default();
-    let words = line.split(|byte| *byte == 0).filter(|word| !word.is_empty());
-    words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+    words_of(&read(place(pid, "cmdline")).unwrap_or_default())
+}
+
+/// Reads the words of a `cmdline`. Empty ones count (`git -C "" reset`), except at the end: a process that writes a title over its words
+/// leaves zeros there.
+fn words_of(line: &[u8]) -> Vec<String> {
+    let end = line.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
+    let words = line[..end].split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
+    if end == 0 { Vec::new() } else { words.collect() }
 }
 
 /// Returns the file of a process's program, also of one that was removed or replaced since; `None` where it may not be seen.
@@ -175,6 +181,18 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
+
+    #[test]
+    fn empty_words_count_but_for_those_at_the_end() {
+        for (line, expected) in [
+            ("git\0-C\0\0reset\0--hard\0", &["git", "-C", "", "reset", "--hard"][..]),
+            ("node title\0\0\0\0", &["node title"]),
+            ("", &[]),
+            ("\0\0", &[]),
+        ] {
+            assert_eq!(words_of(line.as_bytes()), expected, "{line:?}");
+        }
+    }
 
     #[test]
     fn a_line_of_the_kernel_is_read() {
