@@ -321,6 +321,7 @@ pub(super) fn wait(words: &[&str]) {
     leave_session();
     // The hook waits for this. One that is gone has been killed.
     let _ = print::data(WAITS);
+    // Where that fails, the hook's shell waits until this process ends, and git with it.
     let _ = close_stdout();
     // A git that has ended before this process began to look is none.
     let id = key.split('-').next().and_then(|pid| pid.parse().ok()).and_then(ProcessId::of);
