@@ -1,7 +1,7 @@
 //! Reads the state of the git repository around a directory: its refs, index, stash and an operation in progress. Nothing is written,
 //! and no git is run. Refs that are a table are read elsewhere (`git/ref_table`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -72,6 +72,35 @@ impl RepositoryPlace {
             let git = GitDir::of(top).filter(|git| git.dir.join("HEAD").symlink_metadata().is_ok())?;
             Some(RepositoryPlace { top: top.to_owned(), dir: git.dir.clone(), common: git.common().to_owned() })
         })
+    }
+
+    /// Returns the branches that other work trees of the repository have checked out.
+    ///
+    /// # Errors
+    /// Errors of reading.
+    pub fn checked_out_elsewhere(&self) -> Result<BTreeSet<Vec<u8>>> {
+        let linked = self.common.join("worktrees");
+        let mut dirs = vec![self.common.clone()];
+        match std::fs::read_dir(&linked) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            listing => {
+                for entry in listing.at("listing", &linked)? {
+                    dirs.push(entry.at("listing", &linked)?.path());
+                }
+            }
+        }
+        let mut branches = BTreeSet::new();
+        // A bare repository has a HEAD, and no index: nothing is checked out.
+        let real = |dir: &Path| dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+        let own = real(&self.dir);
+        let others = dirs.iter().filter(|dir| real(dir) != own && dir.join("index").symlink_metadata().is_ok());
+        for head in others.map(|dir| dir.join("HEAD")) {
+            let text = read_regular(&head, MAX_REF).at("reading", &head)?.unwrap_or_default();
+            if let Some(RefValue::Symbolic(name)) = RefValue::parse(&text) {
+                branches.insert(name.into());
+            }
+        }
+        Ok(branches)
     }
 
     /// Reads the text of its own configuration; empty where that cannot be read.
@@ -258,11 +287,15 @@ mod tests {
         put(&own.join("refs/bisect/bad"), A);
         put(&root.join("main/.git/HEAD"), "ref: refs/heads/main\n");
         put(&root.join("main/.git/refs/heads/main"), B);
+        put(&root.join("main/.git/index"), "DIRC");
         put(&root.join("wt/.git"), &format!("gitdir: {}\n", own.display()));
         let place = RepositoryPlace::around(&root.join("wt")).unwrap();
         assert_eq!(place.dir, own);
         let state = place.state().unwrap();
         assert_eq!(state.refs[HEAD], RefValue::Object(A.to_owned()));
+        assert_eq!(place.checked_out_elsewhere().unwrap(), [b"refs/heads/main".to_vec()].into());
+        let main = RepositoryPlace::around(&root.join("main")).unwrap();
+        assert!(main.checked_out_elsewhere().unwrap().is_empty(), "the linked one is on a commit");
         assert!(state.refs.contains_key(&b"refs/heads/main"[..]) && state.refs.contains_key(&b"refs/bisect/bad"[..]));
     }
 }

@@ -551,6 +551,16 @@ fn linked_worktrees_and_repositories_without_a_work_tree_of_their_own_work_too()
 }
 
 #[test]
+fn a_branch_that_another_work_tree_has_checked_out_stays() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place.sh("git checkout -q -B feat; git -c core.fsmonitor=false -c core.hooksPath=/dev/null switch -q main; git -c core.fsmonitor=false -c core.hooksPath=/dev/null worktree add -q ../feat feat");
+    let undone = place.undo(&["g-1", "--yes"]);
+    assert!(format!("{undone:?}").contains("another work tree has it checked out"), "{undone:?}");
+    let log = place.run("cd ../feat; git log -1 --format=%s; git status -s");
+    assert_eq!(log.stdout, "two\n", "{log:?} {undone:?}");
+}
+
+#[test]
 fn the_end_of_a_command_is_known_soon_after_it() {
     let Some(place) = Place::new(GITS[0]) else { return };
     place.sh("echo dirty > f; git reset -q --hard HEAD~1");

@@ -1,6 +1,6 @@
 //! Operations of git in a workspace: noted before they begin, and again when they have ended.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -29,7 +29,7 @@ use crate::model::meta::quote;
 use crate::model::path::RelPath;
 use crate::model::policy::Durability;
 use crate::model::redact::redact;
-use crate::model::repository::{REMOTES, RefValue, RepositoryState};
+use crate::model::repository::{REMOTES, RepositoryState};
 use crate::model::text::{cut, printable};
 use crate::store::{Log, Store};
 use crate::sys::clock::{now_ms, rfc3339};
@@ -63,12 +63,6 @@ impl RepositoryNow {
     pub(super) fn state(&self) -> &Arc<RepositoryState> {
         &self.state
     }
-
-    /// Returns its refs.
-    pub(super) fn refs(&self) -> &BTreeMap<Vec<u8>, RefValue> {
-        &self.state.refs
-    }
-
     /// Reads the repository whose work tree contains a directory; `None` outside of all.
     ///
     /// # Errors

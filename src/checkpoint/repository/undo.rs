@@ -59,6 +59,9 @@ const IN_THE_WAY: &str = "another one stands in its way: git cannot have `a` bes
 /// The reason of a ref whose objects are gone.
 const GONE: &str = "its commit is not in the repository any more (`git gc` removes what no ref names)";
 
+/// The reason of a branch that another work tree works on.
+const ELSEWHERE: &str = "another work tree has it checked out";
+
 /// The steps by which a repository goes back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepositoryPlan {
@@ -78,6 +81,12 @@ impl RepositoryPlan {
     /// Returns true if it does nothing.
     pub fn is_nothing(&self) -> bool {
         self.refs.is_empty() && self.stash.is_none() && !self.index && self.operation.is_empty()
+    }
+
+    /// Keeps some refs where they are: the files and the index of another work tree belong to its commit.
+    fn spare(&mut self, elsewhere: &BTreeSet<Vec<u8>>) {
+        let spared = self.refs.extract_if(.., |one| elsewhere.contains(&one.name));
+        self.kept.extend(spared.map(|one| KeptPart { what: title(&one.name), why: ELSEWHERE }));
     }
 }
 
@@ -195,6 +204,8 @@ pub struct GitUndo {
     pub files: Option<(Restore, Preview)>,
     place: RepositoryPlace,
     before: Arc<RepositoryState>,
+    /// The repository as the plan has found it, and the entries of its index where git can read them.
+    seen: (Arc<RepositoryState>, Option<Vec<u8>>),
     /// The packs of objects that git has removed meanwhile.
     packs: Vec<Vec<u8>>,
 }
@@ -216,6 +227,27 @@ impl GitUndo {
         let stays = |(_, why): &(RelPath, KeepReason)| matches!(why, KeepReason::ChangedSince);
         let plan = self.files.as_ref().map(|(_, preview)| &preview.plan);
         plan.is_some_and(|plan| !plan.conflict.is_empty() || plan.keep.iter().any(stays))
+    }
+
+    /// Returns the first part which the plan changes and that is another one now than the plan has found, for people.
+    fn changed_since(&self, now: &RepositoryState) -> Result<Option<&'static str>> {
+        let (seen, index) = &self.seen;
+        if self.plan.refs.iter().any(|one| now.refs.get(&one.name) != one.from.as_ref()) {
+            return Ok(Some("refs have"));
+        }
+        let stash = |state: &RepositoryState| (state.refs.get(STASH).cloned(), state.stash.clone());
+        if self.plan.stash.is_some() && stash(now) != stash(seen) {
+            return Ok(Some("the stash has"));
+        }
+        if !self.plan.operation.is_empty() && now.operation != seen.operation {
+            return Ok(Some("a merge, rebase or the like in progress has"));
+        }
+        // `git status` writes other times of the same entries.
+        if self.plan.index && now.index != seen.index {
+            let entries = self.repository().index_entries(now.index.as_deref())?;
+            return Ok((Some(entries) != *index).then_some("the index has"));
+        }
+        Ok(None)
     }
 
     /// Returns the top of the work tree.
@@ -318,9 +350,11 @@ impl Timeline {
         let repository = UserRepository::at(&place.dir, &place.common);
         let index = IndexEntries::read(&repository, (&before, after.as_deref(), &now));
         let mut plan = plan(&before, after.as_deref(), &now, index.as_ref().ok());
+        plan.spare(&place.checked_out_elsewhere()?);
         let packs = self.objects_back(op, &mut plan, (&repository, &now, index.as_ref().ok()))?;
         let files = self.files_back(&operation, control)?;
-        Ok(GitUndo { operation, plan, files, place, before, packs })
+        let seen = (now, index.ok().map(|index| index.now));
+        Ok(GitUndo { operation, plan, files, place, before, seen, packs })
     }
 
     /// Returns how the files go back: those that the operation has changed, where they are as it left them.
@@ -361,13 +395,13 @@ impl Timeline {
         let name = way.operation.begin.name();
         let repository = way.repository();
         let gone = || Error::new(Code::Conflict, "the repository is gone").path(&way.place.top);
+        // No git changes the index while it is locked.
+        let index = repository.lock_index()?;
         let now = RepositoryNow::around(&way.place.top)?.ok_or_else(gone)?;
-        let has_moved = |one: &RefMove| now.refs().get(&one.name) != one.from.as_ref();
-        if way.plan.refs.iter().any(has_moved) {
-            let text = "refs have moved since the preview, so nothing was done";
+        if let Some(part) = way.changed_since(now.state())? {
+            let text = format!("{part} changed since the preview, so nothing was done");
             return Err(Error::new(Code::StalePlan, text).hint("look again: `piton git-undo --preview`"));
         }
-        let index = repository.lock_index()?;
         let is_same =
             |one: &LoggedOperation| one.begin.op == way.operation.begin.op && one.undone == way.operation.undone;
         if !self.git_operations()?.iter().any(is_same) {
@@ -538,6 +572,16 @@ mod tests {
         ] {
             assert_eq!(planned(before, after, now), expected, "{before:?} {after:?} {now:?}");
         }
+    }
+
+    #[test]
+    fn what_another_work_tree_has_checked_out_stays() {
+        let (main, other) = ("refs/heads/main", "refs/heads/other");
+        let (before, after) = (state(&[(main, 'a')]), state(&[(main, 'b'), (other, 'b')]));
+        let mut plan = plan(&before, Some(&after), &after, None);
+        plan.spare(&[other.as_bytes().to_vec()].into());
+        assert_eq!(plan.refs.iter().map(|one| one.name.as_slice()).collect::<Vec<_>>(), [main.as_bytes()]);
+        assert!(plan.kept.iter().any(|part| part.what == "branch `other`" && part.why == ELSEWHERE));
     }
 
     #[test]
