@@ -97,7 +97,7 @@ impl RepositoryPlace {
         for head in others.map(|dir| dir.join("HEAD")) {
             let text = read_regular(&head, MAX_REF).at("reading", &head)?.unwrap_or_default();
             if let Some(RefValue::Symbolic(name)) = RefValue::parse(&text) {
-                branches.insert(name.into());
+                branches.insert(name);
             }
         }
         Ok(branches)
