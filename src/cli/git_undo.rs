@@ -9,7 +9,8 @@ use super::print;
 use super::report;
 use crate::checkpoint::history::request::Preview;
 use crate::checkpoint::repository::log::LoggedOperation;
-use crate::checkpoint::repository::undo::{GitUndo, GitUndone, title};
+use crate::checkpoint::repository::plan::{KeptPart, title};
+use crate::checkpoint::repository::undo::{GitUndo, GitUndone};
 use crate::doors::replies;
 use crate::error::{Code, Error, Result};
 use crate::git::user_repository::RefMove;
@@ -198,10 +199,7 @@ fn document(way: &GitUndo, by: Option<u64>) -> GitUndoDocument {
         from: text(&one.from),
         to: text(&one.to),
     };
-    let kept = |part: &crate::checkpoint::repository::undo::KeptPart| KeptItem {
-        what: part.what.clone(),
-        why: part.why.to_owned(),
-    };
+    let kept = |part: &KeptPart| KeptItem { what: part.what.clone(), why: part.why.to_owned() };
     GitUndoDocument {
         operation: item(&way.operation),
         refs: way.plan.refs.iter().map(item_of).collect(),

@@ -7,6 +7,7 @@
 pub mod log;
 mod objects;
 pub mod operations;
+pub mod plan;
 mod states;
 pub mod undo;
 

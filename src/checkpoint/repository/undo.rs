@@ -1,12 +1,13 @@
-//! The way back over an operation of git: which refs, files and entries of the index go back, and which have moved on since.
+//! The way back over an operation of git, and its steps.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::log::{KEPT, LoggedOperation, operations};
 use super::objects::{named, stashes};
 use super::operations::{NewGitOperation, RepositoryNow};
+use super::plan::{INDEX, IndexEntries, KeptPart, LOST, RepositoryPlan, keep_without_objects, object, plan};
 use super::states::OperationEdge;
 use crate::checkpoint::capture::request::Take;
 use crate::checkpoint::history::journal::unquoted;
@@ -15,12 +16,11 @@ use crate::checkpoint::records::workspace::Scope;
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, Result};
 use crate::git::user_objects::{ObjectsAside, contents};
-use crate::git::user_repository::{IndexLock, RefMove, UserRepository, require_git};
+use crate::git::user_repository::{IndexLock, UserRepository, require_git};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
-use crate::model::repository::{REMOTES, RefValue, RepositoryState, STASH};
-use crate::model::text::printable;
+use crate::model::repository::{RefValue, RepositoryState, STASH};
 use crate::sys::interrupt::Interrupt;
 use crate::sys::process::exists;
 use crate::worktree::repository_state::RepositoryPlace;
@@ -31,168 +31,6 @@ const RUN: &str = "local";
 
 /// The beginning of the name of an action of which git itself tells; the number of its process follows.
 pub const OF_GIT: &str = "git-";
-
-/// A part of a repository that stays as it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptPart {
-    /// The part, for people: "branch `x`", "the index".
-    pub what: String,
-    /// The reason.
-    pub why: &'static str,
-}
-
-/// The reason of a part that somebody else has changed since.
-const MOVED_ON: &str = "changed since";
-
-/// The index, for people.
-const INDEX: &str = "the index (what is staged)";
-
-/// The reason of an index that cannot be read.
-const UNREADABLE: &str = "git cannot read it as it was";
-
-/// The reason of an index that names content that is gone.
-const LOST: &str = "content that it names is not in the repository any more; `git add` stages the files again";
-
-/// The reason of a ref whose name git cannot have beside another one.
-const IN_THE_WAY: &str = "another one stands in its way: git cannot have `a` beside `a/b`";
-
-/// The reason of a ref whose objects are gone.
-const GONE: &str = "its commit is not in the repository any more (`git gc` removes what no ref names)";
-
-/// The reason of a branch that another work tree works on.
-const ELSEWHERE: &str = "another work tree has it checked out";
-
-/// The steps by which a repository goes back.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RepositoryPlan {
-    /// Refs that move, in the order of their names.
-    pub refs: Vec<RefMove>,
-    /// The log that the stash gets.
-    pub stash: Option<Vec<u8>>,
-    /// True if the index goes back.
-    pub index: bool,
-    /// Files of an operation in progress that are written, or removed.
-    pub operation: BTreeMap<RelPath, Option<Vec<u8>>>,
-    /// The parts that stay.
-    pub kept: Vec<KeptPart>,
-}
-
-impl RepositoryPlan {
-    /// Returns true if it does nothing.
-    pub fn is_nothing(&self) -> bool {
-        self.refs.is_empty() && self.stash.is_none() && !self.index && self.operation.is_empty()
-    }
-
-    /// Keeps some refs where they are: the files and the index of another work tree belong to its commit.
-    fn spare(&mut self, elsewhere: &BTreeSet<Vec<u8>>) {
-        let spared = self.refs.extract_if(.., |one| elsewhere.contains(&one.name));
-        self.kept.extend(spared.map(|one| KeptPart { what: title(&one.name), why: ELSEWHERE }));
-    }
-}
-
-/// The step that one part takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PartStep {
-    Stays,
-    GoesBack,
-    HasMovedOn,
-}
-
-/// Decides on one part. Without a known end of the operation, all that differs goes back.
-fn step<T: PartialEq>(before: &T, after: Option<&T>, now: &T) -> PartStep {
-    match after {
-        _ if now == before => PartStep::Stays,
-        Some(after) if after == before => PartStep::Stays,
-        Some(after) if after != now => PartStep::HasMovedOn,
-        _ => PartStep::GoesBack,
-    }
-}
-
-/// The entries of the index at the three moments.
-pub struct IndexEntries {
-    before: Vec<u8>,
-    after: Option<Vec<u8>>,
-    now: Vec<u8>,
-}
-
-/// Plans the way back from `now`; `after` is the state that the operation has left, if that is known.
-fn plan(
-    before: &RepositoryState,
-    after: Option<&RepositoryState>,
-    now: &RepositoryState,
-    index: Option<&IndexEntries>,
-) -> RepositoryPlan {
-    let mut plan = RepositoryPlan::default();
-    if index.is_none() {
-        plan.kept.push(KeptPart { what: INDEX.to_owned(), why: UNREADABLE });
-    }
-    let mut keep = |what: String| plan.kept.push(KeptPart { what, why: MOVED_ON });
-    let names: BTreeSet<&Vec<u8>> = before.refs.keys().chain(now.refs.keys()).collect();
-    let (mut refs, mut remote, mut kept) = (Vec::new(), Vec::new(), Vec::new());
-    for name in names.into_iter().filter(|name| name.as_slice() != STASH) {
-        let value = |state: &RepositoryState| state.refs.get(name).cloned();
-        let (to, from) = (value(before), value(now));
-        match step(&to, after.map(value).as_ref(), &from) {
-            PartStep::Stays => {}
-            PartStep::HasMovedOn => keep(title(name)),
-            PartStep::GoesBack if to.is_some() && is_in_the_way(&now.refs, name) => {
-                kept.push(KeptPart { what: title(name), why: IN_THE_WAY });
-            }
-            PartStep::GoesBack if name.starts_with(REMOTES) => remote.push(RefMove { name: name.clone(), from, to }),
-            PartStep::GoesBack => refs.push(RefMove { name: name.clone(), from, to }),
-        }
-    }
-    let stash = |state: &RepositoryState| (state.refs.get(STASH).cloned(), state.stash.clone());
-    let (old, new) = (stash(before), stash(now));
-    match step(&old, after.map(stash).as_ref(), &new) {
-        PartStep::Stays => {}
-        PartStep::HasMovedOn => keep("the stash".to_owned()),
-        PartStep::GoesBack => {
-            refs.extend((old.0 != new.0).then(|| RefMove { name: STASH.to_vec(), from: new.0, to: old.0 }));
-            plan.stash = Some(old.1);
-        }
-    }
-    match index.map_or(PartStep::Stays, |index| step(&index.before, index.after.as_ref(), &index.now)) {
-        PartStep::Stays => {}
-        PartStep::HasMovedOn => keep(INDEX.to_owned()),
-        PartStep::GoesBack => plan.index = true,
-    }
-    match step(&before.operation, after.map(|after| &after.operation), &now.operation) {
-        PartStep::Stays => {}
-        PartStep::HasMovedOn => keep("a merge, rebase or the like in progress".to_owned()),
-        PartStep::GoesBack => {
-            let gone = now.operation.keys().filter(|path| !before.operation.contains_key(path));
-            plan.operation.extend(gone.map(|path| (path.clone(), None)));
-            let back = before.operation.iter().filter(|(path, bytes)| now.operation.get(path) != Some(bytes));
-            plan.operation.extend(back.map(|(path, bytes)| (path.clone(), Some(bytes.clone()))));
-        }
-    }
-    plan.refs = refs;
-    plan.kept.extend(kept);
-    // Where a command has moved more than what is known of another repository, it has fetched that: this is no loss.
-    if plan.is_nothing() {
-        plan.refs = remote;
-    }
-    plan
-}
-
-/// Returns true if a ref is there without which `name` cannot be made: git keeps them like files and directories.
-fn is_in_the_way(refs: &BTreeMap<Vec<u8>, RefValue>, name: &[u8]) -> bool {
-    let below = [name, b"/"].concat();
-    let is_above = |other: &[u8]| name.strip_prefix(other).is_some_and(|rest| rest.starts_with(b"/"));
-    refs.keys().any(|other| other.starts_with(&below) || is_above(other))
-}
-
-/// Returns a ref for people.
-pub fn title(name: &[u8]) -> String {
-    let text = printable(&String::from_utf8_lossy(name));
-    for (prefix, kind) in [("refs/heads/", "branch"), ("refs/tags/", "tag"), ("refs/remotes/", "remote branch")] {
-        if let Some(short) = text.strip_prefix(prefix) {
-            return format!("{kind} `{short}`");
-        }
-    }
-    if name == STASH { "the newest stash".to_owned() } else { format!("`{text}`") }
-}
 
 /// The way back over an operation.
 pub struct GitUndo {
@@ -501,128 +339,5 @@ impl Timeline {
             plan.kept.push(KeptPart { what: INDEX.to_owned(), why: LOST });
         }
         Ok(packs)
-    }
-}
-
-/// Returns the object to which a ref moves.
-fn object(one: &RefMove) -> Option<String> {
-    match &one.to {
-        Some(RefValue::Object(id)) => Some(id.clone()),
-        _ => None,
-    }
-}
-
-/// Keeps refs where they are whose objects are gone.
-fn keep_without_objects(plan: &mut RepositoryPlan, gone: &[String]) {
-    let is_gone = |one: &RefMove| object(one).is_some_and(|id| gone.contains(&id));
-    let lost: Vec<RefMove> = plan.refs.iter().filter(|one| is_gone(one)).cloned().collect();
-    plan.kept.extend(lost.iter().map(|one| KeptPart { what: title(&one.name), why: GONE }));
-    plan.refs.retain(|one| !is_gone(one));
-    if lost.iter().any(|one| one.name == STASH) {
-        plan.stash = None;
-    } else if plan.stash.as_deref().is_some_and(|log| stashes(log).any(|id| gone.contains(&id))) {
-        plan.kept.push(KeptPart { what: "a part of the stash".to_owned(), why: GONE });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::repository::HEAD;
-
-    fn state(refs: &[(&str, char)]) -> RepositoryState {
-        let value = |digit: char| RefValue::Object(digit.to_string().repeat(40));
-        let refs = refs.iter().map(|(name, digit)| (name.as_bytes().to_vec(), value(*digit))).collect();
-        RepositoryState { refs, ..RepositoryState::default() }
-    }
-
-    fn index(before: &str, after: Option<&str>, now: &str) -> IndexEntries {
-        let bytes = |text: &str| text.as_bytes().to_vec();
-        IndexEntries { before: bytes(before), after: after.map(bytes), now: bytes(now) }
-    }
-
-    /// Returns the refs that move and the parts that stay.
-    fn planned(
-        before: &RepositoryState,
-        after: Option<&RepositoryState>,
-        now: &RepositoryState,
-    ) -> (Vec<String>, Vec<String>) {
-        let plan = plan(before, after, now, Some(&index("", None, "")));
-        let moves = plan.refs.iter().map(|one| String::from_utf8_lossy(&one.name).into_owned()).collect();
-        (moves, plan.kept.into_iter().map(|part| part.what).collect())
-    }
-
-    #[test]
-    fn what_the_operation_moved_goes_back_and_what_has_moved_on_stays() {
-        let main = "refs/heads/main";
-        let (a, b, c) = (state(&[(main, 'a')]), state(&[(main, 'b')]), state(&[(main, 'c')]));
-        let none = state(&[]);
-        let moved = || (vec![main.to_owned()], vec![]);
-        let nothing = || (vec![], vec![]);
-        let stays = || (vec![], vec!["branch `main`".to_owned()]);
-        for (before, after, now, expected) in [
-            (&a, Some(&b), &b, moved()),
-            (&a, Some(&b), &c, stays()),
-            (&a, Some(&b), &a, nothing()),
-            (&a, Some(&a), &b, nothing()),
-            (&a, None, &b, moved()),
-            (&a, Some(&none), &none, moved()),
-            (&none, Some(&a), &a, moved()),
-            (&a, Some(&none), &b, stays()),
-        ] {
-            assert_eq!(planned(before, after, now), expected, "{before:?} {after:?} {now:?}");
-        }
-    }
-
-    #[test]
-    fn what_another_work_tree_has_checked_out_stays() {
-        let (main, other) = ("refs/heads/main", "refs/heads/other");
-        let (before, after) = (state(&[(main, 'a')]), state(&[(main, 'b'), (other, 'b')]));
-        let mut plan = plan(&before, Some(&after), &after, None);
-        plan.spare(&[other.as_bytes().to_vec()].into());
-        assert_eq!(plan.refs.iter().map(|one| one.name.as_slice()).collect::<Vec<_>>(), [main.as_bytes()]);
-        assert!(plan.kept.iter().any(|part| part.what == "branch `other`" && part.why == ELSEWHERE));
-    }
-
-    #[test]
-    fn what_was_fetched_is_no_loss_but_where_nothing_else_moved() {
-        let (main, remote) = ("refs/heads/main", "refs/remotes/origin/main");
-        let before = state(&[(main, 'a'), (remote, 'a')]);
-        let (pulled, pushed) = (state(&[(main, 'b'), (remote, 'b')]), state(&[(main, 'a'), (remote, 'b')]));
-        assert_eq!(planned(&before, Some(&pulled), &pulled).0, [main]);
-        assert_eq!(planned(&before, Some(&pushed), &pushed).0, [remote]);
-    }
-
-    #[test]
-    fn the_stash_goes_back_with_its_log() {
-        let mut before = state(&[("refs/stash", 'a')]);
-        before.stash = b"one\ntwo\n".to_vec();
-        let mut after = before.clone();
-        after.stash = b"two\n".to_vec();
-        let none = index("", None, "");
-        let back = plan(&before, Some(&after), &after, Some(&none));
-        assert_eq!((back.refs, back.stash), (vec![], Some(b"one\ntwo\n".to_vec())));
-        let gone = state(&[]);
-        let back = plan(&before, Some(&gone), &gone, Some(&none));
-        assert_eq!((back.refs.len(), back.stash.is_some()), (1, true));
-        after.stash = b"two\nthree\n".to_vec();
-        let stays = plan(&before, Some(&gone), &after, Some(&none));
-        assert_eq!((stays.refs.len(), stays.kept.len()), (0, 1));
-    }
-
-    #[test]
-    fn the_index_and_an_operation_in_progress_go_back_as_a_whole() {
-        let mut before = state(&[("HEAD", 'a')]);
-        let (path, other) = (RelPath::parse(b"MERGE_HEAD").unwrap(), RelPath::parse(b"rebase-merge/done").unwrap());
-        before.operation.insert(path.clone(), b"x".to_vec());
-        let mut now = before.clone();
-        now.operation = BTreeMap::from([(other.clone(), b"y".to_vec())]);
-        let back = plan(&before, Some(&now), &now, Some(&index("a", Some("b"), "b")));
-        assert!(back.index && !back.is_nothing());
-        assert_eq!(back.operation, BTreeMap::from([(path, Some(b"x".to_vec())), (other, None)]));
-        let stays = plan(&before, Some(&before), &now, Some(&index("a", Some("b"), "c")));
-        assert!(!stays.index && stays.operation.is_empty());
-        assert_eq!(stays.kept.len(), 1, "{:?}", stays.kept);
-        assert_eq!(title(HEAD), "`HEAD`");
     }
 }
