@@ -1,52 +1,6 @@
 //! The command line of a git process: its verb, and the words behind that. Pure.
 
-/// Options before the verb that a value follows as the next word.
-const VALUED: &[&str] = &[
-    "-C",
-    "-c",
-    "--attr-source",
-    "--config-env",
-    "--git-dir",
-    "--list-cmds",
-    "--namespace",
-    "--super-prefix",
-    "--work-tree",
-];
-
-/// Verbs that change no file of the work tree, and move refs to nothing but what they make, with any options.
-const QUIET: &[&str] = &[
-    "add",
-    "annotate",
-    "archive",
-    "blame",
-    "cat-file",
-    "check-ignore",
-    "clone",
-    "describe",
-    "diff",
-    "diff-files",
-    "diff-index",
-    "diff-tree",
-    "fetch-pack",
-    "for-each-ref",
-    "grep",
-    "init",
-    "log",
-    "ls-files",
-    "ls-tree",
-    "merge-base",
-    "name-rev",
-    "receive-pack",
-    "remote-https",
-    "rev-list",
-    "rev-parse",
-    "send-pack",
-    "show",
-    "status",
-    "update-index",
-    "upload-pack",
-    "write-tree",
-];
+use super::quiet;
 
 /// Verbs that write into the work tree or the index, and that a person may want to take back as a whole.
 const REWRITES: &[&str] =
@@ -92,83 +46,23 @@ pub struct GitLine {
 
 /// Reads the words of a process; `None` if it is no git.
 pub fn read(words: &[String]) -> Option<GitLine> {
-    let (program, rest) = words.split_first()?;
-    let name = program.rsplit('/').next().unwrap_or_default();
-    if let Some(verb) = name.strip_prefix("git-") {
-        return Some(GitLine {
-            verb: verb.to_owned(),
-            arguments: rest.to_vec(),
-            dirs: Vec::new(),
-            has_settings: false,
-        });
-    }
-    if name != "git" {
-        return None;
-    }
-    let (mut dirs, mut has_settings, mut rest) = (Vec::new(), false, rest.iter());
-    while let Some(word) = rest.next() {
-        has_settings |= word == "-c" || word.starts_with("--config-env");
-        if VALUED.contains(&word.as_str()) {
-            let value = rest.next();
-            dirs.extend(value.filter(|_| word == "-C").cloned());
-        } else if !word.starts_with('-') {
-            return Some(GitLine { verb: word.clone(), arguments: rest.cloned().collect(), dirs, has_settings });
-        }
-    }
-    Some(GitLine { verb: String::new(), arguments: Vec::new(), dirs, has_settings })
+    let (mut dirs, mut has_settings) = (Vec::new(), false);
+    let (verb, arguments) = quiet::parts(words.iter().map(String::as_str), |option, value| {
+        has_settings |= option == "-c" || option.starts_with("--config-env");
+        dirs.extend(value.filter(|_| option == "-C").map(str::to_owned));
+    })?;
+    Some(GitLine { verb: verb.to_owned(), arguments: arguments.map(str::to_owned).collect(), dirs, has_settings })
 }
 
 impl GitLine {
     /// Returns true if it certainly destroys nothing: neither files nor what a ref names.
     pub fn is_quiet(&self) -> bool {
-        // git takes an option by any beginning of its name that is no other's.
-        let amends = |word: &String| word.starts_with("--am") && "--amend".starts_with(word.as_str());
-        match self.verb.as_str() {
-            "commit" => !self.arguments.iter().any(amends),
-            "branch" | "checkout" | "switch" => self.makes_branch(),
-            "fetch" => !self.fetches_over(),
-            "push" => !self.pushes_here(),
-            verb => QUIET.contains(&verb),
-        }
+        quiet::is_quiet(&self.verb, self.arguments.iter().map(String::as_str))
     }
 
-    /// Returns true if it makes one branch where HEAD is, and nothing else. git refuses a name that is there.
-    fn makes_branch(&self) -> bool {
-        let makes = match self.verb.as_str() {
-            "checkout" => &["-b"][..],
-            "switch" => &["-c", "--create"],
-            _ => &[],
-        };
-        let (options, names): (Vec<&str>, Vec<&str>) =
-            self.arguments.iter().map(String::as_str).partition(|word| word.starts_with('-'));
-        let is_known = |word: &&str| makes.contains(word) || matches!(*word, "-q" | "--quiet");
-        let is_asked = makes.is_empty() || options.iter().any(|word| makes.contains(word));
-        names.len() == 1 && is_asked && options.iter().all(is_known)
-    }
-
-    /// Returns true if it may move or drop refs other than those of a remote: it names them, or it replaces or clears tags.
-    fn fetches_over(&self) -> bool {
-        let options = || self.arguments.iter().filter(|word| word.starts_with('-'));
-        let has = |letter: char, name: &str, shortest: usize| {
-            options().any(|word| match word.strip_prefix("--") {
-                Some(long) => long.len() >= shortest && name.starts_with(long),
-                None => word.contains(letter),
-            })
-        };
-        let is_given = |name: &str| options().any(|word| word.starts_with(name));
-        // `tag NAME` is `refs/tags/NAME:refs/tags/NAME`.
-        self.arguments.iter().any(|word| word.contains(':') || word == "tag")
-            || has('P', "prune-tags", "prune-".len())
-            || has('f', "force", 1) && has('t', "tags", 1)
-            || is_given("--refm")
-            || is_given("--std")
-    }
-
-    /// Returns true if it may push into a repository of this machine, as `push . +main:mine` into its own.
-    fn pushes_here(&self) -> bool {
-        self.arguments
-            .iter()
-            .any(|word| word.starts_with(['.', '/', '~']) || word.starts_with("file:") || word.starts_with("--rep"))
+    /// Returns true if its verb moves no ref and changes no work tree.
+    pub fn is_reading(&self) -> bool {
+        quiet::is_reading(&self.verb)
     }
 
     /// Returns true if git certainly looks for untracked files in the whole work tree, in the way that its cache of them knows.
@@ -254,6 +148,8 @@ mod tests {
         }
         for text in [
             "git commit --amend",
+            "git diff --output=src/main.rs",
+            "git archive -osrc.tar HEAD",
             "git commit -q --ame -m x",
             "git reset",
             "git stash",

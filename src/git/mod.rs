@@ -6,6 +6,7 @@
 
 pub mod door;
 pub mod line;
+mod quiet;
 mod quote;
 mod ref_table;
 pub mod uncommitted;
