@@ -1,10 +1,10 @@
 //! The calls of gits that have told of their commands: one small file for each, until its end is told.
 //!
 //! A process of its own waits for the end of the git. A further git that comes before that has told does it itself: the end is
-//! known before anything else moves. The file is renamed first, so that one process alone tells.
+//! known before anything else moves. It holds a lock on the file meanwhile, so that one process alone tells.
 
-use std::fs::{File, OpenOptions, read, remove_file, rename};
-use std::io::{ErrorKind, Write};
+use std::fs::{File, OpenOptions, TryLockError, remove_file};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -17,9 +17,6 @@ use crate::sys::processes::ProcessId;
 
 /// The directory of the files, in piton's home.
 const CALLS: &str = "git-calls";
-
-/// The end of the name of a file whose end is being told.
-const ENDING: &str = ".ending";
 
 /// The age from which on a file was certainly left over.
 const OLD: Duration = Duration::from_hours(48);
@@ -96,16 +93,20 @@ impl CallMark {
     }
 
     /// Takes the telling over; `None` if somebody else has, or there is nothing to tell.
-    pub(super) fn claim(&self) -> Option<(CallMark, GitCall)> {
-        let ending = self.0.with_file_name(format!("{}{ENDING}", self.0.file_name()?.to_string_lossy()));
-        rename(&self.0, &ending).ok()?;
-        let claimed = CallMark(ending);
-        let call = read(&claimed.0).ok().and_then(|text| serde_json::from_slice(&text).ok());
-        if call.is_none() {
-            claimed.remove();
+    pub(super) fn claim(self) -> Option<ClaimedCall> {
+        // One that is gone is told.
+        let mut file = File::open(&self.0).ok()?;
+        // The kernel frees the lock of one that was killed over it.
+        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) || !self.is_set() {
             return None;
         }
-        call.map(|call| (claimed, call))
+        let mut text = Vec::new();
+        let read = file.read_to_end(&mut text).map_err(serde_json::Error::io);
+        let Ok(call) = read.and_then(|_| serde_json::from_slice(&text)) else {
+            self.remove();
+            return None;
+        };
+        Some(ClaimedCall { call, mark: self, _lock: file })
     }
 
     /// Removes it.
@@ -115,18 +116,32 @@ impl CallMark {
     }
 }
 
+/// A call whose end this process tells, and no other one does.
+pub(super) struct ClaimedCall {
+    pub call: GitCall,
+    mark: CallMark,
+    _lock: File,
+}
+
+impl ClaimedCall {
+    /// Its end is told.
+    pub(super) fn told(self) {
+        self.mark.remove();
+    }
+}
+
 /// Has the ends of gits told that have ended, before a further git goes on. `tell` tells of one.
-pub(super) fn settle(home: &Path, tell: impl Fn(GitCall)) {
+pub(super) fn settle(home: &Path, tell: impl Fn(&GitCall)) {
     let began = Instant::now();
     while let Some(open) = ended(&home.join(CALLS)) {
         if began.elapsed() > FIRST
-            && let Some((claimed, call)) = open.claim()
+            && let Some(claimed) = open.claim()
         {
-            tell(call);
-            claimed.remove();
+            tell(&claimed.call);
+            claimed.told();
             continue;
         }
-        // Another process tells of it now. One that was killed over it is not waited for longer.
+        // Another process tells of it now.
         if began.elapsed() > PATIENCE {
             return;
         }
@@ -147,10 +162,9 @@ fn ended(dir: &Path) -> Option<CallMark> {
             CallMark(path).remove();
             return None;
         }
-        let key = name.strip_suffix(ENDING).unwrap_or(&name);
-        let pid = key.split('-').next()?.parse().ok()?;
-        let is_alive = ProcessId::of(pid).is_some_and(|id| id.key() == key);
-        // A claimed one may be gone by now.
+        let pid = name.split('-').next()?.parse().ok()?;
+        let is_alive = ProcessId::of(pid).is_some_and(|id| id.key() == name);
+        // Its end may be told by now.
         (!is_alive).then_some(CallMark(path)).filter(CallMark::is_set)
     })
 }

@@ -64,7 +64,10 @@ fn command() -> Option<GitCommand> {
 
 /// git is about to look at the work tree, which is the first thing of each command that rewrites it.
 fn before_files(token: &str) -> ExitCode {
-    told::settle();
+    // What only reads is no part of an earlier command, told or not.
+    if !caller::line().is_some_and(|line| line.is_reading()) {
+        told::settle();
+    }
     let refused = command().and_then(|command| {
         let answer = command.told().unwrap_or_else(|error| failed("fsmonitor", &error));
         matches!(answer, GitAnswer::Refused).then_some(command)

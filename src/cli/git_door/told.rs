@@ -329,9 +329,9 @@ pub(super) fn wait(words: &[&str]) {
         return;
     }
     let ended = now_ms();
-    if let Some((claimed, call)) = CallMark::of_key(home.path(), key).claim() {
-        end(&home, &call, Some(ended));
-        claimed.remove();
+    if let Some(claimed) = CallMark::of_key(home.path(), key).claim() {
+        end(&home, &claimed.call, Some(ended));
+        claimed.told();
     }
 }
 
@@ -340,7 +340,7 @@ pub(super) fn settle() {
     let Ok(place) = Home::place() else { return };
     calls::settle(&place, |call| {
         if let Ok(home) = Home::locate() {
-            end(&home, &call, None);
+            end(&home, call, None);
         }
     });
 }
