@@ -41,6 +41,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     for file in READERS.iter().chain([&TABLE, &WORDS, &DEFAULTS, &"build.rs"]) {
         println!("cargo:rerun-if-changed={file}");
     }
+    if env::var_os("CARGO_CFG_TARGET_OS").is_some_and(|system| system == "linux") {
+        // At a place of its own choice, the loader would write 38,000 addresses before the first line of it runs.
+        println!("cargo:rustc-link-arg-bins=-no-pie");
+    }
     let yaml = fs::read_to_string(TABLE)?;
     let document: dialect::Document =
         serde_saphyr::from_str(&yaml).map_err(|error| format!("{TABLE}: {}", error.without_snippet()))?;
