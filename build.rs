@@ -4,8 +4,10 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::ffi::OsString;
 use std::fmt::{Debug, Write as _};
 use std::path::Path;
+use std::process::Command;
 use std::{env, fs};
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -37,8 +39,11 @@ const READERS: [&str; 4] = [
     "src/model/effect.rs",
 ];
 
+/// The small program that git calls as a hook, and what it includes.
+const GIT_HOOK: [&str; 2] = ["hooks/git/hook.rs", "src/git/quiet.rs"];
+
 fn main() -> Result<(), Box<dyn Error>> {
-    for file in READERS.iter().chain([&TABLE, &WORDS, &DEFAULTS, &"build.rs"]) {
+    for file in READERS.iter().chain(&GIT_HOOK).chain([&TABLE, &WORDS, &DEFAULTS, &"build.rs"]) {
         println!("cargo:rerun-if-changed={file}");
     }
     if env::var_os("CARGO_CFG_TARGET_OS").is_some_and(|system| system == "linux") {
@@ -73,6 +78,34 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::write(Path::new(&dir).join("rules.rs"), out)?;
     fs::write(Path::new(&dir).join("words.rs"), words()?)?;
     fs::write(Path::new(&dir).join("defaults.rs"), defaults()?)?;
+    git_hook(&Path::new(&dir).join("git-hook"))
+}
+
+/// Makes the small program that git calls as a hook. Where it cannot be made, the file is empty, and a script does its work.
+fn git_hook(out: &Path) -> Result<(), Box<dyn Error>> {
+    fs::write(out, "")?;
+    let target = |name: &str| env::var(format!("CARGO_CFG_TARGET_{name}")).unwrap_or_default();
+    if target("OS") != "linux" || !matches!(target("ARCH").as_str(), "x86_64" | "aarch64") {
+        return Ok(());
+    }
+    let mut compiler = Command::new(env::var_os("RUSTC").ok_or("cargo sets RUSTC")?);
+    compiler.args(["--edition=2024", "--crate-type=bin", "--crate-name=git_hook", GIT_HOOK[0], "-o"]).arg(out);
+    compiler.args(["--target", &env::var("TARGET")?, "-Copt-level=s", "-Cpanic=abort", "-Cstrip=symbols"]);
+    compiler.args(["-Crelocation-model=static", "-Clink-args=-nostartfiles -nostdlib -static -no-pie"]);
+    if let Some(linker) = env::var_os("RUSTC_LINKER") {
+        let mut option = OsString::from("-Clinker=");
+        option.push(linker);
+        compiler.arg(option);
+    }
+    let made = compiler.output()?;
+    if !made.status.success() {
+        fs::write(out, "")?;
+        let says = String::from_utf8_lossy(&made.stderr).into_owned();
+        println!(
+            "cargo:warning=git's hooks will be scripts, which are slower: {}",
+            says.lines().next().unwrap_or_default()
+        );
+    }
     Ok(())
 }
 

@@ -156,6 +156,11 @@ fi
         self.lab.work.join(".git/hooks").join(name)
     }
 
+    /// The small program to which the hook for refs is a link.
+    fn hook_program(&self) -> PathBuf {
+        self.lab.home.join("piton/bin/piton-git-hook")
+    }
+
     /// The files of a repository that an installation may touch.
     fn picture(&self) -> Picture {
         let mut found = Picture::new();
@@ -219,7 +224,9 @@ fn git_asks_before_it_goes_on_and_after_the_uninstallation_nothing_is_left() {
         assert!(asked.contains("git-door|fsmonitor|2|token|f=changed|"), "before the file is lost: {asked}");
         assert_eq!(door.lab.read("f"), "first");
 
-        door.git(&["branch", "b"]);
+        door.git(&["branch", "quiet"]);
+        assert_eq!(door.asked(), "", "this destroys nothing");
+        door.git(&["update-ref", "refs/heads/b", "HEAD"]);
         let asked = door.asked();
         let id = door.git(&["rev-parse", "HEAD"]);
         let line = format!("{} {} refs/heads/b\n.\n", "0".repeat(40), id.trim());
@@ -797,6 +804,56 @@ fn row(door: &Door, part: &str) -> Value {
 }
 
 #[test]
+fn the_small_hook_asks_before_a_loss_alone() {
+    for git in gits() {
+        let door = Door::with(&git);
+        door.install(&[]);
+        assert_eq!(std::fs::read_link(door.hook("reference-transaction")).unwrap(), door.hook_program());
+        door.stand_in();
+        let asks = |args: &[&str]| {
+            door.git(args);
+            door.asked().contains("|reference-transaction|prepared|")
+        };
+        for args in [
+            &["commit", "-q", "--allow-empty", "-m", "one"][..],
+            &["checkout", "-q", "-b", "new"],
+            &["branch", "other"],
+            &["-c", "user.name=x", "-C", ".", "commit", "-q", "--allow-empty", "-m", "x"],
+        ] {
+            assert!(!asks(args), "{args:?}");
+        }
+        for args in [
+            &["commit", "-q", "--amend", "--allow-empty", "-m", "two"][..],
+            &["-C", ".", "branch", "-D", "other"],
+            &["update-ref", "-d", "refs/heads/main"],
+            &["reset", "-q", "--soft", "HEAD~1"],
+        ] {
+            assert!(asks(args), "{args:?}");
+        }
+        // The end of an earlier command is told first.
+        let calls = door.lab.home.join("piton/git-calls");
+        std::fs::create_dir_all(&calls).unwrap();
+        assert!(!asks(&["commit", "-q", "--allow-empty", "-m", "three"]));
+        std::fs::write(calls.join("1-2"), "").unwrap();
+        assert!(asks(&["commit", "-q", "--allow-empty", "-m", "four"]));
+        std::fs::remove_file(calls.join("1-2")).unwrap();
+        // As on another machine, where the link leads nowhere.
+        std::fs::rename(door.hook_program(), door.lab.home.join("aside")).unwrap();
+        let gone = door.git_in(&door.lab.work, &["commit", "-q", "--amend", "--allow-empty", "-m", "five"]);
+        assert_eq!((gone.code, gone.stderr.as_str()), (0, ""), "{gone:?}");
+        assert_eq!(door.asked().matches("reference-transaction").count(), 0);
+        // Other users are to write here: their git would find a link into a private directory.
+        door.no_stand_in();
+        door.git(&["config", "core.sharedRepository", "group"]);
+        door.install(&[]);
+        let script = std::fs::read_to_string(door.hook("reference-transaction")).unwrap();
+        assert!(script.starts_with("#!/bin/sh") && !door.hook("reference-transaction").is_symlink());
+        door.uninstall(&[]);
+        assert!(!door.hook("reference-transaction").exists());
+    }
+}
+
+#[test]
 fn the_doctor_tries_the_door_and_says_how_to_mend_it() {
     let Some(door) = Door::new() else { return };
     assert_eq!(row(&door, "`piton install git` has it ask piton")["state"], "note");
@@ -821,6 +878,8 @@ fn the_doctor_tries_the_door_and_says_how_to_mend_it() {
     let again = Some("piton install git");
     std::fs::remove_file(door.hook("reference-transaction")).unwrap();
     wrong("the hook reference-transaction is gone", again);
+    std::fs::remove_file(door.hook_program()).unwrap();
+    wrong("the program of the hook reference-transaction is gone", again);
     put_hook(&door.hook("pre-push"), "#!/bin/sh\nexit 0\n", 0o755);
     wrong("another program has written the hook pre-push anew", again);
     std::fs::set_permissions(door.hook("reference-transaction"), PermissionsExt::from_mode(0o644)).unwrap();

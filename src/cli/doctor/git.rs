@@ -9,6 +9,7 @@ use super::clients::is_this;
 use super::report::{DoctorReport, Surroundings, quoted_path};
 use crate::cli::context::Context;
 use crate::cli::install::git::{OLDEST, dotted, global_file};
+use crate::cli::install::git_hook_link::is_link;
 use crate::cli::install::{has_git_doors, place::GIT};
 use crate::cli::print;
 use crate::doors::protection::{HookFault, SetGit};
@@ -205,6 +206,7 @@ impl FoundHook {
     fn fault(&self) -> Option<String> {
         let (name, shown) = (self.hook.name(), print::path(&self.path));
         match &self.program {
+            None if is_link(&self.path) => Some(format!("the program of the hook {name} is gone ({shown})")),
             None if self.is_there => Some(format!("another program has written the hook {name} anew ({shown})")),
             None => Some(format!("the hook {name} is gone ({shown})")),
             Some(_) if !self.may_run => {

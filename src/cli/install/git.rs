@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::client_file::ClientFile;
+use super::git_hook_link::remove_program;
 use super::git_hooks::{are_in, hook_in, hooks_out};
 use super::installation::{Direction, FileChange, Installation};
 use super::notes::GitDoors;
@@ -50,7 +51,7 @@ impl Installation<'_> {
             self.carry_out(GIT, &change)?;
         }
         match consent {
-            None => self.hooks_in(&repository.hooks),
+            None => self.hooks_in(&repository.hooks, is_own(repository, &git)?),
             Some(refused) => {
                 self.worked = true;
                 Err(refused)
@@ -75,7 +76,7 @@ impl Installation<'_> {
             return Ok(());
         };
         match self.committed(&hooks, scope.yes)? {
-            None => self.hooks_in(&hooks),
+            None => self.hooks_in(&hooks, false),
             Some(refused) => {
                 self.worked = true;
                 Err(refused)
@@ -98,11 +99,13 @@ impl Installation<'_> {
         FileChange::of(there, Some(after), 0o644)
     }
 
-    fn hooks_in(&mut self, dir: &Path) -> Result<()> {
+    /// Puts the hooks into a directory. `is_own` is true for one that is of one user and one machine.
+    fn hooks_in(&mut self, dir: &Path, is_own: bool) -> Result<()> {
         for hook in GitHook::ALL {
             self.noted(&dir.join(hook.name()))?;
             let program = self.program.clone();
-            hook_in(self, dir, hook, OsStr::new(&program))?;
+            let small = if is_own { self.hook_program(hook)? } else { None };
+            hook_in(self, dir, hook, OsStr::new(&program), small.as_deref())?;
         }
         Ok(())
     }
@@ -186,7 +189,9 @@ impl Installation<'_> {
             hooks_out(self, dir, hook)?;
             self.forgotten(&dir.join(hook.name()))?;
         }
-        Ok(())
+        let noted = GitDoors::of(&self.context.home).all()?;
+        let has_hooks = noted.iter().any(|path| path.file_name().is_some_and(|name| GitHook::named(name).is_some()));
+        if has_hooks || self.dry_run { Ok(()) } else { remove_program(&self.context.home) }
     }
 
     fn noted(&self, path: &Path) -> Result<()> {
@@ -287,6 +292,12 @@ fn worktree_files(common: &Path) -> Vec<PathBuf> {
     let linked = std::fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten();
     let dirs = std::iter::once(common.to_owned()).chain(linked.map(|entry| entry.path()));
     dirs.map(|dir| dir.join("config.worktree")).filter(|file| file.is_file()).collect()
+}
+
+/// Returns true if the hooks of a repository are in its git directory, and no other users are to write there.
+fn is_own(repository: &UsersRepository, git: &UsersGit) -> Result<bool> {
+    let is_inside = repository.hooks.starts_with(&repository.common);
+    Ok(is_inside && git.settings("core.sharedRepository", UsersFiles::All)?.is_empty())
 }
 
 /// Returns true if the hooks of a repository are outside of it, where others may have theirs too.

@@ -7,6 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use super::client_file::ClientFile;
+use super::git_hook_link::is_link;
 use super::installation::{FileChange, Installation};
 use super::notes::Made;
 use super::place::GIT;
@@ -22,12 +23,31 @@ const MODE: u32 = 0o755;
 /// The way up from the directory of hooks that were moved aside.
 const UP: &str = "../";
 
-/// Has a hook ask piton.
-pub(super) fn hook_in(work: &mut Installation<'_>, dir: &Path, hook: GitHook, program: &OsStr) -> Result<()> {
+/// Has a hook ask piton. `small` is the hook as a program, to which a link may lead where no other hook has to run.
+pub(super) fn hook_in(
+    work: &mut Installation<'_>,
+    dir: &Path,
+    hook: GitHook,
+    program: &OsStr,
+    small: Option<&Path>,
+) -> Result<()> {
     let path = dir.join(hook.name());
     let script = hook.script(program);
-    let facts = facts(&path)?;
-    let Some(facts) = facts else {
+    let found = facts(&path)?;
+    let is_script = || std::fs::read(&path).is_ok_and(|text| is_script(&text));
+    if let Some(small) = small
+        && (found.is_none() || is_link(&path) || is_script())
+        && facts(&next(dir, hook))?.is_none()
+    {
+        return work.link_in(&path, small);
+    }
+    if is_link(&path) {
+        if !work.dry_run {
+            replace_with_mode(&path, &script, MODE)?;
+        }
+        return work.tell(GIT, InstallOutcome::Changed, &path);
+    }
+    let Some(facts) = found else {
         return work.carry_out(GIT, &FileChange::of(ClientFile::read_bytes(&path)?, Some(script), MODE)?);
     };
     if facts.is_symlink() {
@@ -39,7 +59,7 @@ pub(super) fn hook_in(work: &mut Installation<'_>, dir: &Path, hook: GitHook, pr
     let there = ClientFile::read_bytes(&path)?;
     let text = there.bytes().unwrap_or_default().to_vec();
     let may_run = facts.permissions().mode() & 0o111 != 0;
-    if is_script(&text) {
+    if is_script() {
         work.carry_out(GIT, &FileChange::of(there, Some(script), MODE)?)?;
         if !may_run && !work.dry_run {
             std::fs::set_permissions(&path, Permissions::from_mode(MODE)).at("setting the mode of", &path)?;
@@ -109,6 +129,9 @@ fn emptied(work: &Installation<'_>, dir: &Path) -> Result<()> {
 
 /// Takes the lines or the script out of one file of a hook. The hook that was moved aside takes the place of the script.
 fn file_out(work: &mut Installation<'_>, dir: &Path, hook: GitHook, path: &Path) -> Result<()> {
+    if is_link(path) {
+        return work.link_out(path);
+    }
     if facts(path)?.is_none_or(|facts| !facts.is_file()) {
         return Ok(());
     }
@@ -180,7 +203,7 @@ fn named(dir: &Path, hook: GitHook) -> Vec<PathBuf> {
 /// Returns true if a hook in a directory asks piton.
 pub(super) fn are_in(dir: &Path) -> bool {
     let mut files = GitHook::ALL.into_iter().flat_map(|hook| named(dir, hook));
-    files.any(|path| std::fs::read(path).is_ok_and(|text| program_of(&text).is_some()))
+    files.any(|path| is_link(&path) || std::fs::read(path).is_ok_and(|text| program_of(&text).is_some()))
 }
 
 /// Returns the place of a hook that was moved aside.

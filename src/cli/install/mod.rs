@@ -5,6 +5,7 @@ mod backups;
 pub(super) mod client_file;
 mod everything;
 pub(super) mod git;
+pub(super) mod git_hook_link;
 pub(super) mod git_hooks;
 pub(super) mod installation;
 mod notes;

@@ -4,6 +4,7 @@
 //! that wrote it still knows it. Any other hook is moved aside as it is, and piton's own script runs it.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 
 use super::unquoted;
 use crate::git::quote::sh;
@@ -20,8 +21,18 @@ pub enum GitHook {
 /// The directory of hooks that were moved aside, in the directory of hooks.
 pub const ASIDE: &str = "piton-next";
 
+/// The hook that git calls most, as a program (`hooks/git/hook.rs`); empty on a machine for which `build.rs` makes none.
+const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/git-hook"));
+
+/// The bytes in it before the place of piton's path, and the length of that place with a NUL at its end.
+const MARK: &[u8] = b"piton git-door program: ";
+const MAX_PATH: usize = 4096;
+
 const WHOLE: &str = include_str!("../../../hooks/git/hook.sh");
 const WITHIN: &str = include_str!("../../../hooks/git/within.sh");
+
+/// The beginning of a program.
+const ELF: &[u8] = b"\x7fELF";
 
 /// The beginning of piton's own script.
 const HEAD: &[u8] = b"#!/bin/sh\n# Written by `piton install git`";
@@ -55,6 +66,15 @@ impl GitHook {
     /// Returns piton's own script, which runs the hook that was moved aside.
     pub fn script(self, program: &OsStr) -> Vec<u8> {
         self.filled(WHOLE, program)
+    }
+
+    /// Returns the hook as a program that needs no shell; `None` where there is none for this hook, this machine or so long a path.
+    pub fn program(self, program: &OsStr) -> Option<Vec<u8>> {
+        let path = program.as_bytes();
+        let place = mark_end(PROGRAM).filter(|_| self == GitHook::ReferenceTransaction && path.len() < MAX_PATH)?;
+        let mut made = PROGRAM.to_vec();
+        made.get_mut(place..place + path.len())?.copy_from_slice(path);
+        Some(made)
     }
 
     /// Returns another script with piton's lines. Lines that are there are renewed. `None` if no shell runs it.
@@ -101,8 +121,18 @@ pub fn is_script(text: &[u8]) -> bool {
     text.starts_with(HEAD)
 }
 
-/// Returns the program that a hook asks, if it is piton's own script or has lines of piton's.
+/// Returns the end of the mark in a program.
+fn mark_end(program: &[u8]) -> Option<usize> {
+    let at = program.starts_with(ELF).then(|| program.windows(MARK.len()).position(|window| window == MARK))?;
+    Some(at? + MARK.len())
+}
+
+/// Returns the program that a hook asks, if it is piton's own script or program, or has lines of piton's.
 pub fn program_of(text: &[u8]) -> Option<OsString> {
+    if let Some(place) = mark_end(text) {
+        let path = text.get(place..)?.split(|byte| *byte == 0).next()?;
+        return (!path.is_empty()).then(|| OsStr::from_bytes(path).to_owned());
+    }
     if !is_script(text) && without_lines(text) == text {
         return None;
     }
@@ -153,6 +183,11 @@ mod tests {
                 assert_eq!((without_lines(text), program_of(text)), (text.to_vec(), None));
             }
         }
+        if cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))) {
+            let small = GitHook::ReferenceTransaction.program(program).unwrap();
+            assert_eq!((program_of(&small).as_deref(), is_script(&small)), (Some(program), false));
+            assert_eq!((program_of(PROGRAM), GitHook::PrePush.program(program)), (None, None));
+        }
         let others: [&[u8]; 6] =
             [b"\xff\n", b"#!/bin/sh", b"#!/bin/sh\r\n", b"#!/usr/bin/python3\n", b"\x7fELF\0", b"#!/usr/bin/env\n"];
         for text in others {
@@ -164,6 +199,7 @@ mod tests {
             assert!(is_script(&script) && !shown.contains("@PITON@") && !shown.contains("@EVENT@"), "{shown}");
             assert_eq!(program_of(&script).as_deref(), Some(program));
             assert_eq!(GitHook::named(OsStr::new(hook.name())), Some(hook));
+            assert!(hook.program(OsStr::new(&"x".repeat(MAX_PATH))).is_none());
         }
     }
 }

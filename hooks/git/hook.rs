@@ -1,0 +1,388 @@
+//! The hook `reference-transaction` as a program of its own: git starts it five times for one commit, and each start of a shell
+//! takes five times as long as one of this. `build.rs` makes it, and `piton install git` writes it with the path of piton in it.
+//!
+//! It asks piton in the state `prepared`, unless the git that has called it certainly destroys nothing and the ends of all earlier
+//! commands are told. It is as careful as `hook.sh`: only piton's answer is a refusal; where piton is gone or fails, git goes on.
+//!
+//! It has no library, neither Rust's nor C's: loading one would take most of its time.
+
+#![no_std]
+#![no_main]
+
+use core::arch::{asm, naked_asm};
+use core::ffi::CStr;
+use core::hint::black_box;
+use core::slice;
+
+#[path = "../../src/git/quiet.rs"]
+mod quiet;
+
+/// The length of the longest path, with its NUL (Linux's `PATH_MAX`).
+const MAX_PATH: usize = 4096;
+
+/// The bytes before the path of piton, by which the installation finds its place.
+const MARK: &[u8; 24] = b"piton git-door program: ";
+
+/// The path of piton behind the mark, filled with NUL.
+#[used]
+static PROGRAM: [u8; MARK.len() + MAX_PATH] = {
+    let mut place = [0; MARK.len() + MAX_PATH];
+    let mut at = 0;
+    while at < MARK.len() {
+        place[at] = MARK[at];
+        at += 1;
+    }
+    place
+};
+
+/// The exit code by which a hook refuses.
+const REFUSED: usize = 1;
+
+/// The longest command line that is read here; piton reads longer ones.
+const MAX_LINE: usize = 16 << 10;
+
+/// The numbers of system calls and of what they take, from Linux's headers.
+mod sys {
+    #[cfg(target_arch = "x86_64")]
+    mod numbers {
+        pub const READ: usize = 0;
+        pub const CLONE: usize = 56;
+        pub const EXECVE: usize = 59;
+        pub const WAIT4: usize = 61;
+        pub const GETPPID: usize = 110;
+        pub const GETDENTS64: usize = 217;
+        pub const EXIT_GROUP: usize = 231;
+        pub const OPENAT: usize = 257;
+        pub const O_DIRECTORY: usize = 0o200_000;
+    }
+    #[cfg(target_arch = "aarch64")]
+    mod numbers {
+        pub const OPENAT: usize = 56;
+        pub const GETDENTS64: usize = 61;
+        pub const READ: usize = 63;
+        pub const EXIT_GROUP: usize = 94;
+        pub const GETPPID: usize = 173;
+        pub const CLONE: usize = 220;
+        pub const EXECVE: usize = 221;
+        pub const WAIT4: usize = 260;
+        pub const O_DIRECTORY: usize = 0o40_000;
+    }
+    pub use numbers::*;
+
+    pub const HERE: usize = -100_isize as usize;
+    pub const O_CLOEXEC: usize = 0o2_000_000;
+    pub const SIGCHLD: usize = 17;
+    pub const ENOENT: isize = -2;
+    pub const EINTR: isize = -4;
+}
+
+/// Asks the system.
+///
+/// # Safety
+/// The arguments have to be those of the call.
+unsafe fn call(number: usize, [first, second, third, fourth]: [usize; 4]) -> isize {
+    let result: isize;
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") first,
+            in("rsi") second,
+            in("rdx") third,
+            in("r10") fourth,
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack)
+        );
+    }
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        asm!(
+            "svc 0",
+            in("x8") number,
+            inlateout("x0") first as isize => result,
+            in("x1") second,
+            in("x2") third,
+            in("x3") fourth,
+            options(nostack)
+        );
+    }
+    result
+}
+
+/// Begins with the stack as the system has made it: the count of arguments, those, NULL, the environment, NULL.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+unsafe extern "C" fn _start() -> ! {
+    #[cfg(target_arch = "x86_64")]
+    naked_asm!("xor ebp, ebp", "mov rdi, rsp", "call {}", sym begin);
+    #[cfg(target_arch = "aarch64")]
+    naked_asm!("mov x29, 0", "mov x0, sp", "bl {}", sym begin);
+}
+
+/// # Safety
+/// `stack` has to be the stack of a new process.
+unsafe extern "C" fn begin(stack: *const usize) -> ! {
+    let count = unsafe { *stack };
+    let arguments = unsafe { stack.add(1) }.cast::<*const u8>();
+    let environment = unsafe { arguments.add(count + 1) };
+    exit(unsafe { hook(slice::from_raw_parts(arguments, count), environment) })
+}
+
+fn exit(code: usize) -> ! {
+    unsafe { call(sys::EXIT_GROUP, [code, 0, 0, 0]) };
+    // The process is gone by now.
+    loop {}
+}
+
+/// Answers git by an exit code.
+///
+/// # Safety
+/// The arguments have to be C strings; the environment has to be a list of them with NULL at its end.
+unsafe fn hook(arguments: &[*const u8], environment: *const *const u8) -> usize {
+    let is_prepared = arguments.get(1).is_some_and(|state| unsafe { text(*state) } == b"prepared");
+    if !is_prepared {
+        return 0;
+    }
+    if unsafe { is_told_of_all(environment) } && is_called_by_quiet_git() {
+        drain();
+        return 0;
+    }
+    unsafe { ask(environment) }
+}
+
+/// # Safety
+/// It has to be a C string.
+unsafe fn text<'a>(pointer: *const u8) -> &'a [u8] {
+    unsafe { CStr::from_ptr(pointer.cast()) }.to_bytes()
+}
+
+/// Reads what git tells: it may fail where nobody does.
+fn drain() {
+    let mut buffer = [0_u8; 4096];
+    while read(0, &mut buffer) > 0 {}
+}
+
+fn read(file: usize, buffer: &mut [u8]) -> isize {
+    loop {
+        let got = unsafe { call(sys::READ, [file, buffer.as_mut_ptr() as usize, buffer.len(), 0]) };
+        if got != sys::EINTR {
+            return got;
+        }
+    }
+}
+
+/// Returns true if the git that has called this certainly destroys nothing.
+fn is_called_by_quiet_git() -> bool {
+    let mut path = Path::new();
+    let caller = unsafe { call(sys::GETPPID, [0; 4]) };
+    path.add(b"/proc/").number(caller.unsigned_abs()).add(b"/cmdline");
+    let mut line = [0_u8; MAX_LINE];
+    let Some(file) = path.open(0) else { return false };
+    let mut length = 0;
+    loop {
+        let got = read(file, &mut line[length..]);
+        match usize::try_from(got) {
+            Ok(0) => break,
+            Ok(got) => length += got,
+            Err(_) => return false,
+        }
+    }
+    // Each word has a NUL behind it. Where the last one has none, the line was cut, or its process has written over it.
+    let whole = line.get(..length).filter(|line| line.len() < MAX_LINE).and_then(|line| line.strip_suffix(b"\0"));
+    let words = whole.and_then(|line| core::str::from_utf8(line).ok()).map(|line| line.split('\0'));
+    let parts = words.and_then(|words| quiet::parts(words, |_, _| ()));
+    parts.is_some_and(|(verb, arguments)| quiet::is_quiet(verb, arguments))
+}
+
+/// Returns true if the ends of all commands that were told of are told too: what this one changes is none of theirs.
+///
+/// # Safety
+/// As [`hook`].
+unsafe fn is_told_of_all(environment: *const *const u8) -> bool {
+    let mut path = Path::new();
+    let named = |name: &[u8]| unsafe { variable(environment, name) }.filter(|value| !value.is_empty());
+    match (named(b"PITON_HOME="), named(b"XDG_DATA_HOME="), named(b"HOME=")) {
+        (Some(home), _, _) => path.add(home),
+        (None, Some(data), _) => path.add(data).add(b"/piton"),
+        (None, None, Some(home)) if home.starts_with(b"/") => path.add(home).add(b"/.local/share/piton"),
+        _ => return false,
+    };
+    path.add(b"/git-calls");
+    match path.opened(sys::O_DIRECTORY) {
+        sys::ENOENT => true,
+        file => usize::try_from(file).is_ok_and(is_empty),
+    }
+}
+
+/// # Safety
+/// As [`hook`].
+unsafe fn variable<'a>(mut environment: *const *const u8, name: &[u8]) -> Option<&'a [u8]> {
+    while !unsafe { *environment }.is_null() {
+        if let Some(value) = unsafe { text(*environment) }.strip_prefix(name) {
+            return Some(value);
+        }
+        environment = unsafe { environment.add(1) };
+    }
+    None
+}
+
+/// Returns true if an open directory has no entries but itself and the one above it. An entry is its number, its place, its length,
+/// its kind and its name (getdents64(2)).
+fn is_empty(dir: usize) -> bool {
+    let mut buffer = [0_u8; 1024];
+    loop {
+        let got = unsafe { call(sys::GETDENTS64, [dir, buffer.as_mut_ptr() as usize, buffer.len(), 0]) };
+        let Some(mut entries) = usize::try_from(got).ok().and_then(|got| buffer.get(..got)) else { return false };
+        if entries.is_empty() {
+            return true;
+        }
+        while let [_, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, low, high, _, name @ ..] = entries {
+            let name = name.split(|byte| *byte == 0).next();
+            if name != Some(b".") && name != Some(b"..") {
+                return false;
+            }
+            let Some(rest) = entries.get(usize::from(u16::from_le_bytes([*low, *high]))..) else { return false };
+            entries = rest;
+        }
+    }
+}
+
+/// Asks piton, and takes nothing but its refusal for one.
+///
+/// # Safety
+/// As [`hook`].
+unsafe fn ask(environment: *const *const u8) -> usize {
+    let program = black_box(&PROGRAM)[MARK.len()..].as_ptr();
+    let words = [
+        program,
+        c"git-door".as_ptr().cast(),
+        c"reference-transaction".as_ptr().cast(),
+        c"prepared".as_ptr().cast(),
+        core::ptr::null(),
+    ];
+    let child = unsafe { call(sys::CLONE, [sys::SIGCHLD, 0, 0, 0]) };
+    if child == 0 {
+        unsafe { call(sys::EXECVE, [program as usize, words.as_ptr() as usize, environment as usize, 0]) };
+        exit(0);
+    }
+    let Ok(child) = usize::try_from(child) else { return 0 };
+    let mut status = 0_i32;
+    while unsafe { call(sys::WAIT4, [child, &raw mut status as usize, 0, 0]) } == sys::EINTR {}
+    // The exit code is the second byte of one that was not ended by a signal.
+    if status == (REFUSED as i32) << 8 { REFUSED } else { 0 }
+}
+
+/// A path as a C string.
+struct Path {
+    bytes: [u8; MAX_PATH],
+    length: usize,
+}
+
+impl Path {
+    fn new() -> Path {
+        Path { bytes: [0; MAX_PATH], length: 0 }
+    }
+
+    /// Adds to it. One that is too long becomes one that is not there.
+    fn add(&mut self, part: &[u8]) -> &mut Path {
+        match self.bytes.get_mut(self.length..self.length + part.len()) {
+            Some(place) if self.length + part.len() < MAX_PATH => {
+                place.copy_from_slice(part);
+                self.length += part.len();
+            }
+            _ => (self.bytes[0], self.length) = (0, MAX_PATH),
+        }
+        self
+    }
+
+    fn number(&mut self, number: usize) -> &mut Path {
+        if number > 9 {
+            self.number(number / 10);
+        }
+        self.add(&[b'0' + (number % 10) as u8])
+    }
+
+    /// Opens it to read.
+    fn open(&self, flags: usize) -> Option<usize> {
+        usize::try_from(self.opened(flags)).ok()
+    }
+
+    fn opened(&self, flags: usize) -> isize {
+        unsafe { call(sys::OPENAT, [sys::HERE, self.bytes.as_ptr() as usize, flags | sys::O_CLOEXEC, 0]) }
+    }
+}
+
+/// git goes on.
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    exit(0)
+}
+
+/// Rust's own library names it in tables of unwinding, which never takes place here.
+#[unsafe(no_mangle)]
+extern "C" fn rust_eh_personality() {}
+
+/// The functions that compiled code takes for granted. They are simple, as little is copied.
+mod memory {
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, count: usize) -> *mut u8 {
+        let mut at = 0;
+        while at < count {
+            unsafe { to.add(at).write_volatile(from.add(at).read()) };
+            at += 1;
+        }
+        to
+    }
+
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, count: usize) -> *mut u8 {
+        if (to as usize) <= from as usize {
+            return unsafe { memcpy(to, from, count) };
+        }
+        let mut at = count;
+        while at > 0 {
+            at -= 1;
+            unsafe { to.add(at).write_volatile(from.add(at).read()) };
+        }
+        to
+    }
+
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn memset(to: *mut u8, byte: i32, count: usize) -> *mut u8 {
+        let mut at = 0;
+        while at < count {
+            unsafe { to.add(at).write_volatile(byte as u8) };
+            at += 1;
+        }
+        to
+    }
+
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn memcmp(one: *const u8, other: *const u8, count: usize) -> i32 {
+        let mut at = 0;
+        while at < count {
+            let (one, other) = unsafe { (one.add(at).read_volatile(), other.add(at).read_volatile()) };
+            if one != other {
+                return i32::from(one) - i32::from(other);
+            }
+            at += 1;
+        }
+        0
+    }
+
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn bcmp(one: *const u8, other: *const u8, count: usize) -> i32 {
+        unsafe { memcmp(one, other, count) }
+    }
+
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn strlen(text: *const u8) -> usize {
+        let mut at = 0;
+        while unsafe { text.add(at).read_volatile() } != 0 {
+            at += 1;
+        }
+        at
+    }
+}
