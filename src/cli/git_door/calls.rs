@@ -168,3 +168,50 @@ fn ended(dir: &Path) -> Option<CallMark> {
         (!is_alive).then_some(CallMark(path)).filter(CallMark::is_set)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_process_at_a_time_tells_of_an_end() {
+        let home = tempfile::tempdir().unwrap();
+        let mark = || CallMark::of_key(home.path(), "1-2");
+        let call = GitCall { session: "s".into(), ..GitCall::default() };
+        assert!(mark().claim().is_none(), "none is there");
+        std::fs::create_dir(home.path().join(CALLS)).unwrap();
+        std::fs::write(&mark().0, serde_json::to_vec(&call).unwrap()).unwrap();
+        let first = mark().claim().unwrap();
+        assert_eq!(first.call, call);
+        assert!(mark().claim().is_none(), "it is being told");
+        drop(first);
+        let second = mark().claim().expect("the first was killed over it");
+        second.told();
+        assert!(mark().claim().is_none() && !mark().is_set());
+        std::fs::write(&mark().0, "").unwrap();
+        assert!(mark().claim().is_none() && !mark().is_set(), "a part of another command has no end of its own");
+    }
+
+    #[test]
+    fn an_end_that_somebody_tells_is_told_once() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir(home.path().join(CALLS)).unwrap();
+        let mark = || CallMark::of_key(home.path(), "1-2");
+        std::fs::write(&mark().0, serde_json::to_vec(&GitCall::default()).unwrap()).unwrap();
+        let told = std::sync::atomic::AtomicU32::new(0);
+        let tell = |_: &GitCall| {
+            told.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            // A capture that takes longer than the first wait of all others.
+            let until = Instant::now() + 2 * FIRST;
+            while Instant::now() < until {
+                std::thread::yield_now();
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| settle(home.path(), tell));
+            }
+        });
+        assert_eq!((told.into_inner(), mark().is_set()), (1, false));
+    }
+}
