@@ -230,7 +230,7 @@ fn add_broad(
     tree: &TreeFiles,
     (reach, outside): (&mut ActionReach, &mut Vec<OutsidePath>),
 ) {
-    let (files, is_all) = tree.of_broad();
+    let (files, is_all) = tree.of_broad(work_trees::LIMIT);
     for path in files {
         let inside = if own.scope == Scope::TargetsOnly { target(&own.path, &path, false) } else { None };
         match inside {

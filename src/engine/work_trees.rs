@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::pathspec::{Pathspec, has_pattern};
 use super::reach::resolved;
@@ -14,6 +15,10 @@ use crate::worktree::repository_state::RepositoryPlace;
 
 /// The most changed files of a directory like the home directory that are named for one command.
 const MAX_CHANGED: usize = 1000;
+
+/// The longest time in which git may list them. The session waits meanwhile; without the list, the answer names the directory as one
+/// that no checkpoint holds.
+pub(super) const LIMIT: Duration = Duration::from_secs(2);
 
 /// The files of one work tree that a command of git replaces or removes.
 #[derive(Debug, PartialEq, Eq)]
@@ -63,8 +68,9 @@ impl TreeFiles {
         self.named.is_none() && dir.starts_with(&self.top) && scope_of(&self.top) == Scope::Tree
     }
 
-    /// Lists the files of a work tree that is too broad to be captured; `false` if more may go than those.
-    pub(super) fn of_broad(&self) -> (Vec<PathBuf>, bool) {
+    /// Lists the files of a work tree that is too broad to be captured; `false` if more may go than those, or git has not told within
+    /// the limit.
+    pub(super) fn of_broad(&self, limit: Duration) -> (Vec<PathBuf>, bool) {
         let is_file = |path: &Path| path.symlink_metadata().is_ok_and(|facts| !facts.is_dir());
         let named = self.named.as_deref().unwrap_or_default();
         // Untracked files are named by nothing but their directory.
@@ -72,7 +78,7 @@ impl TreeFiles {
             named.iter().cloned().partition(|path| self.untracked || is_file(path));
         let mut is_all = !(self.untracked && self.named.is_none());
         if self.named.is_none() || !dirs.is_empty() {
-            let found = changed(&self.top);
+            let found = changed(&self.top, limit);
             is_all &= found.is_ok();
             let found = found.unwrap_or_else(|error| {
                 tracing::warn!(%error, "the changed files of a repository cannot be listed");
@@ -84,5 +90,20 @@ impl TreeFiles {
             is_all &= full.next().is_none();
         }
         (files, is_all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_takes_too_long_is_not_all() {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut git = std::process::Command::new("git");
+        assert!(git.current_dir(scratch.path()).args(["init", "-q"]).status().unwrap().success());
+        let tree = TreeFiles { top: scratch.path().to_owned(), named: None, untracked: false };
+        assert_eq!(tree.of_broad(LIMIT), (Vec::new(), true));
+        assert_eq!(tree.of_broad(Duration::ZERO), (Vec::new(), false));
     }
 }

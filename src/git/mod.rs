@@ -16,10 +16,11 @@ pub mod users;
 mod verbs;
 
 use std::ffi::{OsStr, OsString};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 pub use quote::{config_value, fish, sh};
 pub use verbs::{Asked, RefusedLine, judge, needs_index};
@@ -87,6 +88,17 @@ pub enum GitReach {
 
 /// Returns a git on a repository of piton's, with further settings that win over all configuration.
 pub fn command(git_dir: &Path, work_tree: Option<&Path>, reach: GitReach, settings: &[(&str, &str)]) -> Command {
+    let settings = settings.iter().map(|(key, value)| (OsStr::new(*key), OsStr::new(*value)));
+    isolated(git_dir, work_tree, reach, settings)
+}
+
+/// As [`command`], with settings whose names need not be text.
+fn isolated<'s>(
+    git_dir: &Path,
+    work_tree: Option<&Path>,
+    reach: GitReach,
+    settings: impl Iterator<Item = (&'s OsStr, &'s OsStr)>,
+) -> Command {
     let mut command = Command::new("git");
     let caller: Vec<OsString> = std::env::vars_os().map(|(name, _)| name).collect();
     for name in caller.iter().filter(|name| is_scrubbed(name, reach)) {
@@ -99,11 +111,13 @@ pub fn command(git_dir: &Path, work_tree: Option<&Path>, reach: GitReach, settin
     if reach == GitReach::Here {
         command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
     }
-    let all = ISOLATED.iter().chain(settings);
-    for (at, (key, value)) in all.clone().enumerate() {
-        command.env(format!("GIT_CONFIG_KEY_{at}"), key).env(format!("GIT_CONFIG_VALUE_{at}"), value);
+    let own = ISOLATED.iter().map(|(key, value)| (OsStr::new(*key), OsStr::new(*value)));
+    let mut count = 0;
+    for (key, value) in own.chain(settings) {
+        command.env(format!("GIT_CONFIG_KEY_{count}"), key).env(format!("GIT_CONFIG_VALUE_{count}"), value);
+        count += 1;
     }
-    command.env("GIT_CONFIG_COUNT", all.count().to_string());
+    command.env("GIT_CONFIG_COUNT", count.to_string());
     command
 }
 
@@ -124,6 +138,39 @@ pub fn become_it(mut command: Command) -> Error {
 pub fn run(command: &mut Command, input: Option<&[u8]>) -> Result<(Vec<u8>, bool)> {
     let output = output(command, input)?;
     Ok((output.stdout, output.status.success()))
+}
+
+/// Runs it, and ends it when its time is over; what it says goes nowhere.
+///
+/// # Errors
+/// When there is no git; `busy` when it has taken longer.
+pub fn run_within(command: &mut Command, input: &[u8], limit: Duration) -> Result<Output> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(missing)?;
+    if let Some(mut pipe) = child.stdin.take() {
+        let input = input.to_vec();
+        // A git that ends before it has read everything says so by its exit code.
+        std::thread::spawn(move || drop(pipe.write_all(&input)));
+    }
+    let (sender, receiver) = std::sync::mpsc::channel();
+    if let Some(mut pipe) = child.stdout.take() {
+        std::thread::spawn(move || {
+            let mut printed = Vec::new();
+            let read = pipe.read_to_end(&mut printed).map(|_| printed);
+            // Nobody waits for it when the time is over.
+            drop(sender.send(read));
+        });
+    }
+    let printed = receiver.recv_timeout(limit);
+    if printed.is_err() {
+        // It has ended already where this fails.
+        drop(child.kill());
+    }
+    let status = child.wait().at("waiting for", "git")?;
+    match printed {
+        Ok(printed) => Ok(Output { status, stdout: printed.at("reading from", "git")?, stderr: Vec::new() }),
+        Err(_) => Err(Error::new(Code::Busy, format!("git has taken longer than {} ms", limit.as_millis()))),
+    }
 }
 
 /// As [`run`], with all that it said.
@@ -166,6 +213,19 @@ fn missing(error: std::io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_git_that_takes_too_long_is_ended() {
+        let mut slow = Command::new("sh");
+        slow.args(["-c", "printf begun; exec sleep 1000"]);
+        let error = run_within(&mut slow, b"", Duration::from_millis(1)).unwrap_err();
+        assert_eq!(error.code(), Code::Busy);
+        let mut quick = Command::new("sh");
+        quick.args(["-c", "cat; exit 1"]);
+        let long = vec![b'x'; 1 << 20];
+        let output = run_within(&mut quick, &long, Duration::from_secs(60)).unwrap();
+        assert_eq!((output.status.code(), output.stdout), (Some(1), long));
+    }
 
     #[test]
     fn what_leads_to_a_server_is_kept_on_the_way_there_only() {

@@ -20,8 +20,14 @@ use crate::sys::fs::durable::{unique_suffix, with_callers_umask};
 use crate::sys::processes::ProcessId;
 
 /// Settings that hold whatever the repository's own say.
-const QUIET: &[(&str, &str)] =
-    &[("core.fsmonitor", "false"), ("core.hooksPath", "/dev/null"), ("gc.auto", "0"), ("maintenance.auto", "false")];
+const QUIET: &[(&str, &str)] = &[
+    ("core.fsmonitor", "false"),
+    ("core.hooksPath", "/dev/null"),
+    // It would run the program of `gpg.program`.
+    ("log.showSignature", "false"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+];
 
 /// A copy of an index for git to read.
 pub(super) struct TemporaryIndex(PathBuf);
@@ -109,6 +115,8 @@ impl UserRepository {
             command.env(format!("GIT_CONFIG_KEY_{at}"), key).env(format!("GIT_CONFIG_VALUE_{at}"), value);
         }
         command.env("GIT_CONFIG_COUNT", QUIET.len().to_string()).env("GIT_DIR", &self.dir);
+        // An object that a partial clone lacks is not fetched: the way to its server may be a program.
+        command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "none");
         if let Some(aside) = &self.aside {
             command.env("GIT_OBJECT_DIRECTORY", aside);
             let own = config_value(self.common.join("objects").as_os_str());

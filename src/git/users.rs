@@ -5,8 +5,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
-use super::missing;
+use super::{missing, run_within};
 use crate::error::{Code, Error, IoContext, Result};
 
 /// Variables of the caller that lead git to a certain repository, or are settings of one command.
@@ -22,6 +23,10 @@ const ASTRAY: &[&str] = &[
     "GIT_CONFIG",
     "GIT_CONFIG_COUNT",
     "GIT_CONFIG_PARAMETERS",
+    "GIT_LITERAL_PATHSPECS",
+    "GIT_GLOB_PATHSPECS",
+    "GIT_NOGLOB_PATHSPECS",
+    "GIT_ICASE_PATHSPECS",
 ];
 
 /// The user's git, in a directory.
@@ -146,6 +151,44 @@ impl UsersGit {
         Ok(parts.chunks_exact(3).map(setting).collect())
     }
 
+    /// Returns the files that may hold settings of the directory, whether they are there or not: those that git has read, those that
+    /// it would include, and those of its other scopes.
+    ///
+    /// # Errors
+    /// `conflict` where git cannot read its files.
+    pub fn config_files(&self) -> Result<Vec<PathBuf>> {
+        let parts = |words: &[&str]| -> Result<Vec<Vec<u8>>> {
+            let words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
+            let output = self.output(&words, None)?;
+            match output.status.code() {
+                // There is no such setting.
+                Some(0 | 1) => Ok(output.stdout.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()),
+                _ => Err(self.refused(&String::from_utf8_lossy(&output.stderr))),
+            }
+        };
+        let file = |origin: &[u8]| origin.strip_prefix(b"file:").map(|path| self.cwd.join(OsStr::from_bytes(path)));
+        let read = parts(&["config", "--null", "--show-origin", "--name-only", "--list"])?;
+        let mut files: Vec<PathBuf> = read.chunks_exact(2).filter_map(|pair| file(&pair[0])).collect();
+        let asked = ["config", "--null", "--show-origin", "--type=path", "--get-regexp", r"^include(if\..*)?\.path$"];
+        for pair in parts(&asked)?.chunks_exact(2) {
+            let Some(origin) = file(&pair[0]) else { continue };
+            let value = pair[1].iter().position(|byte| *byte == b'\n').map_or(&b""[..], |at| &pair[1][at + 1..]);
+            files.extend(origin.parent().map(|dir| dir.join(OsStr::from_bytes(value))));
+        }
+        if let Ok(path) = self.path(&["--git-path", "config.worktree"])? {
+            files.push(path);
+        }
+        // Gits before 2.41 know these names not. Their usual places are in the list of the caller.
+        for name in ["GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL"] {
+            let output = self.output(&["var", name].map(OsStr::new), None)?;
+            let lines = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+            files.extend(lines.filter(|_| output.status.success()).map(|line| PathBuf::from(OsStr::from_bytes(line))));
+        }
+        files.sort_unstable();
+        files.dedup();
+        Ok(files)
+    }
+
     /// Returns a setting that is a path, with `~` expanded, as the user's own files have it.
     ///
     /// # Errors
@@ -164,6 +207,22 @@ impl UsersGit {
         let words = ["-c", "core.fsmonitor=false", "check-ignore", "--quiet", "--"].map(OsStr::new);
         let words: Vec<&OsStr> = words.into_iter().chain([path.as_os_str()]).collect();
         Ok(self.output(&words, None)?.status.success())
+    }
+
+    /// Returns those of some paths that git leaves out of commits, by all rules that count for the user: those of the work tree, of
+    /// `info/exclude` and of `core.excludesFile`. The paths are relative to this directory, which is the top. Each begins with `./`,
+    /// so that none is taken for a pathspec with magic.
+    ///
+    /// # Errors
+    /// Where git cannot tell; `busy` when it takes longer than `limit`.
+    pub(super) fn ignored(&self, paths: &[u8], limit: Duration) -> Result<Vec<u8>> {
+        let words = ["-c", "core.fsmonitor=false", "check-ignore", "--stdin", "-z"].map(OsStr::new);
+        let output = run_within(&mut self.command(&words), paths, limit)?;
+        match output.status.code() {
+            // None of them is ignored.
+            Some(0 | 1) => Ok(output.stdout),
+            _ => Err(self.refused("")),
+        }
     }
 
     /// Returns the directories that a pattern of the work tree or of `info/exclude` leaves out of commits, each without those in it.
@@ -225,12 +284,17 @@ impl UsersGit {
         Error::new(Code::Conflict, format!("git says: {}", says.trim_start_matches("fatal: "))).path(&self.cwd)
     }
 
-    fn output(&self, words: &[&OsStr], input: Option<&[u8]>) -> Result<Output> {
+    fn command(&self, words: &[&OsStr]) -> Command {
         let mut command = Command::new("git");
         command.args(words).current_dir(&self.cwd).env("LC_ALL", "C").env("GIT_OPTIONAL_LOCKS", "0");
         ASTRAY.iter().for_each(|name| {
             command.env_remove(name);
         });
+        command
+    }
+
+    fn output(&self, words: &[&OsStr], input: Option<&[u8]>) -> Result<Output> {
+        let mut command = self.command(words);
         if !self.cwd.is_dir() {
             return Err(Error::new(Code::BadPath, "it is no directory")
                 .path(&self.cwd)
@@ -258,4 +322,31 @@ fn line(text: &[u8]) -> &OsStr {
 
 fn resolved(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_files_with_settings_are_named() {
+        let scratch = tempfile::tempdir().unwrap();
+        let root = scratch.path().canonicalize().unwrap();
+        let git = |args: &[&str]| {
+            let done = Command::new("git").current_dir(&root).args(args).output().unwrap();
+            assert!(done.status.success(), "{args:?}: {done:?}");
+        };
+        git(&["init", "-q"]);
+        git(&["config", "include.path", "../more"]);
+        git(&["config", "includeIf.onbranch:none.path", "other"]);
+        std::fs::write(root.join("more"), "[include]\npath = deep/one\n[core]\nignorecase = false\n").unwrap();
+        let files = UsersGit::at(&root).config_files().unwrap();
+        let real = |path: &Path| {
+            path.parent().and_then(|dir| dir.canonicalize().ok()).map(|dir| dir.join(path.file_name().unwrap()))
+        };
+        let found: Vec<PathBuf> = files.iter().map(|path| real(path).unwrap_or_else(|| path.clone())).collect();
+        for name in [".git/config", ".git/config.worktree", ".git/other", "more", "deep/one"] {
+            assert!(found.iter().any(|path| path.ends_with(name)), "{name}: {files:?}");
+        }
+    }
 }
