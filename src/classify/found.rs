@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use super::context::{Context, Whereabouts, resolve};
 use super::expand::{Arg, Shell, TextOrigin};
 use crate::model::effect::{Certainty, Class, Scope, Severity, Stance, Takes};
+use crate::model::loss::PlacedName;
 
 use super::shell::Span;
 
@@ -28,6 +29,8 @@ pub(super) struct FoundEffect {
     pub replaces: bool,
     /// True if it writes the file anew as a whole, which its rule does not tell.
     pub is_whole: bool,
+    /// The names that it gives to files in the target, if that is a directory; `None` for an effect that places nothing there.
+    pub placed: Option<Vec<PlacedName>>,
     /// True if no word tells where it happens: maybe where other words of the line point.
     pub anywhere: bool,
     /// The `.git` directories that go with the target, where the class does not say it.
@@ -60,6 +63,7 @@ impl FoundEffect {
             deletes: false,
             replaces: false,
             is_whole: false,
+            placed: None,
             anywhere: false,
             takes: None,
             scope: if class.is_external() { Scope::Remote } else { Scope::Workspace },

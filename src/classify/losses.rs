@@ -7,23 +7,36 @@ use std::path::Path;
 
 use super::found::FoundEffect;
 use crate::model::effect::{Class, Scope};
-use crate::model::loss::Loss;
+use crate::model::loss::{FileLoss, Loss};
 
 /// Rules of commands that write a named file anew as a whole.
-const REPLACING: [&str; 9] =
-    ["code", "cp", "cp-to-directory", "dd", "git-output", "git-replaces-ignored", "redirect", "tee", "truncate"];
+const REPLACING: [&str; 11] = [
+    "code",
+    "cp",
+    "cp-to-directory",
+    "dd",
+    "git-output",
+    GIT,
+    "ln-force",
+    "ln-to-directory",
+    "redirect",
+    "tee",
+    "truncate",
+];
 
-/// The rule of `mv`. Its last word is the place of what is moved.
-const MOVE: &str = "mv";
+/// The rule of ignored files that git replaces.
+const GIT: &str = "git-replaces-ignored";
+
+/// Programs that make a new file in the place of the old one: a link there goes, and the file to which it leads stays.
+const UNLINKING: [&str; 4] = ["install", "ln", "mv", "gmv"];
 
 /// The most losses of one action that are looked at.
 const MOST: usize = 200;
 
 /// Returns the files that effects take away.
 pub(super) fn of_files(found: &[FoundEffect]) -> Vec<Loss> {
-    let losses = found.iter().enumerate().filter_map(|(at, one)| of_file(one, is_destination(found, at)));
     let mut all: Vec<Loss> = Vec::new();
-    for loss in losses {
+    for loss in found.iter().filter_map(of_file) {
         if all.len() < MOST && !all.contains(&loss) {
             all.push(loss);
         }
@@ -31,7 +44,7 @@ pub(super) fn of_files(found: &[FoundEffect]) -> Vec<Loss> {
     all
 }
 
-fn of_file(found: &FoundEffect, is_destination: bool) -> Option<Loss> {
+fn of_file(found: &FoundEffect) -> Option<Loss> {
     if matches!(found.scope, Scope::Temp | Scope::Device | Scope::Remote) {
         return None;
     }
@@ -42,22 +55,26 @@ fn of_file(found: &FoundEffect, is_destination: bool) -> Option<Loss> {
         Class::FileDelete => path().map(Loss::Tree).or_else(|| found.pattern.as_deref().map(text).map(Loss::Matches)),
         // Outside of the workspace, maybe in another one; a directory above takes this one along.
         Class::System if found.deletes => path().map(Loss::Tree),
-        Class::FileOverwrite | Class::System if is_whole(found) => path().map(Loss::File),
-        Class::FileMove if is_destination => path().map(Loss::File),
+        Class::FileOverwrite | Class::System if is_whole(found) => written(found),
+        // All other words of a `mv` go on under another name.
+        Class::FileMove if found.placed.is_some() => written(found),
         _ => None,
     }
+}
+
+/// Returns the loss of the file that is written anew.
+fn written(found: &FoundEffect) -> Option<Loss> {
+    let program = found.verb.split_whitespace().next().unwrap_or_default();
+    Some(Loss::File(FileLoss {
+        path: found.path.as_deref().map(text)?,
+        placed: found.placed.clone().unwrap_or_default(),
+        is_followed: found.rule != GIT && !UNLINKING.contains(&program),
+    }))
 }
 
 /// Returns true if the file is written anew as a whole.
 fn is_whole(found: &FoundEffect) -> bool {
     found.is_whole || found.replaces || REPLACING.contains(&found.rule.as_str())
-}
-
-/// Returns true for the last word of a `mv` with several ones.
-fn is_destination(found: &[FoundEffect], at: usize) -> bool {
-    let is_like = |one: &FoundEffect| one.rule == MOVE && one.span == found[at].span;
-    let is_last = || !found[at + 1..].iter().any(is_like);
-    found[at].rule == MOVE && found[..at].iter().any(is_like) && is_last()
 }
 
 fn text(path: &Path) -> String {
@@ -68,12 +85,21 @@ fn text(path: &Path) -> String {
 mod tests {
     use super::*;
     use crate::classify::{Classifier, Context, ToolCall};
+    use crate::model::loss::PlacedName;
     use crate::settings;
 
     fn shown(losses: &[Loss]) -> String {
         let one = |loss: &Loss| match loss {
             Loss::Tree(path) => format!("{path}/**"),
-            Loss::File(path) => path.clone(),
+            Loss::File(loss) => {
+                let name = |name: &PlacedName| match name {
+                    PlacedName::Name(name) => name.clone(),
+                    PlacedName::Matching(pattern) => format!("~{pattern}"),
+                };
+                let names = loss.placed.iter().map(name).collect::<Vec<_>>().join(",");
+                let names = if names.is_empty() { names } else { format!("[{names}]") };
+                format!("{}{names}{}", if loss.is_followed { "" } else { "=" }, loss.path)
+            }
             Loss::Matches(pattern) => format!("~{pattern}"),
             Loss::Repository(loss) => format!("{:?} {:?} {}", loss.sorts, loss.pathspecs, loss.dir),
         };
@@ -95,9 +121,22 @@ mod tests {
             ("cd sub && rm x", "sub/x/**"),
             ("echo x > a", "a"),
             ("echo x >> a", ""),
-            ("cp b a", "a"),
-            ("mv b a", "a"),
-            ("mv b c dir", "dir"),
+            ("cp b a", "[b]a"),
+            ("cp sub/b ../c d/. dir", "[b,c,d]dir"),
+            ("cp *.rs dir/", "[~*.rs]dir"),
+            ("cp $X $Y/b dir", "dir"),
+            ("cp -T b dir", "dir"),
+            ("cp -t dir b c", "[b,c]dir"),
+            ("cp -n b a", ""),
+            ("install -m 755 b a", "=[b]a"),
+            ("ln -sf b a", "=[b]a"),
+            ("ln -sfn b a", "=a"),
+            ("ln -sf -t dir b", "=[b]dir"),
+            ("ln -s b a", ""),
+            ("mv b a", "=[b]a"),
+            ("mv b c dir", "=[b,c]dir"),
+            ("mv -t dir b c", "=[b,c]dir"),
+            ("rename s/a/b/ a b", ""),
             ("tee a", "a"),
             ("truncate -s 0 a", "a"),
             ("dd if=b of=a", "a"),

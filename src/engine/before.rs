@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::actions::ActionNote;
-use super::collisions::CollisionQuestion;
+use super::collisions::{CollisionAnswer, CollisionQuestion};
 use super::deadlines::{Awaited, Outcome, with};
 use super::decision::{ActionDecision, Decision, Protection, Stance, TurnDecision};
 use super::event::{Action, Doing};
@@ -330,13 +330,14 @@ impl Session {
         let (now, since) = (Instant::now(), file_clock());
         let deadline = now + wait;
         let named = NamedCapture::default();
+        let effects = task.judged.as_ref().map_or(&[][..], |(verdict, _)| &verdict.effects);
         let awaited = Awaited {
             is_turns: self.waits || matches!(decision, Decision::Turn(_)),
             decision,
             reply: Some(reply),
             deadline,
             on_failure: rules.policy.on_failure,
-            collision: rules.policy.collision,
+            collision: CollisionAnswer::of(rules.policy.collision, effects),
             root: task.is_part.then(|| open.workspace.path.clone()),
             workspace: open.workspace.id.clone(),
             turn: task.take.draft.turn.clone(),

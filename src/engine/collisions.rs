@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use super::decision::{ActionDecision, Stance};
-use super::pathspec::{Pathspec, matcher};
+use super::pathspec::{Pathspec, SpecPaths};
 use super::reach::{expanded, resolved};
+use super::told::{Note, Subject};
 use crate::checkpoint::history::collision::{Asker, Collision, WorkOwner};
 use crate::checkpoint::history::lost_place::{LostPaths, LostPlace};
 use crate::checkpoint::{Checkpoint, Timeline};
-use crate::model::effect::{self, Class, Needs, Severity, Verdict, Warning};
-use crate::model::loss::{Loss, RepositoryLoss};
+use crate::model::effect::{self, Class, Effect, Needs, Severity, Verdict, Warning};
+use crate::model::loss::{FileLoss, Loss, PlacedName, RepositoryLoss};
 use crate::model::path::RelPath;
 use crate::model::redact::redact;
 use crate::model::text::{cut, printable};
@@ -68,21 +69,22 @@ impl CollisionQuestion {
 
 /// Returns the parts of a workspace that losses are about.
 fn places(root: &Path, cwd: &Path, losses: &[Loss]) -> Vec<LostPlace> {
-    let inside = |path: &str| {
-        let full = resolved(&cwd.join(path));
-        match root.starts_with(&full) {
-            true => Some(RelPath::root()),
-            false => RelPath::from_path(full.strip_prefix(root).ok()?).ok(),
-        }
+    let inside = |full: &Path| match root.starts_with(full) {
+        true => Some(RelPath::root()),
+        false => RelPath::from_path(full.strip_prefix(root).ok()?).ok(),
     };
+    let at = |path: &str| resolved(&cwd.join(path));
     let mut places = Vec::new();
     for loss in losses {
         match loss {
-            Loss::Tree(path) => places.extend(inside(path).map(LostPlace::Tree)),
-            Loss::File(path) => places.extend(inside(path).map(LostPlace::File)),
+            Loss::Tree(path) => places.extend(inside(&at(path)).map(LostPlace::Tree)),
+            Loss::File(loss) => {
+                places
+                    .extend(written(&at(&loss.path), loss).iter().filter_map(|file| inside(file)).map(LostPlace::File));
+            }
             Loss::Matches(pattern) => {
                 let matches = expanded(std::slice::from_ref(pattern));
-                places.extend(matches.iter().filter_map(|path| inside(path)).map(LostPlace::Tree));
+                places.extend(matches.iter().filter_map(|path| inside(&at(path))).map(LostPlace::Tree));
             }
             Loss::Repository(loss) => places.extend(repository(cwd, loss)),
         }
@@ -90,36 +92,101 @@ fn places(root: &Path, cwd: &Path, losses: &[Loss]) -> Vec<LostPlace> {
     places
 }
 
+/// Returns the files whose contents go where a file is written: those with the given names in a directory, and those to which
+/// links lead.
+fn written(path: &Path, loss: &FileLoss) -> Vec<PathBuf> {
+    let mut files = vec![path.to_owned()];
+    if path.is_dir() {
+        let names = loss.placed.iter().flat_map(|name| match name {
+            PlacedName::Name(name) => vec![name.into()],
+            PlacedName::Matching(pattern) => {
+                let matches = expanded(std::slice::from_ref(pattern)).into_iter();
+                matches.filter_map(|path| Path::new(&path).file_name().map(ToOwned::to_owned)).collect::<Vec<_>>()
+            }
+        });
+        files = names.map(|name| resolved(&path.join(name))).collect();
+    }
+    // A writer may follow the link or replace it. One that leads nowhere takes nothing along.
+    let real = |file: &PathBuf| file.canonicalize().ok().filter(|real| real.is_file());
+    let behind: Vec<PathBuf> =
+        files.iter().filter(|file| loss.is_followed && file.is_symlink()).filter_map(real).collect();
+    files.extend(behind);
+    files
+}
+
 /// Returns the place of what a command of git takes; `None` outside of all repositories.
 fn repository(cwd: &Path, loss: &RepositoryLoss) -> Option<LostPlace> {
     let dir = cwd.join(&loss.dir);
     let dir = dir.canonicalize().unwrap_or(dir);
     let top = RepositoryPlace::around(&dir)?.top;
-    let mut pathspecs = Vec::new();
+    let (mut pathspecs, mut spared, mut is_known) = (Vec::new(), Vec::new(), true);
     for word in &loss.pathspecs {
-        // Excluded paths are not told apart: the other words name what goes.
-        let Pathspec::Named(place) = Pathspec::read(word, &dir, &top) else { continue };
-        pathspecs.extend(matcher(&place, &dir).map(LostPaths::Matching));
-        // A name with a sign of patterns is a name too.
-        pathspecs.push(LostPaths::Below(place));
+        match Pathspec::read(word, &dir, &top) {
+            Pathspec::Named(paths) => add_paths(&mut pathspecs, &paths, &dir),
+            Pathspec::Excluded(paths) => add_paths(&mut spared, &paths, &dir),
+            // Magic words that are not read here may stand for anything.
+            Pathspec::Any => is_known = false,
+            Pathspec::Spared => {}
+        }
     }
-    // Magic words that are not read here may stand for anything.
-    let is_known = !pathspecs.is_empty() || loss.pathspecs.is_empty();
-    is_known.then(|| LostPlace::Repository { top, pathspecs, sorts: loss.sorts.clone() })
+    // Words that only spare something leave all the rest.
+    let is_known = is_known || !pathspecs.is_empty();
+    is_known.then(|| LostPlace::Repository { top, pathspecs, spared, sorts: loss.sorts.clone() })
+}
+
+/// Adds the paths of a pathspec, and those that its pattern matches.
+fn add_paths(list: &mut Vec<LostPaths>, paths: &SpecPaths, dir: &Path) {
+    list.extend(paths.matchers(dir).into_iter().map(LostPaths::Matching));
+    // A name with a sign of patterns is a name too.
+    list.push(LostPaths::Below(paths.path.clone()));
+}
+
+/// The answer to the collisions of an action.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CollisionAnswer {
+    /// The policy's wish.
+    pub wish: effect::Stance,
+    /// True if all that the action takes away goes into a stash.
+    pub is_stash: bool,
+}
+
+impl CollisionAnswer {
+    /// Returns the answer of a policy to an action with these effects.
+    pub(super) fn of(wish: effect::Stance, effects: &[Effect]) -> CollisionAnswer {
+        let mut losing = effects.iter().filter(|effect| is_losing(effect.class)).peekable();
+        let is_stash = losing.peek().is_some() && losing.all(|effect| effect.verb == "git stash");
+        CollisionAnswer { wish, is_stash }
+    }
+
+    /// Says what happens to the work of others; absolute paths below `root`.
+    fn what(self, collisions: &[Collision], root: Option<&Path>) -> String {
+        let does = if self.is_stash { "stash away" } else { "destroy" };
+        format!("{does} {}", sentence(collisions, root))
+    }
+
+    /// Returns the note of collisions that were found when the action had been answered already; `None` without any.
+    pub(super) fn late(self, collisions: &[Collision], root: Option<&Path>) -> Option<Note> {
+        let text = || format!("piton: the last action was about to {}", self.what(collisions, root));
+        (!collisions.is_empty()).then(text).map(|text| Note::of(subject(&text), &text))
+    }
+}
+
+/// Returns the subject of a note of collisions. Each is of its own kind, by its owner and files: another one is told in full.
+pub(super) fn subject(text: &str) -> Subject {
+    Subject::Warning(format!("{CODE} {text}"))
 }
 
 /// Adds collisions to the answer to an action: the warning, and the policy's answer.
 pub(super) fn add(
     action: &mut ActionDecision,
     collisions: Vec<Collision>,
-    (answer, root): (effect::Stance, Option<&Path>),
+    (answer, root): (CollisionAnswer, Option<&Path>),
 ) {
     if collisions.is_empty() {
         return;
     }
-    let does = if is_stash(action) { "stash away" } else { "destroy" };
-    let what = format!("{does} {}", sentence(&collisions, root));
-    let stance = stance(answer, &what);
+    let what = answer.what(&collisions, root);
+    let stance = stance(answer.wish, &what);
     action.collisions = collisions;
     action.needs = Needs::of(action.needs.checkpoint(), true);
     action.stance = std::mem::replace(&mut action.stance, Stance::Proceed).and(stance.clone());
@@ -134,12 +201,6 @@ pub(super) fn add(
         message: format!("this would {what}. {NEXT}"),
         severity: Severity::High,
     });
-}
-
-/// Returns true if all that an action takes away goes into a stash.
-fn is_stash(action: &ActionDecision) -> bool {
-    let mut losing = action.effects.iter().filter(|effect| is_losing(effect.class)).peekable();
-    losing.peek().is_some() && losing.all(|effect| effect.verb == "git stash")
 }
 
 fn is_losing(class: Class) -> bool {
@@ -161,7 +222,7 @@ const NEXT: &str =
     "Commit or stash it first, or leave it alone; `piton turns` lists who changed what (`policy.collision`)";
 
 /// Says whose uncommitted work collisions are about, and names some files; absolute ones below `root`.
-pub(super) fn sentence(collisions: &[Collision], root: Option<&Path>) -> String {
+fn sentence(collisions: &[Collision], root: Option<&Path>) -> String {
     let of_owner = |collision: &Collision| {
         let shown = |path: &RelPath| root.map_or_else(|| path.display(), |root| path.under(root).display().to_string());
         let named = collision.paths.iter().take(NAMED).map(|path| format!("`{}`", printable(&shown(path))));
@@ -234,7 +295,7 @@ mod tests {
             (deny("first"), Wish::Deny, "first"),
         ] {
             let mut action = ActionDecision { stance: before.clone(), ..ActionDecision::of_part() };
-            add(&mut action, vec![collision(run(None, None), &["a"])], (wish, None));
+            add(&mut action, vec![collision(run(None, None), &["a"])], (CollisionAnswer::of(wish, &[]), None));
             assert!(
                 action.stance.reason().unwrap_or("proceed").starts_with(expected),
                 "{before:?} {wish:?}: {action:?}"
@@ -246,8 +307,36 @@ mod tests {
             assert!(is_reason != is_warned && action.needs == Needs::Both, "said once: {action:?}");
         }
         let mut action = ActionDecision::of_part();
-        add(&mut action, Vec::new(), (Wish::Deny, None));
+        add(&mut action, Vec::new(), (CollisionAnswer::of(Wish::Deny, &[]), None));
         assert!(action.warnings.is_empty() && action.stance == Stance::Proceed);
+    }
+
+    #[test]
+    fn a_part_and_a_late_note_say_what_the_line_does() {
+        let classifier = crate::classify::Classifier::embedded();
+        let policy = crate::settings::resolve(&crate::settings::Sources::default()).unwrap().policy;
+        let context = crate::classify::Context { cwd: "/w".into(), workspace: "/w".into(), ..Default::default() };
+        for (line, does) in [
+            ("git stash", "stash away"),
+            ("cd sub && git stash -u", "stash away"),
+            ("git stash; rm a", "destroy"),
+            ("git reset --hard", "destroy"),
+        ] {
+            let answer = CollisionAnswer::of(effect::Stance::Warn, &classifier.shell(line, &context, &policy).effects);
+            let found = vec![collision(run(None, None), &["a"])];
+            let mut action = ActionDecision::of_part();
+            add(&mut action, found.clone(), (answer, Some(Path::new("/other"))));
+            let expected = format!("this would {does} uncommitted work of run `codex.b`, turn `fix it` (`/other/a`)");
+            assert!(action.warnings[0].message.starts_with(&expected), "{line}: {action:?}");
+            let late = |path| answer.late(&[collision(run(None, None), &[path])], None).unwrap();
+            let said = format!("piton: the last action was about to {does} uncommitted work of run");
+            let shown = |path| format!("{:?}", late(path));
+            assert!(shown("a").contains(&said), "{line}: {}", shown("a"));
+            // The kind names the owner and the files.
+            let kind = |path| shown(path).split("text:").next().unwrap_or_default().to_owned();
+            assert!(kind("a").contains("(`a`)") && kind("b").contains("(`b`)"), "{line}");
+            assert!(answer.late(&[], None).is_none());
+        }
     }
 
     #[test]
@@ -256,9 +345,22 @@ mod tests {
         let root = scratch.path().canonicalize().unwrap();
         std::fs::create_dir_all(root.join("w/src/.git")).unwrap();
         std::fs::write(root.join("w/src/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
-        for name in ["w/a.log", "w/b.log", "w/src/c.log"] {
+        for name in ["w/a.log", "w/b.log", "w/src/c.log", "beside"] {
             std::fs::write(root.join(name), "x").unwrap();
         }
+        for (link, to) in
+            [("near", "src/c.log"), ("far", "../beside"), ("hop", "near"), ("gone", "none"), ("dir", "src")]
+        {
+            std::os::unix::fs::symlink(to, root.join("w").join(link)).unwrap();
+        }
+        std::os::unix::fs::symlink("../a.log", root.join("w/src/x")).unwrap();
+        let file = |path: &str, names: &[&str], is_followed: bool| {
+            let name = |name: &&str| match name.starts_with('/') {
+                true => PlacedName::Matching((*name).to_owned()),
+                false => PlacedName::Name((*name).to_owned()),
+            };
+            Loss::File(FileLoss { path: path.to_owned(), placed: names.iter().map(name).collect(), is_followed })
+        };
         let git = |dir: &str, specs: &[&str]| {
             let (dir, pathspecs) = (dir.to_owned(), specs.iter().map(|spec| (*spec).to_owned()).collect());
             Loss::Repository(RepositoryLoss { dir, pathspecs, sorts: Vec::new() })
@@ -267,12 +369,13 @@ mod tests {
             let one = |place: LostPlace| match place {
                 LostPlace::Tree(path) => format!("{}/**", path.display()),
                 LostPlace::File(path) => path.display(),
-                LostPlace::Repository { top, pathspecs, .. } => {
+                LostPlace::Repository { top, pathspecs, spared, .. } => {
                     let spec = |spec: &LostPaths| match spec {
                         LostPaths::Below(path) => path.display().to_string(),
                         LostPaths::Matching(glob) => format!("~{}", glob.glob().glob()),
                     };
                     let words = std::iter::once(top.display().to_string()).chain(pathspecs.iter().map(spec));
+                    let words = words.chain(spared.iter().map(|one| format!("!{}", spec(one))));
                     words.collect::<Vec<_>>().join(" ")
                 }
             };
@@ -287,11 +390,24 @@ mod tests {
             (Loss::Tree(full("w")), "/**"),
             (Loss::Tree(full("")), "/**"),
             (Loss::Tree(full("beside")), ""),
-            (Loss::File("src/../x".to_owned()), "x"),
+            (file("src/../x", &["y"], true), "x"),
+            (file("src", &["y", "c.log"], false), "src/c.log, src/y"),
+            (file("dir", &["c.log"], true), "src/c.log"),
+            (file("src", &[&full("w/*.log")], true), "src/a.log, src/b.log"),
+            (file("src", &["x"], true), "a.log, src/x"),
+            (file("src", &[], true), ""),
+            (file("near", &[], true), "near, src/c.log"),
+            (file("near", &[], false), "near"),
+            (file("hop", &[], true), "hop, src/c.log"),
+            (file("far", &[], true), "far"),
+            (file("gone", &[], true), "gone"),
             (Loss::Matches(full("w/*.log")), "a.log/**, b.log/**"),
             (git("src", &[]), "w/src"),
             (git("src", &["x", ":/y", "*.rs"]), "w/src w/src/x w/src/y ~w/src/*.rs w/src/*.rs"),
-            (git("src", &[":!x"]), ""),
+            (git("src", &[":!x"]), "w/src !w/src/x"),
+            (git("src", &[".", ":^x", ":(exclude)*.rs"]), "w/src w/src !w/src/x !~w/src/*.rs !w/src/*.rs"),
+            (git("src", &["x", ":(exclude,attr:y)x"]), "w/src w/src/x"),
+            (git("src", &[":(attr:y)x"]), ""),
             (git("", &[]), ""),
         ] {
             assert_eq!(shown(loss.clone()).replace("./", "/"), expected, "{loss:?}");

@@ -4,15 +4,13 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use super::collisions::{self, CODE, sentence};
+use super::collisions::{self, CollisionAnswer};
 use super::decision::{Decision, Notice, Protection, Settled};
 use super::protect::{NamedCapture, Protected, turn_checkpoint};
 use super::session::{Reply, Session};
-use super::told::{Note, Subject};
 use crate::checkpoint::catalog::gaps::Gap;
 use crate::checkpoint::history::collision::Collision;
 use crate::error::{Code, Error, Result};
-use crate::model::effect;
 use crate::model::path::RelPath;
 use crate::model::policy::OnFailure;
 
@@ -28,8 +26,8 @@ pub(super) struct Awaited {
     pub deadline: Instant,
     /// The policy's wish for a checkpoint that fails.
     pub on_failure: OnFailure,
-    /// The policy's answer to a collision.
-    pub collision: effect::Stance,
+    /// The answer to collisions.
+    pub collision: CollisionAnswer,
     /// The root of the workspace, if that is not the action's own.
     pub root: Option<PathBuf>,
     /// The workspace's id, by which the turn remembers its checkpoint.
@@ -155,10 +153,8 @@ impl Session {
         let Some(reply) = reply else {
             let Outcome { touched, not_held, collisions, .. } = outcome;
             let root = awaited.root;
-            if !collisions.is_empty() {
-                let text =
-                    format!("piton: the last action was about to destroy {}", sentence(&collisions, root.as_deref()));
-                self.keep_notes(vec![Note::of(Subject::Warning(CODE.to_owned()), &text)]);
+            if let Some(note) = awaited.collision.late(&collisions, root.as_deref()) {
+                self.keep_notes(vec![note]);
             }
             return self.tell(Notice::Settled(Box::new(Settled { ticket, root, protection, touched, not_held })));
         };

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::collisions::CODE;
+use super::collisions;
 use super::decision::{ActionDecision, Decision};
 use super::session::Session;
 use super::silence::judge::Silence;
@@ -161,9 +161,10 @@ fn notes_of_action(action: &ActionDecision) -> Vec<Note> {
     let gaps: Vec<_> = own.chain(others).map(|(path, weight)| (printable(&path), weight)).collect();
     let lost = not_held_sentence(gaps.into_iter()).map(|text| Note::of(Subject::Loss, &format!("piton: {text}")));
     let note = |warning: &Warning| {
-        // A collision is of its own kind, for each owner and its files: another one is told in full.
-        let kind = if warning.code == CODE { format!("{CODE} {}", warning.message) } else { warning.code.clone() };
-        Note::of(Subject::Warning(kind), &format!("piton: {}", warning.message))
+        let is_collision = warning.code == collisions::CODE;
+        let plain = || Subject::Warning(warning.code.clone());
+        let subject = if is_collision { collisions::subject(&warning.message) } else { plain() };
+        Note::of(subject, &format!("piton: {}", warning.message))
     };
     let warnings = action.warnings.iter().map(note);
     lost.into_iter().chain(warnings).collect()

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::pathspec::{Pathspec, has_pattern};
+use super::pathspec::{Pathspec, SpecPaths, has_pattern};
 use super::reach::resolved;
 use crate::checkpoint::records::workspace::{Scope, scope_of};
 use crate::git::uncommitted::changed;
@@ -43,9 +43,11 @@ fn tree(cwd: &Path, files: &RepositoryFiles) -> Option<TreeFiles> {
     let (mut named, mut is_whole) = (Vec::new(), false);
     for word in &files.pathspecs {
         match Pathspec::read(word, &dir, &top) {
-            Pathspec::Named(path) => named.extend(places(&path)),
-            // The words without it name what goes.
-            Pathspec::Excluded => {}
+            // A directory that differs in case may be any.
+            Pathspec::Named(paths) if paths.letters.folds_case => is_whole = true,
+            Pathspec::Named(paths) => named.push(place(&paths)),
+            // The words without it name what goes. A checkpoint may hold more than that.
+            Pathspec::Excluded(_) | Pathspec::Spared => {}
             Pathspec::Any => is_whole = true,
         }
     }
@@ -53,13 +55,13 @@ fn tree(cwd: &Path, files: &RepositoryFiles) -> Option<TreeFiles> {
     Some(TreeFiles { named: (!is_whole).then_some(named), top, untracked: files.untracked })
 }
 
-/// Returns the places of a pathspec: the path, or the directory below which its pattern may match.
-fn places(path: &Path) -> Vec<PathBuf> {
-    let is_literal = path.symlink_metadata().is_ok() || !has_pattern(path);
-    if is_literal {
-        return vec![resolved(path)];
+/// Returns the place of a pathspec: the path, or the directory below which its pattern may match.
+fn place(paths: &SpecPaths) -> PathBuf {
+    let path = &paths.path;
+    if path.symlink_metadata().is_ok() || !paths.has_pattern() {
+        return resolved(path);
     }
-    vec![resolved(&path.iter().take_while(|part| !has_pattern(Path::new(part))).collect::<PathBuf>())]
+    resolved(&path.iter().take_while(|part| !has_pattern(Path::new(part))).collect::<PathBuf>())
 }
 
 impl TreeFiles {

@@ -40,13 +40,33 @@ pub struct RepositoryFiles {
     pub untracked: bool,
 }
 
+/// A name that an action gives to a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlacedName {
+    /// This one.
+    Name(String),
+    /// The last names of all that an absolute pattern matches.
+    Matching(String),
+}
+
+/// The content of a file that an action takes away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileLoss {
+    /// The absolute path.
+    pub path: String,
+    /// The names of the files in it that go, if it is a directory.
+    pub placed: Vec<PlacedName>,
+    /// True if a link at the path is followed: the file goes to which it leads.
+    pub is_followed: bool,
+}
+
 /// Something that an action takes away.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loss {
     /// All that stands at an absolute path, and below it.
     Tree(String),
-    /// The content of the file at an absolute path.
-    File(String),
+    /// The content of a file.
+    File(FileLoss),
     /// All that an absolute pattern matches, and below it.
     Matches(String),
     /// Work that no commit of a repository has.

@@ -17,6 +17,7 @@ pub mod name;
 pub mod number;
 pub mod operation;
 pub mod path;
+pub mod pathspec;
 pub mod policy;
 pub mod redact;
 pub mod repository;

@@ -149,6 +149,14 @@ fn an_action_over_anothers_uncommitted_work_names_it() {
         ("cd dir && git restore .", ""),
         ("git restore dir g", ""),
         ("sh -c 'git reset --hard'", "b: f"),
+        ("git checkout -- . ':!f'", ""),
+        ("git checkout -- ':!g'", "b: f"),
+        ("git restore . ':(exclude)f'", ""),
+        ("cd dir && git restore . ../f ':^../f'", ""),
+        ("git stash push -- . ':(top,exclude)f'", ""),
+        ("git checkout -- ':(icase)F'", "b: f"),
+        ("git clean -fd -e n", ""),
+        ("cd dir && git clean -fd", ""),
         ("rm f", "b: f"),
         ("rm f g n", "b: f n"),
         ("rm -rf dir", "b: dir/m.log"),
@@ -200,6 +208,57 @@ fn an_action_over_anothers_uncommitted_work_names_it() {
     assert_eq!(reply["collisions"][0]["operation"], "t-1", "{reply}");
     b.ask(json!({"type": "run.end"}));
     assert_eq!(collisions(&a.line("git reset --hard")), [""; 0], "the run has ended");
+}
+
+#[test]
+fn files_in_a_directory_and_behind_links_are_named() {
+    let Some(lab) = repository() else { return };
+    lab.write("h", "another h");
+    lab.write("more/h.c", "of the start");
+    std::os::unix::fs::symlink("dir/h", lab.work.join("link")).unwrap();
+    std::os::unix::fs::symlink("dir", lab.work.join("dirlink")).unwrap();
+    let (mut a, mut b) = (Agent::new(&lab, "a"), Agent::new(&lab, "b"));
+    b.write(&lab, "dir/h", "of b");
+    b.write(&lab, "dir/h.c", "of b");
+    for (line, expected) in [
+        ("cp h dir/", "b: dir/h"),
+        ("cp g h dir", "b: dir/h"),
+        ("cp -t dir h", "b: dir/h"),
+        ("cp more/*.c dir", "b: dir/h.c"),
+        ("cp h dirlink", "b: dir/h"),
+        ("cp g dir", ""),
+        ("cp -n h dir", ""),
+        ("mv h dir", "b: dir/h"),
+        ("mv -t dir g h", "b: dir/h"),
+        ("mv g dir", ""),
+        ("install -m 644 h dir", "b: dir/h"),
+        ("ln -f h dir", "b: dir/h"),
+        ("ln -s h dir", ""),
+        ("echo x > link", "b: dir/h"),
+        ("echo x > dirlink/h", "b: dir/h"),
+        ("cp g link", "b: dir/h"),
+        ("mv g link", ""),
+        ("ln -sf g link", ""),
+        ("rm link", ""),
+        ("rm dirlink/h", "b: dir/h"),
+    ] {
+        assert_eq!(collisions(&a.line(line)).join(", "), expected, "{line}");
+    }
+    let reply = a.call("Write", json!({"file_path": lab.work.join("link"), "content": "x"}));
+    assert_eq!(collisions(&reply), ["b: dir/h"], "{reply}");
+}
+
+#[test]
+fn the_users_own_ignore_file_counts() {
+    let Some(lab) = repository() else { return };
+    let config = lab.home.join("config/git");
+    std::fs::create_dir_all(&config).unwrap();
+    std::fs::write(config.join("ignore"), "*.tmp\n").unwrap();
+    let (mut a, mut b) = (Agent::new(&lab, "a"), Agent::new(&lab, "b"));
+    b.write(&lab, "x.tmp", "of b");
+    for (line, expected) in [("git clean -fd", ""), ("git clean -fdx", "b: x.tmp"), ("git clean -fdX", "b: x.tmp")] {
+        assert_eq!(collisions(&a.line(line)).join(", "), expected, "{line}");
+    }
 }
 
 #[test]
@@ -323,6 +382,15 @@ fn a_file_of_another_workspace_counts_too() {
     let reply = a.line(&format!("rm {file}"));
     assert_eq!(collisions(&reply), [format!("b: {file}")], "{reply}");
     assert!(message(&reply).contains(&file), "{reply}");
+    // What a stash takes comes back.
+    let work = lab.work.display();
+    for (line, does) in
+        [(format!("git -C {work} stash"), "stash away"), (format!("git -C {work} reset --hard"), "destroy")]
+    {
+        let reply = a.line(&line);
+        assert_eq!(collisions(&reply), [format!("b: {file}")], "{reply}");
+        assert!(message(&reply).contains(&format!("this would {does} uncommitted work")), "{reply}");
+    }
 }
 
 /// Hooks of two clients, whose daemon ends with it.

@@ -20,6 +20,8 @@ pub enum LostPlace {
         top: PathBuf,
         /// The pathspecs; none for all of it.
         pathspecs: Vec<LostPaths>,
+        /// The pathspecs of what stays.
+        spared: Vec<LostPaths>,
         /// The sorts of work that go.
         sorts: Vec<WorkSort>,
     },
@@ -40,14 +42,15 @@ impl LostPlace {
         match self {
             LostPlace::Tree(dir) => path.starts_with(dir),
             LostPlace::File(file) => path == file,
-            LostPlace::Repository { top, pathspecs, .. } => {
+            LostPlace::Repository { top, pathspecs, spared, .. } => {
                 let full = path.under(tops.root);
                 let is_named = |spec: &LostPaths| match spec {
                     LostPaths::Below(dir) => full.starts_with(dir),
                     LostPaths::Matching(pattern) => pattern.is_match(&full),
                 };
                 let is_here = tops.around(path).is_some_and(|(around, _)| around == *top);
-                is_here && (pathspecs.is_empty() || pathspecs.iter().any(is_named))
+                let is_in = pathspecs.is_empty() || pathspecs.iter().any(is_named);
+                is_here && is_in && !spared.iter().any(is_named)
             }
         }
     }

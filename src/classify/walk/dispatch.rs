@@ -243,6 +243,7 @@ impl Walk<'_> {
             _ if rule.address && self.stays_here(call) => Some(Severity::Info),
             severity => severity,
         };
+        let placed = self.placed(hit, call, shell);
         for class in rule.class.iter().chain(rule.and.iter()) {
             let found = FoundEffect {
                 severity,
@@ -260,8 +261,9 @@ impl Walk<'_> {
                 let points = scripts.filter(|arg| self.mention_within(&arg.text, shell)).count();
                 self.report(FoundEffect { anywhere: points > 0, ..found.clone() }, None, shell);
             }
-            for target in &hit.targets {
-                let found = found.clone();
+            for (at, target) in hit.targets.iter().enumerate() {
+                let is_last = at + 1 == hit.targets.len();
+                let found = FoundEffect { placed: placed.clone().filter(|_| is_last), ..found.clone() };
                 let found = if target.is_exact() { found } else { found.certainty(uncertain) };
                 self.report(found, Some(target), shell);
             }

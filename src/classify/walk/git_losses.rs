@@ -5,6 +5,7 @@ use crate::classify::expand::{Arg, Shell};
 use crate::classify::found::FoundEffect;
 use crate::model::effect::Class;
 use crate::model::loss::{Loss, RepositoryFiles, RepositoryLoss, WorkSort};
+use crate::model::pathspec::PathspecMagic;
 
 use super::Walk;
 use WorkSort::{Ignored, Staged, Unstaged, Untracked};
@@ -26,12 +27,14 @@ struct VerbWords<'a> {
     operands: Vec<&'a Arg>,
     /// Words behind `--`.
     paths: Vec<&'a Arg>,
+    /// The values of options, as far as they are known.
+    values: Vec<&'a str>,
 }
 
 impl<'a> VerbWords<'a> {
     /// Sorts the words of a verb. `valued` are the options whose value is the next word.
     fn of(args: &'a [Arg], valued: &[&str]) -> VerbWords<'a> {
-        let mut words = VerbWords { options: Vec::new(), operands: Vec::new(), paths: Vec::new() };
+        let mut words = VerbWords { options: Vec::new(), operands: Vec::new(), paths: Vec::new(), values: Vec::new() };
         let mut rest = args.iter();
         while let Some(arg) = rest.next() {
             let text = arg.text.as_str();
@@ -39,12 +42,18 @@ impl<'a> VerbWords<'a> {
                 words.paths.extend(rest);
                 break;
             }
+            let whole = |arg: &'a Arg| arg.exact();
             match text.strip_prefix('-') {
                 None | Some("") => words.operands.push(arg),
                 Some(long) if long.starts_with('-') => {
-                    let name = text.split('=').next().unwrap_or(text);
-                    if valued.contains(&text) {
-                        rest.next();
+                    let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+                    if valued.contains(&name) {
+                        let value = if value.is_some() {
+                            value.filter(|_| arg.is_exact())
+                        } else {
+                            rest.next().and_then(whole)
+                        };
+                        words.values.extend(value);
                     }
                     words.options.push(name.to_owned());
                 }
@@ -52,8 +61,15 @@ impl<'a> VerbWords<'a> {
                     let each: Vec<String> = letters.chars().map(|letter| format!("-{letter}")).collect();
                     // The rest of the word is its value, or the next word is.
                     let value = each.iter().position(|option| valued.contains(&option.as_str()));
-                    if value.is_some_and(|at| at + 1 == each.len()) {
-                        rest.next();
+                    if let Some(at) = value {
+                        let own: usize = letters.chars().take(at + 1).map(char::len_utf8).sum();
+                        let attached = Some(&letters[own..]).filter(|value| !value.is_empty());
+                        let value = if attached.is_some() {
+                            attached.filter(|_| arg.is_exact())
+                        } else {
+                            rest.next().and_then(whole)
+                        };
+                        words.values.extend(value);
                     }
                     words.options.extend(each.into_iter().take(value.map_or(usize::MAX, |at| at + 1)));
                 }
@@ -85,10 +101,18 @@ impl Walk<'_> {
         self.losses.extend(trees.map(|tree| Loss::Tree(tree.to_string_lossy().into_owned())));
         let Some((sorts, pathspecs)) = taken(args) else { return };
         // A word that is not known names nothing that is known.
-        let known: Vec<String> =
+        let mut known: Vec<String> =
             pathspecs.iter().filter(|arg| arg.is_exact() || arg.glob).map(|arg| arg.text.clone()).collect();
-        if known.is_empty() && !pathspecs.is_empty() {
+        let is_sparing = |word: &String| PathspecMagic::of(word).is_some_and(|magic| magic.is_excluding);
+        if known.len() < pathspecs.len() && known.iter().all(is_sparing) {
             return;
+        }
+        if args.first().is_some_and(|verb| verb.text == "clean") {
+            if known.iter().all(is_sparing) {
+                // It works in its own directory, where no word names another one.
+                known.push(".".to_owned());
+            }
+            known.extend(spared_by_clean(&args[1..]));
         }
         let dir = dir.to_string_lossy().into_owned();
         self.losses.push(Loss::Repository(RepositoryLoss { dir, pathspecs: known, sorts }));
@@ -147,7 +171,7 @@ fn taken(args: &[Arg]) -> Taken<'_> {
             if words.has(&["-f", "--force", "--discard-changes"]) { all() } else { None }
         }
         "restore" => of_restore(&VerbWords::of(rest, &["-s", "--source", "--conflict"])),
-        "clean" => of_clean(&VerbWords::of(rest, &["-e", "--exclude"])),
+        "clean" => of_clean(&VerbWords::of(rest, SPARING)),
         "stash" => of_stash(rest),
         "rm" => {
             let words = VerbWords::of(rest, &[]);
@@ -233,6 +257,23 @@ fn of_clean<'a>(words: &VerbWords<'a>) -> Taken<'a> {
     is_done.then(|| (sorts, words.all()))
 }
 
+/// The options of `clean` whose values are patterns.
+const SPARING: &[&str] = &["-e", "--exclude"];
+
+/// Returns as pathspecs what the patterns of `git clean -e` spare; with `-X` they name more that goes.
+fn spared_by_clean(rest: &[Arg]) -> Vec<String> {
+    let words = VerbWords::of(rest, SPARING);
+    let patterns = if words.has(&["-X"]) { Vec::new() } else { words.values };
+    let known = patterns.into_iter().filter(|pattern| !pattern.starts_with(['!', '#']));
+    let spec = |pattern: &str| {
+        // As a line of an ignore file: without a `/` inside, it counts in each directory.
+        let name = pattern.trim_end_matches('/');
+        let place = if name.contains('/') { name.trim_start_matches('/').to_owned() } else { format!("**/{name}") };
+        ["", "/**"].map(|below| format!(":(top,exclude,glob){place}{below}"))
+    };
+    known.flat_map(spec).collect()
+}
+
 fn of_stash(rest: &[Arg]) -> Taken<'_> {
     let verb = rest.first().map(|arg| arg.text.as_str()).filter(|text| !text.starts_with('-'));
     let rest = match verb {
@@ -306,12 +347,22 @@ mod tests {
             ("git restore -SW .", "su ."),
             ("git restore --source=HEAD~1 a", "su a"),
             ("git restore -s HEAD~1 a", "su a"),
-            ("git clean -fd", "?"),
-            ("git clean -fdx", "?!"),
-            ("git clean -fdX", "!"),
+            ("git clean -fd", "? ."),
+            ("git clean -fdx", "?! ."),
+            ("git clean -fdX", "! ."),
+            ("git clean -fdX -e a", "! ."),
             ("git clean -n", ""),
             ("git clean -fdn", ""),
-            ("git clean -fd -e keep build", "? build"),
+            ("git clean -fd -e keep build", "? build :(top,exclude,glob)**/keep :(top,exclude,glob)**/keep/**"),
+            ("git clean -fde/a/b", "? . :(top,exclude,glob)a/b :(top,exclude,glob)a/b/**"),
+            ("git clean -fd --exclude=b/", "? . :(top,exclude,glob)**/b :(top,exclude,glob)**/b/**"),
+            ("git clean -fd -e '!keep'", "? ."),
+            ("git clean -fd -e $KEEP", "? ."),
+            ("git clean -fd ':!a'", "? :!a ."),
+            ("git checkout -- . ':!a'", "u . :!a"),
+            ("git checkout -- ':!a'", "u :!a"),
+            ("git checkout -- $FILE ':!a'", ""),
+            ("git restore . :^a", "u . :^a"),
             ("git stash", "su"),
             ("git stash -u", "su?"),
             ("git stash push -m 'x y' -- a", "su a"),

@@ -16,6 +16,7 @@ mod git_losses;
 mod git_settings;
 mod output;
 mod outputs;
+mod placed;
 mod query;
 mod report;
 mod script;
