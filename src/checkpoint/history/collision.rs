@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::attribution::{Judge, TICK};
 use super::journal::TurnEnd;
-use super::lost_place::{LostPlace, Tops, single_files};
+use super::lost_place::{LostPlace, TakenPaths, Tops, single_files};
 use super::operations::History;
 use super::owner::{Claim, Claimant, Owner, owner};
 use super::turn_end::changed_after;
@@ -265,12 +265,11 @@ impl Catalog {
             }
             return Ok(found);
         }
-        let mut tops = Tops::of(root);
+        let (taken, mut tops) = (TakenPaths::of(places), Tops::of(root));
         for (path, before, now) in self.changed_entries(first, present)? {
             let Some(now) = now.filter(|now| now.kind != EntryKind::Dir) else { continue };
             let is_same = before.is_some_and(|before| before.id == now.id);
-            let is_taken = |path: &RelPath, tops: &mut Tops<'_>| places.iter().any(|place| place.takes(path, tops));
-            if !is_same && found.len() < MOST && is_taken(&path, &mut tops) && is_newer(&path) {
+            if !is_same && found.len() < MOST && taken.holds(&path, None, &mut tops) && is_newer(&path) {
                 found.insert(path, now.id);
             }
         }
@@ -375,8 +374,9 @@ impl Catalog {
         }
         if !persons.is_empty() {
             // Files that ignore rules leave out are what tools make, mostly.
-            let all = |path: &RelPath| persons.iter().any(|one| one.starts_with(path));
-            let shared = self.load(&present.tree, &all)?.0;
+            let above = |path: &&RelPath| std::iter::successors(Some((*path).clone()), RelPath::parent);
+            let wanted: HashSet<RelPath> = persons.iter().flat_map(above).collect();
+            let shared = self.load(&present.tree, &|path| wanted.contains(path))?.0;
             let seen: Vec<RelPath> = persons.into_iter().filter(|path| shared.get(path).is_some()).cloned().collect();
             if !seen.is_empty() {
                 found.insert(WorkOwner::Person, seen);
@@ -392,7 +392,7 @@ impl Catalog {
         found: BTreeMap<WorkOwner, Vec<RelPath>>,
         changed: &ChangedFiles,
     ) -> Vec<Collision> {
-        let mut tops = Tops::of(&self.workspace.path);
+        let (taken, mut tops) = (TakenPaths::of(places), Tops::of(&self.workspace.path));
         let mut of_top: BTreeMap<PathBuf, BTreeMap<Vec<u8>, ObjectId>> = BTreeMap::new();
         for path in found.values().flatten() {
             if let (Some((top, below)), Some(now)) = (tops.around(path), changed.get(path)) {
@@ -412,7 +412,7 @@ impl Catalog {
         let mut is_lost = |path: &RelPath| {
             let Some((top, below)) = tops.around(path) else { return true };
             let sorts = work.get(&top).and_then(|work| work.get(&below)).unwrap_or(&none);
-            !sorts.is_empty() && places.iter().any(|place| place.takes(path, &mut tops) && place.takes_one_of(sorts))
+            !sorts.is_empty() && taken.holds(path, Some(sorts), &mut tops)
         };
         let of_owner = found.into_iter().map(|(owner, mut paths)| {
             paths.retain(&mut is_lost);

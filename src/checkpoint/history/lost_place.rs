@@ -1,6 +1,6 @@
 //! The parts of a workspace that an action takes away.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -36,32 +36,61 @@ pub enum LostPaths {
     Matching(globset::GlobMatcher),
 }
 
-impl LostPlace {
-    /// Returns true if a file lies in the place.
-    pub(super) fn takes(&self, path: &RelPath, tops: &mut Tops<'_>) -> bool {
+/// The paths of some places, for the question whether one of many files is among them.
+pub(super) struct TakenPaths<'p> {
+    trees: HashSet<&'p RelPath>,
+    files: HashSet<&'p RelPath>,
+    repositories: Vec<TakenWork<'p>>,
+}
+
+/// The work that goes from one repository.
+struct TakenWork<'p> {
+    top: &'p Path,
+    pathspecs: &'p [LostPaths],
+    spared: &'p [LostPaths],
+    sorts: &'p [WorkSort],
+}
+
+impl LostPaths {
+    fn has(&self, full: &Path) -> bool {
         match self {
-            LostPlace::Tree(dir) => path.starts_with(dir),
-            LostPlace::File(file) => path == file,
-            LostPlace::Repository { top, pathspecs, spared, .. } => {
-                let full = path.under(tops.root);
-                let is_named = |spec: &LostPaths| match spec {
-                    LostPaths::Below(dir) => full.starts_with(dir),
-                    LostPaths::Matching(pattern) => pattern.is_match(&full),
-                };
-                let is_here = tops.around(path).is_some_and(|(around, _)| around == *top);
-                let is_in = pathspecs.is_empty() || pathspecs.iter().any(is_named);
-                is_here && is_in && !spared.iter().any(is_named)
-            }
+            LostPaths::Below(dir) => full.starts_with(dir),
+            LostPaths::Matching(pattern) => pattern.is_match(full),
         }
     }
+}
 
-    /// Returns true if it takes work of one of some sorts.
-    pub(super) fn takes_one_of(&self, found: &[WorkSort]) -> bool {
-        match self {
-            // Files that are not in any commit are lost as well.
-            LostPlace::Tree(_) | LostPlace::File(_) => true,
-            LostPlace::Repository { sorts, .. } => found.iter().any(|sort| sorts.contains(sort)),
+impl TakenPaths<'_> {
+    /// Makes it of places.
+    pub(super) fn of(places: &[LostPlace]) -> TakenPaths<'_> {
+        let mut taken = TakenPaths { trees: HashSet::new(), files: HashSet::new(), repositories: Vec::new() };
+        for place in places {
+            match place {
+                LostPlace::Tree(path) => _ = taken.trees.insert(path),
+                LostPlace::File(path) => _ = taken.files.insert(path),
+                LostPlace::Repository { top, pathspecs, spared, sorts } => {
+                    taken.repositories.push(TakenWork { top, pathspecs, spared, sorts });
+                }
+            }
         }
+        taken
+    }
+
+    /// Returns true if a file goes. `sorts` are those of its work, once they are known: a command of git does not take each.
+    pub(super) fn holds(&self, path: &RelPath, sorts: Option<&[WorkSort]>, tops: &mut Tops<'_>) -> bool {
+        // Files that are not in any commit are lost as well.
+        let mut above = std::iter::successors(Some(path.clone()), RelPath::parent);
+        if self.files.contains(path) || (!self.trees.is_empty() && above.any(|path| self.trees.contains(&path))) {
+            return true;
+        }
+        let Some(full) = (!self.repositories.is_empty()).then(|| path.under(tops.root)) else { return false };
+        let Some((around, _)) = tops.around(path) else { return false };
+        self.repositories.iter().any(|work| {
+            let is_named = work.pathspecs.is_empty() || work.pathspecs.iter().any(|paths| paths.has(&full));
+            let is_spared = work.spared.iter().any(|paths| paths.has(&full));
+            let is_of_sort = sorts.is_none_or(|found| found.iter().any(|sort| work.sorts.contains(sort)));
+            work.top == around && is_named && !is_spared && is_of_sort
+        })
     }
 }
 
@@ -103,4 +132,49 @@ pub(super) fn single_files<'p>(root: &Path, places: &'p [LostPlace]) -> Option<V
         LostPlace::Repository { .. } => None,
     };
     places.iter().map(single).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_take_what_is_in_them_and_spare_what_is_excluded() {
+        let scratch = tempfile::tempdir().unwrap();
+        let root = scratch.path();
+        std::fs::create_dir_all(root.join("r/.git")).unwrap();
+        std::fs::create_dir_all(root.join("r/d")).unwrap();
+        let path = |text: &str| RelPath::parse(text.as_bytes()).unwrap();
+        let below = |text: &str| LostPaths::Below(root.join(text));
+        let glob = globset::Glob::new(&format!("{}/r/*.x", root.display())).unwrap().compile_matcher();
+        let places = [
+            LostPlace::Tree(path("t")),
+            LostPlace::File(path("f")),
+            LostPlace::Repository {
+                top: root.join("r"),
+                pathspecs: vec![below("r/d"), LostPaths::Matching(glob)],
+                spared: vec![below("r/d/s")],
+                sorts: vec![WorkSort::Staged],
+            },
+        ];
+        let (taken, mut tops) = (TakenPaths::of(&places), Tops::of(root));
+        for (name, sorts, expected) in [
+            ("t", None, true),
+            ("t/a/b", Some(WorkSort::Ignored), true),
+            ("t-", None, false),
+            ("f", None, true),
+            ("f/a", None, false),
+            ("r/d/a", None, true),
+            ("r/d/a", Some(WorkSort::Staged), true),
+            ("r/d/a", Some(WorkSort::Untracked), false),
+            ("r/d/s/a", None, false),
+            ("r/e", None, false),
+            ("r/e.x", None, true),
+        ] {
+            let sorts = sorts.map(|sort| vec![sort]);
+            assert_eq!(taken.holds(&path(name), sorts.as_deref(), &mut tops), expected, "{name} {sorts:?}");
+        }
+        let all = [LostPlace::Tree(RelPath::root())];
+        assert!(TakenPaths::of(&all).holds(&path("a/b"), None, &mut tops));
+    }
 }
