@@ -49,12 +49,26 @@ const WRITING: &[(&str, &[&str])] = &[
     ("interpret-trailers", &["--in-place"]),
 ];
 
-/// Options that no rule asks for, and that decide on the work that a verb takes away.
+/// Options that no rule asks for, and that decide on the work that a verb takes away (`git_losses`).
 const TAKING: &[(&str, &[&str])] = &[
-    ("checkout-index", &["--all"]),
-    ("rebase", &["--skip"]),
-    ("rm worktree", &["--force"]),
-    ("stash", &["--include-untracked", "--all"]),
+    ("checkout-index", &["--all", "--force"]),
+    ("rebase", &["--abort", "--skip"]),
+    ("read-tree", &["--reset"]),
+    ("reset", &["--hard", "--merge"]),
+    ("rm worktree clean", &["--force"]),
+    ("checkout", &["--force", "--theirs", "--ours"]),
+    ("switch", &["--force", "--discard-changes"]),
+    ("restore", &["--source", "--staged", "--worktree"]),
+    ("stash", &["--all", "--include-untracked", "--staged"]),
+];
+
+/// Options by which a verb takes less. A beginning that one above has too stands for that.
+const SPARING: &[(&str, &[&str])] = &[
+    ("checkout", &["--track", "--detach", "--orphan", "--patch", "--pathspec-from-file"]),
+    ("clean", &["--dry-run", "--interactive", "--exclude"]),
+    ("restore", &["--patch"]),
+    ("rm", &["--cached", "--dry-run"]),
+    ("stash", &["--keep-index", "--patch", "--pathspec-from-file"]),
 ];
 
 /// Verbs that put the files of a commit in the place of those of another.
@@ -277,7 +291,7 @@ impl Walk<'_> {
 
 /// Returns the options of a verb that this module and its neighbours ask for.
 fn own_options(verb: &str) -> Vec<&'static str> {
-    let tables = RUNNING.iter().chain(WRITING).chain(TAKING);
+    let tables = RUNNING.iter().chain(WRITING).chain(TAKING).chain(SPARING);
     let own = tables.filter(|(verbs, _)| verbs.split(' ').any(|one| one == verb));
     own.flat_map(|(_, options)| options.iter().copied()).collect()
 }

@@ -78,11 +78,9 @@ impl<'a> VerbWords<'a> {
         words
     }
 
-    /// Returns true if one of some options is there; git takes a long one by any beginning of its name that is no other's.
+    /// Returns true if one of some options is there. Long ones have their whole names here (`rules/beginnings`).
     fn has(&self, names: &[&str]) -> bool {
-        self.options.iter().any(|option| {
-            names.iter().any(|name| option == name || (option.len() >= 5 && name.starts_with(option.as_str())))
-        })
+        self.options.iter().any(|option| names.contains(&option.as_str()))
     }
 
     fn all(&self) -> Vec<&'a Arg> {
