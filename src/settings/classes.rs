@@ -48,6 +48,23 @@ pub(super) fn classes(policy: &mut Policy, value: &Value) -> Result<(), String> 
     Ok(())
 }
 
+/// Classes whose actions take work away.
+const LOSING: [Class; 4] = [Class::FileDelete, Class::FileOverwrite, Class::FileMove, Class::VcsDiscard];
+
+/// Says for which classes the answer to a collision cannot hold. Whose work an action takes is found by its checkpoint.
+pub(super) fn without_collisions(policy: &Policy) -> Option<String> {
+    let is_without =
+        |class: &Class| policy.classes.iter().any(|rule| rule.class == *class && rule.checkpoint == Some(false));
+    let classes: Vec<&str> = LOSING.iter().filter(|class| is_without(class)).map(|class| class.as_str()).collect();
+    (policy.collision > Stance::Warn && !classes.is_empty()).then(|| {
+        let classes = classes.join("`, `");
+        format!(
+            "`policy.collision` does not hold for `{classes}`: `checkpoint: false` takes the checkpoint away by which piton \
+             finds whose work is at stake"
+        )
+    })
+}
+
 fn stance(value: &Value) -> Result<Stance, String> {
     let words = [("allow", Stance::Allow), ("warn", Stance::Warn), ("ask", Stance::Ask), ("deny", Stance::Deny)];
     word(value, &words)

@@ -94,7 +94,7 @@ pub struct Effective {
     pub policy: Policy,
     /// The values one by one with their origins; each key at most once.
     pub settings: Vec<Setting>,
-    /// Lists the settings of the workspace's file that were left aside.
+    /// Lists the settings of the workspace's file that were left aside, and those that take the effect of another one away.
     pub warnings: Vec<String>,
     /// The mistakes in the user's file, the environment and flags.
     pub mistakes: Vec<Mistake>,
@@ -175,6 +175,8 @@ pub fn resolve(sources: &Sources) -> Result<Effective> {
     let mut mistakes = std::mem::take(&mut effective.mistakes);
     mistakes.iter_mut().for_each(|mistake| mistake.settle(&effective, effective.is_running));
     effective.mistakes = mistakes;
+    let without = classes::without_collisions(&effective.policy);
+    effective.warnings.extend(without);
     Ok(effective)
 }
 

@@ -232,6 +232,21 @@ fn a_workspace_can_only_widen_until_it_is_trusted() {
 }
 
 #[test]
+fn a_class_without_checkpoints_takes_the_answer_to_collisions_away_and_says_so() {
+    for (text, told) in [
+        ("policy: {file-delete: {checkpoint: false}}", false),
+        ("policy: {collision: deny}", false),
+        ("policy: {collision: deny, database: {checkpoint: false}}", false),
+        ("policy: {collision: deny, file-delete: {checkpoint: false}}", true),
+        ("policy: {collision: ask, vcs-discard: {checkpoint: false}}", true),
+    ] {
+        let effective = workspace(text, "", false);
+        assert_eq!(effective.warnings.iter().any(|text| text.contains("does not hold for")), told, "{text}");
+        assert!(effective.mistakes.is_empty(), "{text}");
+    }
+}
+
+#[test]
 fn a_broken_workspace_file_disarms_nothing() {
     for text in ["guard: [", "nonsense: 1\nguard: action\n", "limits: {file_mb: -1}\n"] {
         let effective = workspace("", text, false);
