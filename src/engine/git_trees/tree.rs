@@ -58,6 +58,9 @@ impl WatchedTree {
         }
         let mut files: Vec<PathBuf> = ["info/exclude", "config"].map(|name| repository.common.join(name)).into();
         files.extend(users_files());
+        files.extend(git.config_files().map_err(text)?);
+        files.sort_unstable();
+        files.dedup();
         let outside = files.into_iter().map(|file| Ok((file.clone(), FileMark::behind(&file)?)));
         let outside = outside.collect::<crate::error::Result<Vec<_>>>().map_err(text)?;
         let folds = git.settings("core.ignorecase", UsersFiles::All).map_err(text)?;
@@ -146,12 +149,13 @@ impl WatchedTree {
     }
 }
 
-/// Returns the user's own configuration files of git, where they usually are.
+/// Returns the configuration files of git outside of repositories, where they usually are.
 fn users_files() -> Vec<PathBuf> {
     let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = std::env::home_dir().unwrap_or_default();
     let own = named("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")).join("git/config");
-    named("GIT_CONFIG_GLOBAL").into_iter().chain([home.join(".gitconfig"), own]).collect()
+    let usual = [home.join(".gitconfig"), own, PathBuf::from("/etc/gitconfig")];
+    named("GIT_CONFIG_GLOBAL").into_iter().chain(named("GIT_CONFIG_SYSTEM")).chain(usual).collect()
 }
 
 fn ignored(git: &UsersGit) -> Result<BTreeSet<RelPath>, String> {
