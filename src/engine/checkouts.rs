@@ -10,8 +10,8 @@ use crate::git::{self, GitReach};
 /// The most files that are named for one commit.
 const MAX_REPLACED: usize = 1000;
 
-/// The longest time that git gets. The session waits meanwhile.
-const LIMIT: Duration = Duration::from_secs(2);
+/// The longest time that git gets. The session waits meanwhile; a client that waits longer gets no checkpoint at all.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// Returns the files that stand where a commit has one, and the checked out commit has none: git replaces those that it ignores.
 /// The list is empty where `rev` names no commit, and without a git.
@@ -24,8 +24,15 @@ pub(super) fn replaced(dir: &Path, rev: &str) -> Vec<PathBuf> {
     let asked = ["diff-tree", "-r", "-z", "--no-renames", "--diff-filter=A", "--name-only", "--end-of-options", "HEAD"];
     // A commit that is not there is not fetched for this.
     command.args(asked).arg(rev).arg("--").env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "none");
-    let Ok(output) = git::run_within(&mut command, b"", LIMIT) else { return Vec::new() };
-    let names = if output.status.success() { output.stdout } else { Vec::new() };
+    let names = match git::run_within(&mut command, b"", LIMIT) {
+        Ok(output) if output.status.success() => output.stdout,
+        // It names no commit.
+        Ok(_) => return Vec::new(),
+        Err(error) => {
+            tracing::warn!(%error, "the files that a commit replaces cannot be listed");
+            return Vec::new();
+        }
+    };
     let paths =
         names.split(|byte| *byte == 0).filter(|name| !name.is_empty()).map(|name| top.join(OsStr::from_bytes(name)));
     let there = |path: &PathBuf| path.symlink_metadata().is_ok_and(|file| !file.is_dir());

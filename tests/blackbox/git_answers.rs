@@ -424,6 +424,8 @@ fn work_trees_are_told_apart_and_doubts_are_everything() {
     for (script, why) in [
         ("ln a/g h", "h has got another name"),
         ("echo '*.o' > a/.gitignore", "a/.gitignore has changed"),
+        ("git config include.path ../../included", "changed"),
+        ("printf '[core]\\nignorecase = false\\n' > ../included", "git's configuration or excludes have changed"),
         ("git init -q a/inner", "a/inner"),
     ] {
         asked.sh(script);
