@@ -10,19 +10,11 @@ use crate::model::effect::{Class, Scope};
 use crate::model::loss::{FileLoss, Loss};
 
 /// Rules of commands that write a named file anew as a whole.
-const REPLACING: [&str; 11] = [
-    "code",
-    "cp",
-    "cp-to-directory",
-    "dd",
-    "git-output",
-    GIT,
-    "ln-force",
-    "ln-to-directory",
-    "redirect",
-    "tee",
-    "truncate",
-];
+const REPLACING: [&str; 11] =
+    ["code", "cp", "cp-to-directory", "dd", "git-output", GIT, LINK, "ln-to-directory", "redirect", "tee", "truncate"];
+
+/// The rule of `ln -f`.
+const LINK: &str = "ln-force";
 
 /// The rule of ignored files that git replaces.
 const GIT: &str = "git-replaces-ignored";
@@ -55,6 +47,8 @@ fn of_file(found: &FoundEffect) -> Option<Loss> {
         Class::FileDelete => path().map(Loss::Tree).or_else(|| found.pattern.as_deref().map(text).map(Loss::Matches)),
         // Outside of the workspace, maybe in another one; a directory above takes this one along.
         Class::System if found.deletes => path().map(Loss::Tree),
+        // Without a name for the link, it gets that of its target elsewhere.
+        Class::FileOverwrite if found.rule == LINK && found.placed.is_none() => None,
         Class::FileOverwrite | Class::System if is_whole(found) => written(found),
         // All other words of a `mv` go on under another name.
         Class::FileMove if found.placed.is_some() => written(found),
@@ -122,7 +116,7 @@ mod tests {
             ("echo x > a", "a"),
             ("echo x >> a", ""),
             ("cp b a", "[b]a"),
-            ("cp sub/b ../c d/. dir", "[b,c,d]dir"),
+            ("cp sub/b ../c d/. dir", "[b,c]dir"),
             ("cp *.rs dir/", "[~*.rs]dir"),
             ("cp $X $Y/b dir", "dir"),
             ("cp -T b dir", "dir"),
@@ -131,6 +125,7 @@ mod tests {
             ("install -m 755 b a", "=[b]a"),
             ("ln -sf b a", "=[b]a"),
             ("ln -sfn b a", "=a"),
+            ("ln -sf ../x/a", ""),
             ("ln -sf -t dir b", "=[b]dir"),
             ("ln -s b a", ""),
             ("mv b a", "=[b]a"),

@@ -223,7 +223,7 @@ mod tests {
         let mut quick = Command::new("sh");
         quick.args(["-c", "cat; exit 1"]);
         let long = vec![b'x'; 1 << 20];
-        let output = run_within(&mut quick, &long, Duration::from_secs(60)).unwrap();
+        let output = run_within(&mut quick, &long, Duration::from_mins(1)).unwrap();
         assert_eq!((output.status.code(), output.stdout), (Some(1), long));
     }
 

@@ -370,6 +370,31 @@ fn an_agent_and_its_sub_agents_are_one() {
     assert_eq!(collisions(&stranger.line("git reset --hard")), ["a: g", "sub: f"]);
 }
 
+/// An answer in one millisecond is late, as good as always: then the sentence comes with a later reply.
+#[test]
+fn collisions_that_are_found_late_are_told_each_in_its_words() {
+    let Some(lab) = repository() else { return };
+    let (mut a, mut b) = (Agent::new(&lab, "a"), Agent::new(&lab, "b"));
+    b.write(&lab, "f", "of b\n");
+    b.write(&lab, "g", "of b too\n");
+    std::fs::write(lab.user_file(), "deadline_ms: 1\n").unwrap();
+    for (line, expected) in [
+        ("git stash push f", "stash away uncommitted work of tester, run `b`, turn `one` (`f`)"),
+        ("git checkout -- f", "destroy uncommitted work of tester, run `b`, turn `one` (`f`)"),
+        ("git checkout -- g", "destroy uncommitted work of tester, run `b`, turn `one` (`g`)"),
+    ] {
+        let reply = a.line(line);
+        let mut said = message(&reply);
+        if reply["checkpoint"]["status"] == "late" {
+            let pending = reply["checkpoint"]["pending"].clone();
+            a.sidecar.notice(|notice| notice["notice"] == "checkpoint.settled" && notice["pending"] == pending);
+            said = a.line("ls")["notices"].to_string();
+            assert!(said.contains("was about to"), "{line}: {said}");
+        }
+        assert!(said.contains(expected), "{line}: {said}");
+    }
+}
+
 #[test]
 fn a_file_of_another_workspace_counts_too() {
     // Work in directories of temporary files counts for nothing outside of its own workspace.
@@ -382,7 +407,7 @@ fn a_file_of_another_workspace_counts_too() {
     let reply = a.line(&format!("rm {file}"));
     assert_eq!(collisions(&reply), [format!("b: {file}")], "{reply}");
     assert!(message(&reply).contains(&file), "{reply}");
-    // What a stash takes comes back.
+    // A stash gives it back.
     let work = lab.work.display();
     for (line, does) in
         [(format!("git -C {work} stash"), "stash away"), (format!("git -C {work} reset --hard"), "destroy")]

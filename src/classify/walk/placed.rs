@@ -31,13 +31,16 @@ impl Walk<'_> {
             return None;
         }
         let sources = if is_named { &hit.operands[..] } else { hit.operands.split_last()?.1 };
-        if is_last && sources.is_empty() && call.program != "ln" {
+        // `ln TARGET` makes a link of that name in the current directory.
+        if is_last && sources.is_empty() {
             return None;
         }
         if is_last && replaces_directories(call) {
             return Some(Vec::new());
         }
         let name = |arg: &Arg| match arg.exact() {
+            // The content of a directory has no name.
+            Some(text) if text.ends_with("/.") => None,
             Some(text) => Some(PlacedName::Name(Path::new(text).file_name()?.to_str()?.to_owned())),
             None => {
                 let matching = pattern(arg, shell, &self.site, self.context)?;
