@@ -48,7 +48,7 @@ fn of_file(found: &FoundEffect) -> Option<Loss> {
         // Outside of the workspace, maybe in another one; a directory above takes this one along.
         Class::System if found.deletes => path().map(Loss::Tree),
         // Without a name for the link, it gets that of its target elsewhere.
-        Class::FileOverwrite if found.rule == LINK && found.placed.is_none() => None,
+        Class::FileOverwrite | Class::System if found.rule == LINK && found.placed.is_none() => None,
         Class::FileOverwrite | Class::System if is_whole(found) => written(found),
         // All other words of a `mv` go on under another name.
         Class::FileMove if found.placed.is_some() => written(found),
