@@ -7,7 +7,8 @@ case $piton_event/${1-} in
             piton_lines=$(cat)
             if [ -n "$piton_lines" ]; then
                 printf '%s\n' "$piton_lines" 2>/dev/null | '@PITON@' git-door "$piton_event" "$@" || piton_answer=$?
-                exec <<PITON
+                # A large text needs room for a file. Without, the hook reads nothing: it is not to end here.
+                command exec <<PITON || exec </dev/null
 $piton_lines
 PITON
             else

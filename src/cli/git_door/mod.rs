@@ -64,7 +64,7 @@ fn command() -> Option<GitCommand> {
 
 /// git is about to look at the work tree, which is the first thing of each command that rewrites it.
 fn before_files(token: &str) -> ExitCode {
-    // What only reads is no part of an earlier command, told or not.
+    // A git that only reads is no part of an earlier command, told or not.
     if !caller::line().is_some_and(|line| line.is_reading()) {
         told::settle();
     }

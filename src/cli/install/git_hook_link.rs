@@ -31,7 +31,7 @@ fn place(home: &Home) -> PathBuf {
 
 /// Returns true for a link to such a program, whether it leads somewhere or not.
 pub(crate) fn is_link(path: &Path) -> bool {
-    // What cannot be read as a link is none.
+    // Anything that cannot be read as a link is none.
     std::fs::read_link(path).is_ok_and(|target| target.file_name() == Some(OsStr::new(NAME)))
 }
 
