@@ -1,8 +1,8 @@
 //! The hook `reference-transaction` as a program of its own: git starts it five times for one commit, and each start of a shell
 //! takes five times as long as one of this. `build.rs` makes it, and `piton install git` writes it with the path of piton in it.
 //!
-//! It asks piton in the state `prepared`, unless the git that has called it certainly destroys nothing and the ends of all earlier
-//! commands are told. It is as careful as `hook.sh`: only piton's answer is a refusal; where piton is gone or fails, git goes on.
+//! It asks piton in the state `prepared`, unless the ends of all earlier commands are told, and the git that has called it certainly
+//! destroys nothing or has told of its command already. It is as careful as `hook.sh`: only piton's answer is a refusal; where piton is gone or fails, git goes on.
 //!
 //! It has no library, neither Rust's nor C's: loading one would take most of its time.
 
@@ -145,11 +145,28 @@ unsafe fn hook(arguments: &[*const u8], environment: *const *const u8) -> usize 
     if !is_prepared {
         return 0;
     }
-    if unsafe { is_told_of_all(environment) } && is_called_by_quiet_git() {
-        drain();
-        return 0;
+    let caller = unsafe { call(sys::GETPPID, [0; 4]) }.unsigned_abs();
+    let is_harmless = match unsafe { marks(environment, caller) } {
+        Marks::None => is_quiet_git(caller),
+        Marks::Callers => true,
+        Marks::Unknown => false,
+    };
+    if !is_harmless {
+        return unsafe { ask(environment) };
     }
-    unsafe { ask(environment) }
+    drain();
+    0
+}
+
+/// The marks of commands that were told of, and whose ends are not told yet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Marks {
+    /// There are none: whatever this command changes is no part of an earlier one.
+    None,
+    /// The git that has called this has one, and nobody else.
+    Callers,
+    /// There are others, or it is not known.
+    Unknown,
 }
 
 /// # Safety
@@ -173,46 +190,48 @@ fn read(file: usize, buffer: &mut [u8]) -> isize {
     }
 }
 
-/// Returns true if the git that has called this certainly destroys nothing.
-fn is_called_by_quiet_git() -> bool {
+/// Reads a file of a process; `None` where it is longer than the buffer, or cannot be read.
+fn read_of<'b>(process: usize, name: &[u8], buffer: &'b mut [u8]) -> Option<&'b [u8]> {
     let mut path = Path::new();
-    let caller = unsafe { call(sys::GETPPID, [0; 4]) };
-    path.add(b"/proc/").number(caller.unsigned_abs()).add(b"/cmdline");
-    let mut line = [0_u8; MAX_LINE];
-    let Some(file) = path.open(0) else { return false };
+    path.add(b"/proc/").number(process).add(name);
+    let file = usize::try_from(path.opened(0)).ok()?;
     let mut length = 0;
     loop {
-        let got = read(file, &mut line[length..]);
-        match usize::try_from(got) {
-            Ok(0) => break,
-            Ok(got) => length += got,
-            Err(_) => return false,
+        match usize::try_from(read(file, &mut buffer[length..])).ok()? {
+            0 => break,
+            got => length += got,
         }
     }
-    // Each word has a NUL behind it. Where the last one has none, the line was cut, or its process has written over it.
-    let whole = line.get(..length).filter(|line| line.len() < MAX_LINE).and_then(|line| line.strip_suffix(b"\0"));
+    buffer.get(..length).filter(|read| read.len() < buffer.len())
+}
+
+/// Returns true for a git that certainly destroys nothing.
+fn is_quiet_git(process: usize) -> bool {
+    let mut line = [0_u8; MAX_LINE];
+    // Each word has a NUL behind it. Where the last one has none, its process has written over it.
+    let whole = read_of(process, b"/cmdline", &mut line).and_then(|line| line.strip_suffix(b"\0"));
     let words = whole.and_then(|line| core::str::from_utf8(line).ok()).map(|line| line.split('\0'));
     let parts = words.and_then(|words| quiet::parts(words, |_, _| ()));
     parts.is_some_and(|(verb, arguments)| quiet::is_quiet(verb, arguments))
 }
 
-/// Returns true if the ends of all commands that were told of are told too: what this one changes is none of theirs.
+/// Looks for marks.
 ///
 /// # Safety
 /// As [`hook`].
-unsafe fn is_told_of_all(environment: *const *const u8) -> bool {
+unsafe fn marks(environment: *const *const u8, caller: usize) -> Marks {
     let mut path = Path::new();
     let named = |name: &[u8]| unsafe { variable(environment, name) }.filter(|value| !value.is_empty());
     match (named(b"PITON_HOME="), named(b"XDG_DATA_HOME="), named(b"HOME=")) {
         (Some(home), _, _) => path.add(home),
         (None, Some(data), _) => path.add(data).add(b"/piton"),
         (None, None, Some(home)) if home.starts_with(b"/") => path.add(home).add(b"/.local/share/piton"),
-        _ => return false,
+        _ => return Marks::Unknown,
     };
     path.add(b"/git-calls");
     match path.opened(sys::O_DIRECTORY) {
-        sys::ENOENT => true,
-        file => usize::try_from(file).is_ok_and(is_empty),
+        sys::ENOENT => Marks::None,
+        file => usize::try_from(file).map_or(Marks::Unknown, |dir| marks_in(dir, caller)),
     }
 }
 
@@ -228,25 +247,46 @@ unsafe fn variable<'a>(mut environment: *const *const u8, name: &[u8]) -> Option
     None
 }
 
-/// Returns true if an open directory has no entries but itself and the one above it. An entry is its number, its place, its length,
-/// its kind and its name (getdents64(2)).
-fn is_empty(dir: usize) -> bool {
+/// Looks at the entries of an open directory but for itself and the one above it. An entry is its number, its place, its length, its
+/// kind and its name (getdents64(2)).
+fn marks_in(dir: usize, caller: usize) -> Marks {
     let mut buffer = [0_u8; 1024];
+    let mut found = Marks::None;
     loop {
         let got = unsafe { call(sys::GETDENTS64, [dir, buffer.as_mut_ptr() as usize, buffer.len(), 0]) };
-        let Some(mut entries) = usize::try_from(got).ok().and_then(|got| buffer.get(..got)) else { return false };
+        let entries = usize::try_from(got).ok().and_then(|got| buffer.get(..got));
+        let Some(mut entries) = entries else { return Marks::Unknown };
         if entries.is_empty() {
-            return true;
+            return found;
         }
         while let [_, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, low, high, _, name @ ..] = entries {
-            let name = name.split(|byte| *byte == 0).next();
-            if name != Some(b".") && name != Some(b"..") {
-                return false;
+            let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+            if name != b"." && name != b".." {
+                if !is_mark_of(caller, name) {
+                    return Marks::Unknown;
+                }
+                found = Marks::Callers;
             }
-            let Some(rest) = entries.get(usize::from(u16::from_le_bytes([*low, *high]))..) else { return false };
+            let Some(rest) = entries.get(usize::from(u16::from_le_bytes([*low, *high]))..) else {
+                return Marks::Unknown;
+            };
             entries = rest;
         }
     }
+}
+
+/// Returns true for the name of a process's mark: its number and the moment at which it has begun, as the kernel counts
+/// (`ProcessId::key`).
+fn is_mark_of(process: usize, name: &[u8]) -> bool {
+    let mut stat = [0_u8; 1024];
+    let Some(stat) = read_of(process, b"/stat", &mut stat) else { return false };
+    // The name of the program stands in brackets, and may hold blanks and brackets of its own.
+    let Some(end) = stat.iter().rposition(|byte| *byte == b')') else { return false };
+    // The 22nd field of the line (proc_pid_stat(5)); the one behind the name is the third.
+    let Some(began) = stat[end + 1..].trim_ascii_start().split(|byte| *byte == b' ').nth(22 - 3) else { return false };
+    let mut mark = Path::new();
+    mark.number(process).add(b"-").add(began);
+    mark.bytes.get(..mark.length) == Some(name)
 }
 
 /// Asks piton, and takes nothing but its refusal for one.
@@ -305,10 +345,6 @@ impl Path {
     }
 
     /// Opens it to read.
-    fn open(&self, flags: usize) -> Option<usize> {
-        usize::try_from(self.opened(flags)).ok()
-    }
-
     fn opened(&self, flags: usize) -> isize {
         unsafe { call(sys::OPENAT, [sys::HERE, self.bytes.as_ptr() as usize, flags | sys::O_CLOEXEC, 0]) }
     }

@@ -837,6 +837,12 @@ fn the_small_hook_asks_before_a_loss_alone() {
         std::fs::write(calls.join("1-2"), "").unwrap();
         assert!(asks(&["commit", "-q", "--allow-empty", "-m", "four"]));
         std::fs::remove_file(calls.join("1-2")).unwrap();
+        // A command of which another hook has told is asked about once. The process of the shell becomes that of git.
+        let told = r#"touch "$0/$$-$(cut -d' ' -f22 /proc/$$/stat)" && exec git update-ref refs/heads/told HEAD"#;
+        let done = door.run_in(&door.lab.work, Path::new("/bin/sh"), &["-c", told, calls.to_str().unwrap()]);
+        assert_eq!((done.code, door.asked().as_str()), (0, ""), "{done:?}");
+        assert!(asks(&["update-ref", "refs/heads/again", "HEAD"]), "the mark of one that is gone is another's");
+        std::fs::remove_dir_all(&calls).unwrap();
         // As on another machine, where the link leads nowhere.
         std::fs::rename(door.hook_program(), door.lab.home.join("aside")).unwrap();
         let gone = door.git_in(&door.lab.work, &["commit", "-q", "--amend", "--allow-empty", "-m", "five"]);
