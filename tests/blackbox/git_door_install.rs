@@ -647,6 +647,32 @@ fn hooks_that_are_committed_or_shared_change_only_with_consent() {
 }
 
 #[test]
+fn a_hook_that_cannot_be_put_in_is_told_and_all_else_is_done() {
+    let make_dir = |path: &Path| std::fs::create_dir_all(path.join("inside")).unwrap();
+    let make_pipe = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    let makers: [&dyn Fn(&Path); 2] = [&make_dir, &make_pipe];
+    for (make, name, other) in [
+        (makers[0], "pre-push", "reference-transaction"),
+        (makers[0], "reference-transaction", "pre-push"),
+        (makers[1], "pre-push", "reference-transaction"),
+        (makers[1], "reference-transaction", "pre-push"),
+    ] {
+        let Some(door) = Door::new() else { return };
+        std::fs::create_dir_all(door.hook(name).parent().unwrap()).unwrap();
+        make(&door.hook(name));
+        let part = door.piton(&["install", "git", "--json"]);
+        let failed = part.json()["files"].as_array().unwrap().iter().find(|row| row["done"] == "failed").cloned();
+        assert_eq!((part.code, &failed.unwrap()["code"]), (4, &Value::from("bad-path")), "{name}: {part:?}");
+        assert!(door.hook(other).is_file(), "{name}: {part:?}");
+        assert!(std::fs::read_to_string(door.config()).unwrap().contains("fsmonitor"), "{name}");
+        // Neither waits for a pipe.
+        assert!(door.piton(&["doctor", "--json"]).stdout.contains(name));
+        door.uninstall(&[]);
+        assert!(!door.hook(other).exists() && door.hook(name).symlink_metadata().is_ok());
+    }
+}
+
+#[test]
 fn the_users_own_file_is_the_one_that_git_chooses() {
     let Some(door) = Door::new() else { return };
     let own = door.lab.home.join(".gitconfig");

@@ -10,6 +10,7 @@ use super::report::{DoctorReport, Surroundings, quoted_path};
 use crate::cli::context::Context;
 use crate::cli::install::git::{OLDEST, dotted, global_file};
 use crate::cli::install::git_hook_link::is_link;
+use crate::cli::install::git_hooks::text;
 use crate::cli::install::{has_git_doors, place::GIT};
 use crate::cli::print;
 use crate::doors::protection::{HookFault, SetGit};
@@ -191,8 +192,7 @@ impl FoundDoor {
 impl FoundHook {
     fn of(dir: &Path, hook: GitHook) -> FoundHook {
         let path = dir.join(hook.name());
-        // One that cannot be read is none of piton's.
-        let text = std::fs::read(&path).ok();
+        let text = text(&path);
         FoundHook {
             hook,
             program: text.as_deref().and_then(program_of_hook),

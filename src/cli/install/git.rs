@@ -99,15 +99,28 @@ impl Installation<'_> {
         FileChange::of(there, Some(after), 0o644)
     }
 
-    /// Puts the hooks into a directory. `is_own` is true for one that is of one user and one machine.
+    /// Puts the hooks into a directory. `is_own` is true for one that is of one user and one machine. A hook that cannot be put in is
+    /// told, and the others go in: each of them is of use alone.
     fn hooks_in(&mut self, dir: &Path, is_own: bool) -> Result<()> {
         for hook in GitHook::ALL {
-            self.noted(&dir.join(hook.name()))?;
-            let program = self.program.clone();
-            let small = if is_own { self.hook_program(hook)? } else { None };
-            hook_in(self, dir, hook, OsStr::new(&program), small.as_deref())?;
+            if let Err(error) = self.put_in(dir, hook, is_own) {
+                self.hook_failed(error);
+            }
         }
         Ok(())
+    }
+
+    fn put_in(&mut self, dir: &Path, hook: GitHook, is_own: bool) -> Result<()> {
+        self.noted(&dir.join(hook.name()))?;
+        let program = self.program.clone();
+        let small = if is_own { self.hook_program(hook)? } else { None };
+        hook_in(self, dir, hook, OsStr::new(&program), small.as_deref())
+    }
+
+    /// Tells that a hook is not as it is to be, and goes on: all else is done.
+    fn hook_failed(&mut self, error: Error) {
+        self.worked = true;
+        self.fail(GIT, error);
     }
 
     fn repository_out(&mut self, scope: &GitScope, repository: &UsersRepository) -> Result<()> {
@@ -186,8 +199,10 @@ impl Installation<'_> {
 
     fn hooks_out(&mut self, dir: &Path) -> Result<()> {
         for hook in GitHook::ALL {
-            hooks_out(self, dir, hook)?;
-            self.forgotten(&dir.join(hook.name()))?;
+            match hooks_out(self, dir, hook) {
+                Ok(()) => self.forgotten(&dir.join(hook.name()))?,
+                Err(error) => self.hook_failed(error),
+            }
         }
         let noted = GitDoors::of(&self.context.home).all()?;
         let has_hooks = noted.iter().any(|path| path.file_name().is_some_and(|name| GitHook::named(name).is_some()));

@@ -4,7 +4,6 @@
 //! while a program of another kind of machine would make git fail.
 
 use std::ffi::OsStr;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::installation::Installation;
@@ -15,7 +14,8 @@ use crate::cli::print;
 use crate::error::{IoContext, Result};
 use crate::git::door::hooks::GitHook;
 use crate::protocol::InstallOutcome;
-use crate::sys::fs::durable::{create_private_dir, replace_with_mode, unique_suffix};
+use crate::sys::fs::aside::put_link;
+use crate::sys::fs::durable::{create_private_dir, replace_with_mode};
 use crate::sys::process::may_run;
 
 /// The directory of the program in piton's home.
@@ -69,9 +69,7 @@ impl Installation<'_> {
         }
         if !self.dry_run && done != InstallOutcome::Unchanged {
             Made::of(&self.context.home).create(path.parent().unwrap_or(path), 0o755)?;
-            let aside = path.with_file_name(format!("{NAME}.tmp-{}", unique_suffix()));
-            symlink(program, &aside).at("making the link", &aside)?;
-            std::fs::rename(&aside, path).at("moving to its place", path)?;
+            put_link(program, path)?;
         }
         self.tell(GIT, done, path)
     }

@@ -15,6 +15,7 @@ use crate::cli::print;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::git::door::hooks::{ASIDE, GitHook, is_script, program_of, without_lines};
 use crate::protocol::InstallOutcome;
+use crate::sys::fs::aside::put_link;
 use crate::sys::fs::durable::replace_with_mode;
 
 /// The mode of piton's script.
@@ -34,7 +35,7 @@ pub(super) fn hook_in(
     let path = dir.join(hook.name());
     let script = hook.script(program);
     let found = facts(&path)?;
-    let is_script = || std::fs::read(&path).is_ok_and(|text| is_script(&text));
+    let is_script = || text(&path).is_some_and(|text| is_script(&text));
     if let Some(small) = small
         && (found.is_none() || is_link(&path) || is_script())
         && facts(&next(dir, hook))?.is_none()
@@ -159,10 +160,16 @@ fn back(next: &Path, path: &Path) -> Result<()> {
     let Some(target) = link_target(next)? else {
         return std::fs::rename(next, path).at("moving back", next);
     };
-    let own = next.with_extension("link");
-    symlink(moved(&target, false), &own).at("making the link", &own)?;
-    std::fs::rename(&own, path).at("moving back", &own)?;
-    std::fs::remove_file(next).at("removing", next)
+    put_link(&moved(&target, false), path)?;
+    std::fs::remove_file(next).at("removing", next)?;
+    remove_left_links(next)
+}
+
+/// Removes the links that a piton of before has made beside a hook that was moved aside, and has left there.
+fn remove_left_links(next: &Path) -> Result<()> {
+    let left = next.with_extension("link");
+    let is_link = facts(&left)?.is_some_and(|facts| facts.is_symlink());
+    if is_link { std::fs::remove_file(&left).at("removing", &left) } else { Ok(()) }
 }
 
 /// Removes a hook that was moved aside and has no script of piton's any more that runs it: another program has written its own over
@@ -170,7 +177,7 @@ fn back(next: &Path, path: &Path) -> Result<()> {
 fn left_behind(work: &mut Installation<'_>, dir: &Path, hook: GitHook) -> Result<()> {
     let next = next(dir, hook);
     let Some(facts) = facts(&next)? else { return Ok(()) };
-    if work.dry_run || named(dir, hook).iter().any(|path| std::fs::read(path).is_ok_and(|text| is_script(&text))) {
+    if work.dry_run || named(dir, hook).iter().any(|path| text(path).is_some_and(|text| is_script(&text))) {
         return Ok(());
     }
     if facts.is_file() {
@@ -203,12 +210,19 @@ fn named(dir: &Path, hook: GitHook) -> Vec<PathBuf> {
 /// Returns true if a hook in a directory asks piton.
 pub(super) fn are_in(dir: &Path) -> bool {
     let mut files = GitHook::ALL.into_iter().flat_map(|hook| named(dir, hook));
-    files.any(|path| is_link(&path) || std::fs::read(path).is_ok_and(|text| program_of(&text).is_some()))
+    files.any(|path| is_link(&path) || text(&path).is_some_and(|text| program_of(&text).is_some()))
 }
 
 /// Returns the place of a hook that was moved aside.
 pub(crate) fn next(dir: &Path, hook: GitHook) -> PathBuf {
     dir.join(ASIDE).join(hook.name())
+}
+
+/// Returns the text of a hook; `None` for what is no file: reading a pipe would wait.
+pub(crate) fn text(path: &Path) -> Option<Vec<u8>> {
+    let is_file = path.metadata().is_ok_and(|facts| facts.is_file());
+    // A hook that cannot be read is none of piton's.
+    if is_file { std::fs::read(path).ok() } else { None }
 }
 
 fn facts(path: &Path) -> Result<Option<Metadata>> {
@@ -232,5 +246,27 @@ fn moved(target: &Path, is_down: bool) -> PathBuf {
         _ if target.is_absolute() => target.to_owned(),
         true => PathBuf::from(OsStr::from_bytes(&[UP.as_bytes(), text].concat())),
         false => PathBuf::from(OsStr::from_bytes(text.strip_prefix(UP.as_bytes()).unwrap_or(text))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_goes_back_whatever_a_killed_piton_has_left() {
+        for left in [&[][..], &["pre-push.link"], &["pre-push.link", "other.link"]] {
+            let dir = tempfile::tempdir().unwrap();
+            let (path, next) =
+                (dir.path().join("pre-push"), next(dir.path(), GitHook::named(OsStr::new("pre-push")).unwrap()));
+            std::fs::create_dir(dir.path().join(ASIDE)).unwrap();
+            std::fs::write(&path, "piton's").unwrap();
+            symlink("../../of/the/user", &next).unwrap();
+            left.iter().for_each(|name| symlink("nowhere", next.with_file_name(name)).unwrap());
+            back(&next, &path).unwrap();
+            assert_eq!(std::fs::read_link(&path).unwrap(), Path::new("../of/the/user"));
+            let there = std::fs::read_dir(dir.path().join(ASIDE)).unwrap().count();
+            assert_eq!(there, usize::from(left.len() == 2), "links of others stay");
+        }
     }
 }

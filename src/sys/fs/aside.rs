@@ -7,7 +7,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use super::durable::unique_suffix;
@@ -52,9 +52,7 @@ impl Aside {
 
     fn make(place: &Path, open: &dyn Fn(&Path) -> std::io::Result<File>) -> Result<Aside> {
         for _ in 0..TRIES {
-            let mut name = place.file_name().unwrap_or_default().to_owned();
-            name.push(format!("{MARK}{}", unique_suffix()));
-            let path = place.with_file_name(name);
+            let path = name_aside(place);
             let file = match open(&path) {
                 // A process of another container may have the same number.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
@@ -75,7 +73,7 @@ impl Aside {
                 return Ok(Aside { path, file });
             }
         }
-        Err(Error::new(Code::Internal, "no temporary file can be made").path(place).hint("try again"))
+        Err(no_name(place))
     }
 
     /// Gives it its place.
@@ -85,6 +83,38 @@ impl Aside {
     pub fn put(&self, place: &Path) -> std::io::Result<()> {
         std::fs::rename(&self.path, place)
     }
+}
+
+/// Puts a symbolic link in the place of what is there, at once. A link cannot be locked: one aside that a killed writer has left stays.
+///
+/// # Errors
+/// `permission`, `disk-full`, `internal`.
+pub fn put_link(target: &Path, place: &Path) -> Result<()> {
+    for _ in 0..TRIES {
+        let path = name_aside(place);
+        match symlink(target, &path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+            made => made.at("making the link", &path)?,
+        }
+        let renamed = std::fs::rename(&path, place).at("renaming", &path);
+        if renamed.is_err() {
+            // The first error is the one to report.
+            let _ = std::fs::remove_file(&path);
+        }
+        return renamed;
+    }
+    Err(no_name(place))
+}
+
+/// Returns a name beside a place that no other thread or process of this system uses at the same time.
+fn name_aside(place: &Path) -> PathBuf {
+    let mut name = place.file_name().unwrap_or_default().to_owned();
+    name.push(format!("{MARK}{}", unique_suffix()));
+    place.with_file_name(name)
+}
+
+fn no_name(place: &Path) -> Error {
+    Error::new(Code::Internal, "no temporary file can be made").path(place).hint("try again")
 }
 
 /// Removes the files and directories that killed writers have left in `dir`, and returns their number.
