@@ -6,6 +6,7 @@
 
 mod brace;
 mod code;
+mod commands;
 mod context;
 mod expand;
 mod found;
@@ -25,6 +26,7 @@ use crate::error::Result;
 use crate::model::effect::{Class, Verdict};
 use crate::model::policy::Policy;
 
+pub use commands::commands;
 pub use context::Context;
 pub use rules::Dropped;
 pub use tool::{ToolCall, patched};

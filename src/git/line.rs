@@ -54,6 +54,22 @@ pub fn read(words: &[String]) -> Option<GitLine> {
     Some(GitLine { verb: verb.to_owned(), arguments: arguments.map(str::to_owned).collect(), dirs, has_settings })
 }
 
+/// Programs that run the command that follows them.
+const WRAPPERS: &[&str] = &[
+    "builtin", "command", "doas", "env", "exec", "ionice", "nice", "nohup", "setsid", "stdbuf", "sudo", "time",
+    "timeout", "xargs",
+];
+
+/// Reads the words of a command that may run a git by another program (`sudo git push`); `None` if it runs none.
+pub fn within(words: &[String]) -> Option<GitLine> {
+    let first = words.first()?.rsplit('/').next().unwrap_or_default();
+    let at = match WRAPPERS.contains(&first) {
+        true => words.iter().position(|word| read(std::slice::from_ref(word)).is_some())?,
+        false => 0,
+    };
+    read(&words[at..])
+}
+
 impl GitLine {
     /// Returns true if it certainly destroys nothing: neither files nor what a ref names.
     pub fn is_quiet(&self) -> bool {
@@ -122,6 +138,21 @@ mod tests {
             );
         }
         assert_eq!((line("vim -c reset"), line("gitk --all")), (None, None));
+    }
+
+    #[test]
+    fn a_git_that_another_program_runs_is_found() {
+        for (text, verb) in [
+            ("git push", Some("push")),
+            ("sudo -u x git stash pop", Some("stash")),
+            ("/usr/bin/env A=b git -C x push", Some("push")),
+            ("timeout 5 git-stash", Some("stash")),
+            ("echo git push", None),
+            ("sudo make", None),
+        ] {
+            let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+            assert_eq!(within(&words).map(|line| line.verb).as_deref(), verb, "{text}");
+        }
     }
 
     #[test]
