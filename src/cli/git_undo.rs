@@ -13,7 +13,7 @@ use crate::checkpoint::repository::plan::{KeptPart, title};
 use crate::checkpoint::repository::undo::{GitUndo, GitUndone};
 use crate::doors::replies;
 use crate::error::{Code, Error, Result};
-use crate::git::user_repository::RefMove;
+use crate::git::ref_moves::RefMove;
 use crate::model::path::RelPath;
 use crate::model::repository::RefValue;
 use crate::model::text::printable;
@@ -199,7 +199,7 @@ fn document(way: &GitUndo, by: Option<u64>) -> GitUndoDocument {
         from: text(&one.from),
         to: text(&one.to),
     };
-    let kept = |part: &KeptPart| KeptItem { what: part.what.clone(), why: part.why.to_owned() };
+    let kept = |part: &KeptPart| KeptItem { what: part.what.clone(), why: part.why.clone() };
     GitUndoDocument {
         operation: item(&way.operation),
         refs: way.plan.refs.iter().map(item_of).collect(),

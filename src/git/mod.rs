@@ -5,13 +5,16 @@
 //! apart from that: the user's own git, asked about settings and paths. [`door`] has the texts by which git asks piton.
 
 pub mod door;
+pub mod index_lock;
 pub mod line;
 mod quiet;
 mod quote;
+pub mod ref_moves;
 mod ref_table;
 pub mod uncommitted;
 pub mod user_objects;
 pub mod user_repository;
+mod user_stash;
 pub mod users;
 mod verbs;
 

@@ -567,3 +567,44 @@ fn the_end_of_a_command_is_known_soon_after_it() {
     place.ended();
     assert!(!place.undo(&["--list", "--json"]).json()["operations"][0]["ended"].is_null());
 }
+
+#[test]
+fn a_stash_that_cannot_go_back_keeps_nothing_else_from_it_and_the_next_try_does_the_rest() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place.unseen("echo staged > f; git add f; echo dirty > sub/g");
+    let was = place.picture();
+    place.sh("git stash -q");
+    place.ended();
+    let lock = place.lab.work.join(".git/refs/stash.lock");
+    std::fs::write(&lock, "").unwrap();
+    let failed = place.undo(&["--yes"]);
+    assert_eq!(failed.code, 5, "{failed:?}");
+    let told = "back: the index, files; not back: the stash";
+    assert!(failed.stderr.contains(told) && failed.stderr.contains("`piton git-undo g-1` tries again"), "{failed:?}");
+    assert_eq!(place.run("git status -s").stdout, "M  f\n M sub/g\n", "{failed:?}");
+    std::fs::remove_file(&lock).unwrap();
+    let undone = place.undo(&["g-1", "--yes"]);
+    let back = place.picture();
+    assert_eq!((undone.code, &back.0, back.1 == was.1), (0, &was.0, true), "{undone:?}");
+}
+
+#[test]
+fn a_head_that_has_moved_meanwhile_is_not_moved_again() {
+    for git in GITS {
+        let Some(place) = Place::new(git) else { continue };
+        place.sh("echo dirty > f; git checkout -q -f x");
+        place.ended();
+        let lock = place.lab.work.join(".git/HEAD.lock");
+        std::fs::write(&lock, "").unwrap();
+        let now = place.picture();
+        let failed = place.undo(&["g-1", "--yes"]);
+        assert!(failed.code != 0 && lock.exists(), "{git}: {failed:?}");
+        assert_eq!(place.picture().0, now.0, "{git}: {failed:?}");
+        std::fs::remove_file(&lock).unwrap();
+        assert_eq!(place.undo(&["g-1", "--yes"]).code, 0, "{git}");
+        assert_eq!(
+            place.run("git symbolic-ref HEAD; git reflog -1 --format=%gs").stdout,
+            "refs/heads/main\npiton git-undo g-1\n"
+        );
+    }
+}

@@ -7,6 +7,7 @@
 pub mod log;
 mod objects;
 pub mod operations;
+mod parts;
 pub mod plan;
 mod states;
 pub mod undo;

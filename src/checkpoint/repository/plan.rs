@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::objects::stashes;
-use crate::git::user_repository::RefMove;
+use crate::git::ref_moves::RefMove;
 use crate::model::path::RelPath;
 use crate::model::repository::{REMOTES, RefValue, RepositoryState, STASH};
 use crate::model::text::printable;
@@ -14,7 +14,7 @@ pub struct KeptPart {
     /// The part, for people: "branch `x`", "the index".
     pub what: String,
     /// The reason.
-    pub why: &'static str,
+    pub why: String,
 }
 
 /// The reason of a part that somebody else has changed since.
@@ -63,7 +63,7 @@ impl RepositoryPlan {
     /// Keeps some refs where they are: the files and the index of another work tree belong to its commit.
     pub(super) fn spare(&mut self, elsewhere: &BTreeSet<Vec<u8>>) {
         let spared = self.refs.extract_if(.., |one| elsewhere.contains(&one.name));
-        self.kept.extend(spared.map(|one| KeptPart { what: title(&one.name), why: ELSEWHERE }));
+        self.kept.extend(spared.map(|one| KeptPart { what: title(&one.name), why: ELSEWHERE.to_owned() }));
     }
 }
 
@@ -104,9 +104,9 @@ pub(super) fn plan(
 ) -> RepositoryPlan {
     let mut plan = RepositoryPlan::default();
     if index.is_none() {
-        plan.kept.push(KeptPart { what: INDEX.to_owned(), why: UNREADABLE });
+        plan.kept.push(KeptPart { what: INDEX.to_owned(), why: UNREADABLE.to_owned() });
     }
-    let mut keep = |what: String| plan.kept.push(KeptPart { what, why: MOVED_ON });
+    let mut keep = |what: String| plan.kept.push(KeptPart { what, why: MOVED_ON.to_owned() });
     let names: BTreeSet<&Vec<u8>> = before.refs.keys().chain(now.refs.keys()).collect();
     let (mut refs, mut remote, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     for name in names.into_iter().filter(|name| name.as_slice() != STASH) {
@@ -116,7 +116,7 @@ pub(super) fn plan(
             PartStep::Stays => {}
             PartStep::HasMovedOn => keep(title(name)),
             PartStep::GoesBack if to.is_some() && is_in_the_way(&now.refs, name) => {
-                kept.push(KeptPart { what: title(name), why: IN_THE_WAY });
+                kept.push(KeptPart { what: title(name), why: IN_THE_WAY.to_owned() });
             }
             PartStep::GoesBack if name.starts_with(REMOTES) => remote.push(RefMove { name: name.clone(), from, to }),
             PartStep::GoesBack => refs.push(RefMove { name: name.clone(), from, to }),
@@ -137,7 +137,9 @@ pub(super) fn plan(
         PartStep::HasMovedOn => keep(INDEX.to_owned()),
         PartStep::GoesBack => plan.index = true,
     }
-    match step(&before.operation, after.map(|after| &after.operation), &now.operation) {
+    let operation = step(&before.operation, after.map(|after| &after.operation), &now.operation);
+    let is_half = after.is_some_and(|after| is_half_back(&before.operation, &after.operation, &now.operation));
+    match if is_half { PartStep::GoesBack } else { operation } {
         PartStep::Stays => {}
         PartStep::HasMovedOn => keep("a merge, rebase or the like in progress".to_owned()),
         PartStep::GoesBack => {
@@ -154,6 +156,17 @@ pub(super) fn plan(
         plan.refs = remote;
     }
     plan
+}
+
+/// Returns true if each file is as one of two moments had it, some as the first: a try before this one has stopped on its way.
+fn is_half_back(
+    before: &BTreeMap<RelPath, Vec<u8>>,
+    after: &BTreeMap<RelPath, Vec<u8>>,
+    now: &BTreeMap<RelPath, Vec<u8>>,
+) -> bool {
+    let names: BTreeSet<&RelPath> = before.keys().chain(after.keys()).chain(now.keys()).collect();
+    let is_known = |path: &&RelPath| now.get(path) == before.get(path) || now.get(path) == after.get(path);
+    now != before && after != before && names.iter().all(is_known)
 }
 
 /// Returns true if a ref is there without which `name` cannot be made: git keeps them like files and directories.
@@ -186,12 +199,12 @@ pub(super) fn object(one: &RefMove) -> Option<String> {
 pub(super) fn keep_without_objects(plan: &mut RepositoryPlan, gone: &[String]) {
     let is_gone = |one: &RefMove| object(one).is_some_and(|id| gone.contains(&id));
     let lost: Vec<RefMove> = plan.refs.iter().filter(|one| is_gone(one)).cloned().collect();
-    plan.kept.extend(lost.iter().map(|one| KeptPart { what: title(&one.name), why: GONE }));
+    plan.kept.extend(lost.iter().map(|one| KeptPart { what: title(&one.name), why: GONE.to_owned() }));
     plan.refs.retain(|one| !is_gone(one));
     if lost.iter().any(|one| one.name == STASH) {
         plan.stash = None;
     } else if plan.stash.as_deref().is_some_and(|log| stashes(log).any(|id| gone.contains(&id))) {
-        plan.kept.push(KeptPart { what: "a part of the stash".to_owned(), why: GONE });
+        plan.kept.push(KeptPart { what: "a part of the stash".to_owned(), why: GONE.to_owned() });
     }
 }
 
@@ -290,6 +303,9 @@ mod tests {
         let back = plan(&before, Some(&now), &now, Some(&index("a", Some("b"), "b")));
         assert!(back.index && !back.is_nothing());
         assert_eq!(back.operation, BTreeMap::from([(path, Some(b"x".to_vec())), (other, None)]));
+        // A try before this one has removed a file, and has written none.
+        let half = RepositoryState { operation: BTreeMap::new(), ..before.clone() };
+        assert_eq!(plan(&before, Some(&now), &half, Some(&index("", None, ""))).operation.len(), 1);
         let stays = plan(&before, Some(&before), &now, Some(&index("a", Some("b"), "c")));
         assert!(!stays.index && stays.operation.is_empty());
         assert_eq!(stays.kept.len(), 1, "{:?}", stays.kept);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::log::{KEPT, LoggedOperation, operations};
 use super::objects::{named, stashes};
 use super::operations::{NewGitOperation, RepositoryNow};
+use super::parts::PartsBack;
 use super::plan::{INDEX, IndexEntries, KeptPart, LOST, RepositoryPlan, keep_without_objects, object, plan};
 use super::states::OperationEdge;
 use crate::checkpoint::capture::request::Take;
@@ -15,12 +16,14 @@ use crate::checkpoint::history::request::{Expected, Preview, Restore, Restored};
 use crate::checkpoint::records::workspace::Scope;
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, Result};
+use crate::git::index_lock::IndexLock;
+use crate::git::ref_moves::RefMove;
 use crate::git::user_objects::{ObjectsAside, contents};
-use crate::git::user_repository::{IndexLock, UserRepository, require_git};
+use crate::git::user_repository::{UserRepository, require_git};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
-use crate::model::repository::{RefValue, RepositoryState, STASH};
+use crate::model::repository::{RepositoryState, STASH};
 use crate::sys::interrupt::Interrupt;
 use crate::sys::process::exists;
 use crate::worktree::repository_state::RepositoryPlace;
@@ -266,6 +269,7 @@ impl Timeline {
         done.map(|files| GitUndone { by, files })
     }
 
+    /// Brings the parts back. Each part after the index goes back whatever becomes of the others.
     fn write_back(
         &mut self,
         way: GitUndo,
@@ -274,30 +278,30 @@ impl Timeline {
         control: Interrupt<'_>,
     ) -> Result<Option<Restored>> {
         let reason = format!("piton git-undo {name}");
-        for pack in &way.packs {
-            repository.unpack(pack)?;
-        }
-        repository.move_refs(&way.plan.refs, &reason)?;
-        if let Some(log) = &way.plan.stash {
-            let newest = way.before.refs.get(STASH).and_then(|value| match value {
-                RefValue::Object(id) => Some(id.as_str()),
-                RefValue::Symbolic(_) => None,
+        let plan = &way.plan;
+        let mut parts = PartsBack::default();
+        let refs: Vec<RefMove> = plan.refs.iter().filter(|one| one.name != STASH).cloned().collect();
+        parts.bring("objects", !way.packs.is_empty(), || way.packs.iter().try_for_each(|pack| repository.unpack(pack)));
+        parts.needs_all_before();
+        parts.bring("refs", !refs.is_empty(), || repository.move_refs(&refs, &reason));
+        // Between the two, all would look staged.
+        parts.needs_all_before();
+        parts.bring("the index", plan.index, || repository.put_index(&index, way.before.index.as_deref()));
+        parts.needs_all_before();
+        parts.bring("the operation in progress", !plan.operation.is_empty(), || {
+            let mut files = plan.operation.iter();
+            files.try_for_each(|(path, content)| repository.put_operation(path, content.as_deref()))
+        });
+        parts.bring("the stash", plan.stash.is_some(), || repository.put_stash(&way.before, &way.seen.0, &reason));
+        drop(index);
+        let mut restored = None;
+        if let Some((restore, preview)) = way.files.filter(|(_, preview)| !preview.plan.changes_nothing()) {
+            parts.bring("files", true, || {
+                restored = Some(self.restore(&restore.agreeing(&preview), control)?);
+                Ok(())
             });
-            repository.put_stash_log(log, newest)?;
         }
-        for (path, content) in &way.plan.operation {
-            repository.put_operation(path, content.as_deref())?;
-        }
-        match way.plan.index {
-            true => repository.put_index(index, way.before.index.as_deref())?,
-            false => drop(index),
-        }
-        match way.files {
-            Some((restore, preview)) if !preview.plan.changes_nothing() => {
-                self.restore(&restore.agreeing(&preview), control).map(Some)
-            }
-            _ => Ok(None),
-        }
+        parts.ended(name).map(|()| restored)
     }
 }
 
@@ -336,7 +340,7 @@ impl Timeline {
         if is_index_lost {
             // git could neither commit nor stash with it.
             plan.index = false;
-            plan.kept.push(KeptPart { what: INDEX.to_owned(), why: LOST });
+            plan.kept.push(KeptPart { what: INDEX.to_owned(), why: LOST.to_owned() });
         }
         Ok(packs)
     }
