@@ -30,7 +30,7 @@ const SHORT: usize = 7;
 const HINT: &str = "`piton doctor` says whether git tells piton of its commands.";
 
 /// The verb, whose effect on a server nothing here takes back.
-const PUSH: &str = "git push";
+const PUSH: &str = "push";
 
 /// The arguments of `piton git-undo`.
 #[derive(Debug, Args)]
@@ -56,7 +56,7 @@ pub(super) fn git_undo(context: &mut Context, args: &GitUndoArgs) -> Result<Exit
     context.work_at_repository();
     let mut timeline = context.timeline()?;
     if args.list {
-        return list(context, &timeline.git_operations()?);
+        return list(context, &timeline.newest_git_operations(LISTED)?);
     }
     timeline.catalog().refuse_interrupted()?;
     let number = args.operation.as_deref().map(number).transpose()?;
@@ -125,9 +125,8 @@ fn number(text: &str) -> Result<u64> {
     })
 }
 
-fn list(context: &Context, all: &[LoggedOperation]) -> Result<Exit> {
-    let newest = all.iter().rev().filter(|one| !one.did_nothing()).take(LISTED);
-    let operations: Vec<GitOperationItem> = newest.map(item).collect();
+fn list(context: &Context, newest: &[LoggedOperation]) -> Result<Exit> {
+    let operations: Vec<GitOperationItem> = newest.iter().map(item).collect();
     if context.json {
         print::json(&GitOperationsDocument { operations })?;
         return Ok(Exit::Done);
@@ -257,7 +256,7 @@ fn preview(context: &Context, way: &GitUndo) -> String {
     for part in &way.plan.kept {
         add_line!(text, "  stays: {}: {}", part.what, part.why);
     }
-    if begin.command.contains(PUSH) {
+    if begin.has_verb(PUSH) {
         add_line!(text, "  NOT UNDONE: what the push has changed on the other side");
     }
     let is_shown = |preview: &Preview| !preview.plan.changes_nothing() || way.has_kept_files();

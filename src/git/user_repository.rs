@@ -132,6 +132,20 @@ impl UserRepository {
         self.ask(self.command().args(["ls-files", "--stage", "-z"]).env("GIT_INDEX_FILE", file.path()), None)
     }
 
+    /// Returns the files of a work tree that match patterns of the `.gitignore` dialect, tracked or not, as paths from its top on. A
+    /// directory without a tracked file is listed alone, with a `/` at its end.
+    ///
+    /// # Errors
+    /// Returns the errors of git.
+    pub fn matching(&self, top: &Path, patterns: &[&String]) -> Result<Vec<Vec<u8>>> {
+        let mut command = self.command();
+        command.args(["ls-files", "-z", "--cached", "--others", "--directory", "--ignored"]);
+        command.args(patterns.iter().map(|pattern| format!("--exclude={pattern}")));
+        command.current_dir(top).env("GIT_WORK_TREE", top).env("GIT_OPTIONAL_LOCKS", "0");
+        let told = self.ask(&mut command, None)?;
+        Ok(told.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
+    }
+
     /// Returns those of some objects that the repository does not have.
     ///
     /// # Errors

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use super::git_dir::{GitDir, read_regular};
 use crate::error::{Code, Error, IoContext, Result};
@@ -72,6 +74,14 @@ impl RepositoryPlace {
             let git = GitDir::of(top).filter(|git| git.dir.join("HEAD").symlink_metadata().is_ok())?;
             Some(RepositoryPlace { top: top.to_owned(), dir: git.dir.clone(), common: git.common().to_owned() })
         })
+    }
+
+    /// Returns a text that a repository made later at this place does not have; `None` where the file system does not know when a
+    /// directory was made, because numbers of files are used again.
+    pub fn identity(&self) -> Option<String> {
+        let facts = self.common.metadata().ok()?; // gone
+        let made = facts.created().ok()?.duration_since(UNIX_EPOCH).ok()?; // not known
+        Some(format!("{}-{}-{}", facts.dev(), facts.ino(), made.as_nanos()))
     }
 
     /// Returns the branches that other work trees of the repository have checked out.

@@ -608,3 +608,71 @@ fn a_head_that_has_moved_meanwhile_is_not_moved_again() {
         );
     }
 }
+
+#[test]
+fn files_that_no_checkpoint_holds_are_named() {
+    let git = GITS[0];
+    for (command, named) in [
+        ("git clean -fdxq", &["x.skip", "dir"][..]),
+        ("git reset -q --hard", &["t.skip", "large"]),
+        ("git checkout -q -f x", &["t.skip", "large"]),
+    ] {
+        let Some(place) = Place::new(git) else { return };
+        place.lab.set("exclude: ['*.skip', dir/]\nlimits: {file_mb: 1}\n");
+        place.unseen("echo 1 > t.skip; echo 1 > large; git add -f t.skip large; git commit -qm skip; git branch -f x");
+        place.unseen("echo 2 > x.skip; mkdir dir; echo 2 > dir/a; echo 2 > t.skip; head -c 2000000 /dev/zero > big; cp big large; echo dirty > f");
+        place.sh(command);
+        place.ended();
+        let undone = place.undo(&["--yes"]);
+        assert_eq!(undone.code, 4, "{command}: {undone:?}");
+        // What a command names is held though it is over the limit, and what is not held does not go.
+        let length = |name: &str| place.lab.work.join(name).metadata().unwrap().len();
+        let large = if named.contains(&"large") { 2 } else { 2_000_000 };
+        assert_eq!((length("big"), length("large")), (2_000_000, large), "{command}: {undone:?}");
+        for name in ["x.skip", "big", "dir", "t.skip", "large"] {
+            let line = format!("stays: `{name}`: no checkpoint holds it");
+            assert_eq!(undone.stdout.contains(&line), named.contains(&name), "{command}: {name}: {undone:?}");
+        }
+    }
+    // Nothing is said of those that the command has left alone.
+    let Some(place) = Place::new(git) else { return };
+    place.lab.set("exclude: ['*.skip']\n");
+    place.sh("echo 2 > x.skip; echo dirty > f; git reset -q --hard HEAD~1");
+    assert_eq!(place.undo(&["--yes"]).code, 0);
+}
+
+#[test]
+fn a_nested_repository_that_is_gone_is_named_with_the_way_back() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place.unseen("mkdir n; cd n; git init -q; echo a > a; git add a; git commit -qm nested");
+    place.sh("git clean -q -ffdx");
+    assert!(!place.lab.work.join("n").exists());
+    place.ended();
+    let undone = place.undo(&["--yes"]);
+    assert_eq!((undone.code, place.lab.read("n/a").as_str()), (4, "a\n"), "{undone:?}");
+    assert!(undone.stdout.contains("stays: the repository `n/.git`: `piton restore "), "{undone:?}");
+    let command = undone.stdout.split("`piton restore ").nth(1).unwrap().split('`').next().unwrap();
+    let words: Vec<&str> = command.split(' ').collect();
+    let back = place.lab.piton(&["restore", words[0], words[1], "--yes"]);
+    assert_eq!(
+        (back.code, place.run("cd n; git log --format=%s; git status -s").stdout.as_str()),
+        (0, "nested\n"),
+        "{back:?}"
+    );
+}
+
+#[test]
+fn operations_of_a_repository_that_is_gone_are_not_offered() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place.sh("echo dirty > f; git reset -q --hard HEAD~1");
+    place.ended();
+    // A copy is the same repository, by its commits.
+    place.sh("cp -a .git ../copy; rm -rf .git; mv ../copy .git");
+    assert_eq!(place.undo(&["--list", "--json"]).json()["operations"][0]["op"], json!("g-1"));
+    assert_eq!(place.undo(&["--preview"]).code, 0);
+    place.sh("rm -rf .git; git init -q; git add .; git commit -qm new");
+    assert_eq!(place.undo(&["--list", "--json"]).json()["operations"], json!([]));
+    assert_eq!(place.undo(&["--yes"]).code, 3);
+    let refused = place.undo(&["g-1", "--yes"]);
+    assert!(refused.code == 5 && refused.stderr.contains("another repository, which is gone"), "{refused:?}");
+}

@@ -189,15 +189,23 @@ impl Catalog {
         checkpoint: &Checkpoint,
         selects: &dyn Fn(&RelPath) -> bool,
     ) -> Result<Vec<String>> {
+        let all = self.gone(checkpoint, selects)?;
+        Ok(all.iter().map(|(path, command)| format!("`{path}` was kept: `{command}` brings it back")).collect())
+    }
+
+    /// Returns the repositories that were kept with a checkpoint and are gone, each with the command that brings it back.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub(crate) fn repositories_gone(&self, checkpoint: &Checkpoint) -> Result<Vec<(String, String)>> {
+        self.gone(checkpoint, &|_| true)
+    }
+
+    fn gone(&self, checkpoint: &Checkpoint, selects: &dyn Fn(&RelPath) -> bool) -> Result<Vec<(String, String)>> {
         let is_missing = |kept: &KeptRepository| selects(&kept.path) && !self.is_there(&kept.path);
         let gone = self.repositories_of(checkpoint)?.into_iter().filter(is_missing);
         let number = checkpoint.record.number;
-        Ok(gone
-            .map(|kept| {
-                let (path, command) = (self.shown(&kept.path), self.restore_command(number, &kept.path));
-                format!("`{path}` was kept: `{command}` brings it back")
-            })
-            .collect())
+        Ok(gone.map(|kept| (self.shown(&kept.path), self.restore_command(number, &kept.path))).collect())
     }
 
     /// Returns a path as a person reads it: absolute outside of all workspaces.

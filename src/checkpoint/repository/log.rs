@@ -2,14 +2,17 @@
 //!
 //! A torn or damaged line is passed over: what it told can not be taken back by `piton git-undo`, and nothing else depends on it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::unheld::UnheldFile;
 use crate::checkpoint::records::lock::WorkspaceLock;
+use crate::classify::commands;
 use crate::error::{Code, Error, IoContext, Result};
+use crate::git::line::within;
 use crate::model::id::ObjectId;
 use crate::model::meta::unquote;
 use crate::model::path::RelPath;
@@ -51,12 +54,34 @@ pub struct GitOperation {
     /// True for a command that is no git itself, and that may run some.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
+    /// The verbs of git in the whole command; absent in a log of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verbs: Option<Vec<String>>,
+    /// The identity of the repository; absent in a log of before, and where the file system tells of none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<String>,
+    /// Files that it may destroy and that no checkpoint holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unheld: Vec<UnheldFile>,
+}
+
+/// Returns the verbs of git in a shell line, each once. Aliases of git count by their own names.
+pub(super) fn verbs_of(command: &str) -> Vec<String> {
+    let lines = commands(command);
+    let verbs: BTreeSet<String> = lines.iter().filter_map(|words| within(words)).map(|line| line.verb).collect();
+    verbs.into_iter().filter(|verb| !verb.is_empty()).collect()
 }
 
 impl GitOperation {
     /// Returns its name for people.
     pub fn name(&self) -> String {
         format!("g-{}", self.op)
+    }
+
+    /// Returns true if it runs a git with this verb.
+    pub fn has_verb(&self, verb: &str) -> bool {
+        let known = |verbs: &[String]| verbs.iter().any(|known| known == verb);
+        self.verbs.as_deref().map_or_else(|| known(&verbs_of(&self.command)), known)
     }
 
     /// Returns the top of the work tree.
@@ -83,6 +108,9 @@ pub struct GitEnd {
     pub later: Vec<String>,
     /// False if it has left the repository as it was.
     pub moved: bool,
+    /// Files that no checkpoint holds, and that it has removed or changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unheld: Vec<UnheldFile>,
 }
 
 /// A line of the file.
@@ -108,7 +136,8 @@ impl LoggedOperation {
     /// Returns true if it is known to have changed nothing: neither the repository nor the files. The files that a command changes
     /// which is no git are no matter of git.
     pub fn did_nothing(&self) -> bool {
-        let is_same = |end: &GitEnd| !end.moved && (self.begin.hidden || end.files == self.begin.files);
+        let is_same =
+            |end: &GitEnd| !end.moved && end.unheld.is_empty() && (self.begin.hidden || end.files == self.begin.files);
         self.end.as_ref().is_some_and(is_same)
     }
 }
@@ -236,7 +265,44 @@ mod tests {
             files: None,
             over,
             hidden: false,
+            verbs: None,
+            repository: None,
+            unheld: Vec::new(),
         }
+    }
+
+    #[test]
+    fn verbs_are_known_by_what_git_is_told_to_do() {
+        let of = |text: &str| {
+            let line: GitLogLine = serde_json::from_str(text).unwrap();
+            match line {
+                GitLogLine::Begin(begin) => begin,
+                GitLogLine::End(_) => panic!("{text}"),
+            }
+        };
+        let line = |command: &str, verbs: &str| {
+            of(&format!(
+                r#"{{"begin":{{"op":1,"time":"","run":"r","turn":null,"action":null,"command":"{command}","top":"w","files":null,"over":null{verbs}}}}}"#
+            ))
+        };
+        for (command, is_push, is_stash) in [
+            ("git -C x push -f", true, false),
+            ("git checkout stash-fix && git commit -m 'after git push'", false, false),
+            ("cd x; sudo git stash pop || git push", true, true),
+            ("piton git-undo g-1", false, false),
+        ] {
+            // As a piton of before has written it, and as this one does.
+            let stored = serde_json::to_string(&verbs_of(command)).unwrap();
+            for verbs in [String::new(), format!(r#","verbs":{stored}"#)] {
+                let begin = line(command, &verbs);
+                assert_eq!((begin.has_verb("push"), begin.has_verb("stash")), (is_push, is_stash), "{command} {verbs}");
+            }
+        }
+        // The command is cut, its verbs are not.
+        let begin = GitOperation { verbs: Some(vec!["push".to_owned()]), ..begin(1, None) };
+        assert!(begin.has_verb("push") && !begin.has_verb("reset"));
+        let text = serde_json::to_string(&GitLogLine::Begin(begin.clone())).unwrap();
+        assert_eq!(of(&text), begin);
     }
 
     #[test]
@@ -247,7 +313,8 @@ mod tests {
         let torn = std::fs::read(dir.path().join(NAME)).unwrap();
         std::fs::write(dir.path().join(NAME), [&torn[..], b"{\"begin\":{\"op\":2"].concat()).unwrap();
         append(dir.path(), &GitLogLine::Begin(begin(3, None)), true, &lock).unwrap();
-        let end = GitEnd { op: 3, time: String::new(), files: None, later: Vec::new(), moved: true };
+        let end =
+            GitEnd { op: 3, time: String::new(), files: None, later: Vec::new(), moved: true, unheld: Vec::new() };
         append(dir.path(), &GitLogLine::End(end.clone()), true, &lock).unwrap();
         append(dir.path(), &GitLogLine::End(GitEnd { op: 9, ..end }), true, &lock).unwrap();
         let all = operations(dir.path()).unwrap();
@@ -275,7 +342,8 @@ mod tests {
             let known = undone();
             append(dir.path(), &GitLogLine::Begin(begin(op, over)), true, &lock).unwrap();
             assert_eq!(undone()[..known.len()], known, "it has not ended yet");
-            let end = GitEnd { op, time: String::new(), files: None, later: Vec::new(), moved: true };
+            let end =
+                GitEnd { op, time: String::new(), files: None, later: Vec::new(), moved: true, unheld: Vec::new() };
             append(dir.path(), &GitLogLine::End(end), true, &lock).unwrap();
             assert_eq!(undone(), expected);
         }

@@ -11,5 +11,6 @@ mod parts;
 pub mod plan;
 mod states;
 pub mod undo;
+mod unheld;
 
 pub use operations::{NewGitOperation, RepositoryNow};

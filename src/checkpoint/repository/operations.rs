@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::log::{
     GitEnd, GitLogLine, GitOperation, KEPT, LoggedOperation, append, mark_open, may_be_open, operations, remove,
-    rewrite,
+    rewrite, verbs_of,
 };
 use super::states::OperationEdge;
 use crate::checkpoint::capture::request::Take;
@@ -141,8 +141,11 @@ impl Timeline {
         let op = known.last().map_or(1, |newest| newest.begin.op + 1);
         let synced = locked.is_synced(new.hidden);
         locked.keep_state((op, OperationEdge::Before), state, synced)?;
+        let verbs = verbs_of(&new.command);
         let begin = GitOperation {
             op,
+            unheld: locked.catalog.unheld_before(new, &verbs, files),
+            repository: place.identity(),
             time: rfc3339(now_ms()),
             run: new.run.clone(),
             turn: new.turn.clone(),
@@ -152,6 +155,7 @@ impl Timeline {
             files,
             over: new.over,
             hidden: new.hidden,
+            verbs: Some(verbs),
         };
         append(&locked.catalog.workspace.dir, &GitLogLine::Begin(begin), synced, &locked.lock)?;
         mark_open(&locked.catalog.workspace.dir, true);
@@ -203,13 +207,14 @@ impl Timeline {
         let take = Take::of(CheckpointKind::Turn, &begin.run, "after a command of git");
         let files = if is_whole { Some(self.take(&take, control)?.checkpoint.id) } else { None };
         let state = now.map(|now| now.state);
+        let unheld = self.catalog().unheld_after(begin);
         let later = self.changed_later(begin, files, (ended, state.as_deref()))?;
         let locked = self.lock("git")?;
         let synced = locked.is_synced(!moved);
         if let Some(state) = state.filter(|_| moved) {
             locked.keep_state((begin.op, OperationEdge::After), &state, synced)?;
         }
-        let end = GitEnd { op: begin.op, time: rfc3339(now_ms()), files, later, moved };
+        let end = GitEnd { op: begin.op, time: rfc3339(now_ms()), files, later, moved, unheld };
         append(&locked.catalog.workspace.dir, &GitLogLine::End(end), synced, &locked.lock)
     }
 }
@@ -226,7 +231,7 @@ impl Timeline {
         let Some((from, to)) = begin.files.zip(files) else { return Ok(Vec::new()) };
         let (catalog, root, top) = (self.catalog(), &self.workspace().path, begin.place()?);
         let since = ended.map(|ended| ended.saturating_add(TICK_MS).saturating_mul(1_000_000));
-        let brings_new = begin.over.is_some() || begin.command.contains(STASH);
+        let brings_new = begin.over.is_some() || begin.has_verb(STASH);
         let index = state.and_then(|state| state.index.as_deref()).filter(|_| !brings_new);
         // An index that cannot be read tells of nothing.
         let known = index.and_then(|index| tracked_in(index, &mut |_| Err(unread())).ok());

@@ -10,6 +10,7 @@ use super::operations::{NewGitOperation, RepositoryNow};
 use super::parts::PartsBack;
 use super::plan::{INDEX, IndexEntries, KeptPart, LOST, RepositoryPlan, keep_without_objects, object, plan};
 use super::states::OperationEdge;
+use super::unheld::parts;
 use crate::checkpoint::capture::request::Take;
 use crate::checkpoint::history::journal::unquoted;
 use crate::checkpoint::history::request::{Expected, Preview, Restore, Restored};
@@ -133,6 +134,41 @@ impl Timeline {
         operations(&self.workspace().dir)
     }
 
+    /// Returns the newest operations of git that have changed something, newest first, and `most` of them at most. Those of a repository
+    /// in whose place another one stands are left out.
+    ///
+    /// # Errors
+    /// Returns the errors of git and of reading.
+    pub fn newest_git_operations(&self, most: usize) -> Result<Vec<LoggedOperation>> {
+        let mut newest = Vec::new();
+        for one in self.git_operations()?.into_iter().rev().filter(|one| !one.did_nothing()) {
+            if newest.len() == most {
+                break;
+            }
+            if self.is_same_repository(&one)? {
+                newest.push(one);
+            }
+        }
+        Ok(newest)
+    }
+
+    /// Returns false if another repository stands where an operation was. One that was copied, or brought back, has its commits.
+    fn is_same_repository(&self, operation: &LoggedOperation) -> Result<bool> {
+        let top = operation.begin.place()?;
+        let Some(place) = RepositoryPlace::around(&top).filter(|place| place.top == top) else { return Ok(true) };
+        let known = operation.begin.repository.as_deref();
+        if known.is_some() && known == place.identity().as_deref() {
+            return Ok(true);
+        }
+        let before = self.catalog().repository_state(operation.begin.op, OperationEdge::Before)?;
+        let commits = before.map(|before| named(&before)).unwrap_or_default();
+        if commits.is_empty() {
+            return Ok(known.is_none());
+        }
+        let lacking = UserRepository::at(&place.dir, &place.common).lacking(&commits)?;
+        Ok(lacking.len() < commits.len())
+    }
+
     /// Returns the way back over an operation; without a number, over the newest that is not taken back and that has changed something.
     /// `None` when there is none.
     ///
@@ -151,6 +187,9 @@ impl Timeline {
         }
         let open = all.into_iter().rev().filter(|one| one.undone.is_none() && one.begin.over.is_none());
         for one in open.filter(|one| !one.did_nothing()).collect::<Vec<_>>() {
+            if !self.is_same_repository(&one)? {
+                continue;
+            }
             let way = self.way_back(one, control)?;
             if !way.is_nothing() {
                 return Ok(Some(way));
@@ -179,6 +218,12 @@ impl Timeline {
             )
         })?;
         let (op, name) = (operation.begin.op, operation.begin.name());
+        if !self.is_same_repository(&operation)? {
+            let text = format!("{name} was a command in another repository, which is gone from here");
+            return Err(Error::new(Code::Conflict, text)
+                .path(&top)
+                .hint("`piton git-undo --list` has those of this one"));
+        }
         let before = self.catalog().repository_state(op, OperationEdge::Before)?.ok_or_else(|| {
             Error::new(Code::Pruned, format!("the state of the repository before {name} is not kept any more"))
         })?;
@@ -194,6 +239,7 @@ impl Timeline {
         plan.spare(&place.checked_out_elsewhere()?);
         let packs = self.objects_back(op, &mut plan, (&repository, &now, index.as_ref().ok()))?;
         let files = self.files_back(&operation, control)?;
+        plan.kept.extend(self.not_held(&operation)?);
         let seen = (now, index.ok().map(|index| index.now));
         Ok(GitUndo { operation, plan, files, place, before, seen, packs })
     }
@@ -211,13 +257,34 @@ impl Timeline {
             let (from, to) = (self.catalog().checkpoint_of(files)?, self.catalog().checkpoint_of(after)?);
             let changed = self.catalog().changed_entries(&from, &to)?.into_iter();
             let later = unquoted(&end.later)?;
-            let states: BTreeMap<RelPath, _> =
-                changed.filter(|(path, _, _)| !later.contains(path)).map(|(path, _, after)| (path, after)).collect();
+            // A file that the first capture has left out was there: it does not go.
+            let held = self.catalog().own_coverage(&from)?;
+            let is_left_out = |path: &RelPath, before: &Option<_>| before.is_none() && held.skip_of(path).is_some();
+            let states: BTreeMap<RelPath, _> = changed
+                .filter(|(path, before, _)| !later.contains(path) && !is_left_out(path, before))
+                .map(|(path, _, after)| (path, after))
+                .collect();
             restore.only = Some(states.keys().cloned().collect());
             restore.expected = Some(Arc::new(Expected { states, ..Expected::default() }));
         }
         let preview = self.preview(&restore, control)?;
         Ok(Some((restore, preview)))
+    }
+
+    /// Returns the parts of an operation that no checkpoint holds, and repositories in its files that it has removed: no restore
+    /// writes into a `.git` by itself.
+    fn not_held(&self, operation: &LoggedOperation) -> Result<Vec<KeptPart>> {
+        let end = operation.end.as_ref().map(|end| end.unheld.clone());
+        let mut kept = parts(&end.unwrap_or_else(|| self.catalog().unheld_after(&operation.begin)));
+        if let Some(files) = operation.begin.files {
+            for (path, command) in self.catalog().repositories_gone(&self.catalog().checkpoint_of(files)?)? {
+                kept.push(KeptPart {
+                    what: format!("the repository `{path}`"),
+                    why: format!("`{command}` brings it back"),
+                });
+            }
+        }
+        Ok(kept)
     }
 
     /// Returns the capture of the files as they are now; `None` in a directory that is too broad for one.
