@@ -610,6 +610,22 @@ fn a_head_that_has_moved_meanwhile_is_not_moved_again() {
 }
 
 #[test]
+fn an_undo_of_the_files_alone_says_so() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place.sh("echo dirty > f; git reset -q --hard HEAD~1");
+    assert_eq!(place.undo(&["--yes"]).code, 0);
+    let told = "this takes back only the files of `piton git-undo g-1`";
+    let preview = place.lab.piton(&["undo", "--preview"]);
+    assert!(preview.stdout.contains(told) && preview.stdout.contains("`piton git-undo g-2` takes all"), "{preview:?}");
+    let json = place.lab.piton(&["undo", "--preview", "--json"]);
+    assert!(json.stdout.contains(told), "{json:?}");
+    assert_eq!(place.undo(&["g-2", "--yes"]).code, 0);
+    assert_eq!((place.lab.read("f").as_str(), place.run("git status -s").stdout.as_str()), ("one\n", ""));
+    let preview = place.lab.piton(&["undo", "--preview"]);
+    assert!(!preview.stdout.contains("`piton git-undo g-1`"), "{preview:?}");
+}
+
+#[test]
 fn files_that_no_checkpoint_holds_are_named() {
     let git = GITS[0];
     for (command, named) in [

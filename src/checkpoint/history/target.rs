@@ -14,6 +14,7 @@ use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::catalog::rules::ManifestView;
 use crate::checkpoint::records::workspace::Scope;
+use crate::checkpoint::repository::log::{LoggedOperation, operations};
 use crate::error::{Code, Error, Result};
 use crate::filter::{CaptureJudge, Denial, Tracked, Verdict};
 use crate::model::checkpoint::CheckpointKind;
@@ -93,7 +94,28 @@ impl Catalog {
         }
         warnings.extend(self.moment_notes(&loaded.checkpoint, &|path| restore.selects(path))?);
         warnings.extend(self.repository_warnings(&loaded.checkpoint, &|path| restore.selects(path))?);
+        warnings.extend(self.half_of_git_undo(restore)?);
         Ok(warnings)
+    }
+
+    /// Warns of an undo over the files that `piton git-undo` has brought back: what it has done in the repository stays.
+    fn half_of_git_undo(&self, restore: &Restore) -> Result<Option<String>> {
+        let (OperationKind::Undo, Some(over)) = (restore.kind, &restore.over) else { return Ok(None) };
+        let history = self.history()?;
+        let step = history.undo.iter().find(|step| step.op == *over && step.kind == OperationKind::Restore);
+        let Some(step) = step else { return Ok(None) };
+        let is_around = |one: &LoggedOperation| {
+            let end = one.end.as_ref().filter(|end| end.moved && step.time <= end.time);
+            one.begin.over.is_some() && one.undone.is_none() && one.begin.time <= step.time && end.is_some()
+        };
+        let all = operations(&self.workspace.dir)?;
+        Ok(all.iter().find(|one| is_around(one)).map(|one| {
+            let (command, name) = (&one.begin.command, one.begin.name());
+            format!(
+                "this takes back only the files of `{command}`: refs, HEAD, the index and the stash stay as they are. \
+                 `piton git-undo {name}` takes all of it back"
+            )
+        }))
     }
 
     /// Returns the request for the `pre-restore` checkpoint. It captures every path that the target holds, whatever
