@@ -17,7 +17,7 @@ use crate::git::ref_moves::RefMove;
 use crate::model::path::RelPath;
 use crate::model::repository::RefValue;
 use crate::model::text::printable;
-use crate::protocol::{GitOperationItem, GitOperationsDocument, GitUndoDocument, KeptItem, RefMoveItem};
+use crate::protocol::{GitOperationItem, GitOperationsDocument, GitUndoDocument, KeptItem, NoStep, RefMoveItem};
 use crate::sys::interrupt::Flow;
 
 /// The operations that a list shows.
@@ -61,9 +61,12 @@ pub(super) fn git_undo(context: &mut Context, args: &GitUndoArgs) -> Result<Exit
     timeline.catalog().refuse_interrupted()?;
     let number = args.operation.as_deref().map(number).transpose()?;
     let Some(way) = timeline.git_undo(number, &|| Flow::Continue)? else {
-        print::say(&format!(
-            "Nothing to take back: no command of git is known here whose changes are still there. {HINT}"
-        ));
+        let message =
+            format!("Nothing to take back: no command of git is known here whose changes are still there. {HINT}");
+        match context.json {
+            true => print::json(&NoStep { operation: None, message })?,
+            false => print::say(&message),
+        }
         return Ok(Exit::Nothing);
     };
     let shown = preview(context, &way);
@@ -77,7 +80,10 @@ pub(super) fn git_undo(context: &mut Context, args: &GitUndoArgs) -> Result<Exit
     let does_nothing =
         way.plan.is_nothing() && way.files.as_ref().is_none_or(|(_, preview)| preview.plan.changes_nothing());
     if does_nothing {
-        print::data(report::NOTHING)?;
+        match context.json {
+            true => print::json(&document(&way, None))?,
+            false => print::data(report::NOTHING)?,
+        }
         return Ok(if way.is_part() { Exit::Part } else { Exit::Nothing });
     }
     if args.preview {

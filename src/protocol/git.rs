@@ -86,7 +86,7 @@ pub struct GitUndoDocument {
     pub index: bool,
     /// Files of a merge, rebase or the like in progress that go back, in the git directory.
     pub in_progress: Vec<String>,
-    /// The parts that stay, because they have changed since or their objects are gone.
+    /// The parts that stay: they have changed since, their objects are gone, or no checkpoint holds them.
     pub kept: Vec<KeptItem>,
     /// The preview of the files, as of a restore; null where none are known to have changed.
     pub files: Option<PreviewReply>,

@@ -678,6 +678,23 @@ fn a_nested_repository_that_is_gone_is_named_with_the_way_back() {
 }
 
 #[test]
+fn where_there_is_nothing_to_take_back_there_is_a_document_all_the_same() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    for args in [&["--json"][..], &["--json", "--preview"], &["--json", "--yes"]] {
+        let nothing = place.undo(args);
+        assert_eq!((nothing.code, &nothing.json()["operation"]), (3, &Value::Null), "{nothing:?}");
+        assert!(nothing.json()["message"].as_str().unwrap().contains("Nothing to take back"), "{nothing:?}");
+    }
+    // One of which all has changed since.
+    place.sh("git branch -f x HEAD~1");
+    place.ended();
+    place.unseen("git branch -f x HEAD; git commit -q --allow-empty -m later; git branch -f x HEAD");
+    let stays = place.undo(&["g-1", "--json", "--yes"]);
+    assert_eq!((stays.code, &stays.json()["operation"]["op"]), (4, &json!("g-1")), "{stays:?}");
+    assert_eq!(place.undo(&["g-1", "--preview"]).code, 4);
+}
+
+#[test]
 fn operations_of_a_repository_that_is_gone_are_not_offered() {
     let Some(place) = Place::new(GITS[0]) else { return };
     place.sh("echo dirty > f; git reset -q --hard HEAD~1");
