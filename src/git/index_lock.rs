@@ -1,8 +1,8 @@
 //! The lock of an index, `index.lock`, as git itself takes it. No git changes the index while it is there.
 //!
 //! piton writes its process into its own lock, so that a later piton knows when that process is gone. *Invariant:* a lock of a process
-//! that may be alive is never removed. Who removes a lock that is left over holds a kernel lock on that very file, so two never do it at
-//! once. A person may remove it meanwhile, and a git may take the index: so the file is renamed first, looked at, and put back.
+//! that may be alive is never removed. A process that removes a left-over lock holds a kernel lock on that very file, so two never do it
+//! at once. A person may remove it meanwhile, and a git may take the index: so the file is renamed first, looked at, and put back.
 
 use std::fs::{File, Metadata, OpenOptions, hard_link, remove_file, rename};
 use std::io::{ErrorKind, Read, Write};

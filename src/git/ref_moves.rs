@@ -300,16 +300,16 @@ mod tests {
         String::from_utf8(done.stdout).unwrap()
     }
 
-    fn link(name: &str) -> Option<RefValue> {
-        Some(RefValue::Symbolic(name.as_bytes().to_vec()))
+    fn link(name: &str) -> RefValue {
+        RefValue::Symbolic(name.as_bytes().to_vec())
     }
 
-    fn commit(dir: &tempfile::TempDir, name: &str) -> Option<RefValue> {
-        RefValue::parse(sh(dir, &format!("git rev-parse {name}")).as_bytes())
+    fn commit(dir: &tempfile::TempDir, name: &str) -> RefValue {
+        RefValue::parse(sh(dir, &format!("git rev-parse {name}")).as_bytes()).unwrap()
     }
 
-    fn one(name: &[u8], from: &Option<RefValue>, to: &Option<RefValue>) -> RefMove {
-        RefMove { name: name.to_vec(), from: from.clone(), to: to.clone() }
+    fn one(name: &[u8], from: Option<&RefValue>, to: Option<&RefValue>) -> RefMove {
+        RefMove { name: name.to_vec(), from: from.cloned(), to: to.cloned() }
     }
 
     const PICTURE: &str = "git symbolic-ref -q HEAD || git rev-parse HEAD; git for-each-ref --format='%(refname) %(objectname) %(symref)'";
@@ -334,12 +334,12 @@ mod tests {
                     "git symbolic-ref HEAD refs/heads/main; git symbolic-ref refs/remotes/o/HEAD refs/heads/main";
                 sh(dir, &format!("{start}; git update-ref refs/heads/main x; {meanwhile}"));
                 let was = sh(dir, PICTURE);
-                let moves = [one(HEAD, &main, to), one(MAIN, &first, &two)];
+                let moves = [one(HEAD, Some(&main), Some(to)), one(MAIN, Some(&first), Some(&two))];
                 let moved = repository.move_refs(&moves, "test");
                 assert_eq!(moved.is_ok(), may, "{meanwhile}: {to:?}: {moved:?}");
                 assert!(may != (sh(dir, PICTURE) == was), "all or none: {meanwhile}: {to:?}");
             }
-            let moved = repository.move_refs(&[one(other, &main, &x)], "test");
+            let moved = repository.move_refs(&[one(other, Some(&main), Some(&x))], "test");
             assert_eq!(moved.is_ok(), !meanwhile.contains("remotes"), "{meanwhile}: {moved:?}");
         }
     }
@@ -350,11 +350,11 @@ mod tests {
         let (first, two, x) = (commit(&dir, "x"), commit(&dir, "y"), link("refs/heads/x"));
         for to in [&x, &two] {
             sh(&dir, "git symbolic-ref HEAD refs/heads/main");
-            let lost = repository.move_refs(&[one(HEAD, &first, to)], "test");
+            let lost = repository.move_refs(&[one(HEAD, Some(&first), Some(to))], "test");
             assert_eq!(lost.unwrap_err().code(), Code::Conflict);
             assert_eq!(sh(&dir, "git symbolic-ref HEAD"), "refs/heads/main\n");
             sh(&dir, "git checkout -q --detach x");
-            repository.move_refs(&[one(HEAD, &first, to)], "test").unwrap();
+            repository.move_refs(&[one(HEAD, Some(&first), Some(to))], "test").unwrap();
             let head = sh(&dir, "git rev-parse HEAD; git symbolic-ref -q HEAD || :");
             assert_eq!(head.contains("heads/x"), to == &x, "{head}");
         }
@@ -367,7 +367,11 @@ mod tests {
             (link("refs/heads/main"), link("refs/heads/x"), commit(&dir, "x"), commit(&dir, "y"));
         let was = sh(&dir, PICTURE);
         std::fs::write(dir.path().join(".git/HEAD.lock"), "").unwrap();
-        let moves = [one(HEAD, &main, &x), one(b"refs/heads/y", &two, &first), one(b"refs/heads/x", &first, &None)];
+        let moves = [
+            one(HEAD, Some(&main), Some(&x)),
+            one(b"refs/heads/y", Some(&two), Some(&first)),
+            one(b"refs/heads/x", Some(&first), None),
+        ];
         assert_eq!(repository.move_refs(&moves, "test").unwrap_err().code(), Code::Conflict);
         assert_eq!(sh(&dir, PICTURE), was);
         assert_eq!(std::fs::read(dir.path().join(".git/HEAD.lock")).unwrap(), b"", "the lock is another git's");
@@ -377,17 +381,18 @@ mod tests {
     fn a_git_that_has_no_word_for_it_links_under_the_lock() {
         let (dir, repository) = repository();
         let (main, x, first) = (link("refs/heads/main"), link("refs/heads/x"), commit(&dir, "x"));
-        let to_x = |from: &Option<RefValue>| repository.link_under_lock(&one(HEAD, from, &x), b"refs/heads/x", "why");
-        for from in [&None, &first, &link("refs/heads/y")] {
+        let to_x =
+            |from: Option<&RefValue>| repository.link_under_lock(&one(HEAD, from, Some(&x)), b"refs/heads/x", "why");
+        for from in [None, Some(&first), Some(&link("refs/heads/y"))] {
             assert_eq!(to_x(from).unwrap_err().code(), Code::Conflict, "{from:?}");
         }
         std::fs::write(dir.path().join(".git/HEAD.lock"), "").unwrap();
-        assert_eq!(to_x(&main).unwrap_err().code(), Code::Conflict);
+        assert_eq!(to_x(Some(&main)).unwrap_err().code(), Code::Conflict);
         remove_file(dir.path().join(".git/HEAD.lock")).unwrap();
         sh(&dir, "git config user.name t; git config user.email t@x");
-        to_x(&main).unwrap();
+        to_x(Some(&main)).unwrap();
         assert_eq!(sh(&dir, "git symbolic-ref HEAD; git reflog -1 --format=%gs"), "refs/heads/x\nwhy\n");
-        let new = one(b"refs/remotes/o/HEAD", &None, &main);
+        let new = one(b"refs/remotes/o/HEAD", None, Some(&main));
         repository.link_under_lock(&new, b"refs/heads/main", "why").unwrap();
         assert_eq!(sh(&dir, "git symbolic-ref refs/remotes/o/HEAD; git fsck"), "refs/heads/main\n");
         assert!(!dir.path().join(".git/HEAD.lock").exists());

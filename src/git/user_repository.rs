@@ -202,6 +202,10 @@ impl UserRepository {
     }
 }
 
+/// Puts a file in its place as a whole, durably, under the user's umask.
+///
+/// # Errors
+/// `disk-full`, `permission`.
 pub(super) fn put(place: &Path, content: &[u8]) -> Result<()> {
     let aside = place.with_file_name(format!("{}.piton", unique_suffix()));
     let written = with_callers_umask(|| -> std::io::Result<()> {
@@ -218,6 +222,10 @@ pub(super) fn put(place: &Path, content: &[u8]) -> Result<()> {
     written.at("writing", place)
 }
 
+/// Removes a file, if there is one.
+///
+/// # Errors
+/// `permission`.
 pub(super) fn remove_if_any(place: &Path) -> Result<()> {
     match remove_file(place) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io(error, "removing", place)),

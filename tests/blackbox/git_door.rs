@@ -641,7 +641,7 @@ fn files_that_no_checkpoint_holds_are_named() {
         place.ended();
         let undone = place.undo(&["--yes"]);
         assert_eq!(undone.code, 4, "{command}: {undone:?}");
-        // What a command names is held though it is over the limit, and what is not held does not go.
+        // A path that a command names is held though it is over the limit. One that is not held does not go.
         let length = |name: &str| place.lab.work.join(name).metadata().unwrap().len();
         let large = if named.contains(&"large") { 2 } else { 2_000_000 };
         assert_eq!((length("big"), length("large")), (2_000_000, large), "{command}: {undone:?}");

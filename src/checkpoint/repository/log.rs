@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::unheld::UnheldFile;
 use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::classify::commands;
 use crate::error::{Code, Error, IoContext, Result};
@@ -29,6 +28,17 @@ pub const KEPT: usize = 50;
 
 /// The newest operations whose files stay, so that they can be taken back.
 pub const WITH_FILES: usize = 20;
+
+/// A file that no checkpoint holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnheldFile {
+    /// Its path in the workspace; percent-encoded.
+    pub path: String,
+    /// The moment of its last change before the command, in nanoseconds since the epoch.
+    pub changed: i64,
+    /// True if the settings exclude it.
+    pub excluded: bool,
+}
 
 /// The beginning of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-
-use super::log::GitOperation;
+use super::log::{GitOperation, UnheldFile};
 use super::operations::NewGitOperation;
 use super::plan::KeptPart;
 use crate::checkpoint::catalog::open::Catalog;
@@ -48,17 +46,6 @@ const EXCLUDED: &str = "no checkpoint holds it: `exclude` in the settings names 
 
 /// The reason of a file that is over a limit.
 const OVER: &str = "no checkpoint holds it: it is over a limit of the settings, or could not be read";
-
-/// A file that no checkpoint holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UnheldFile {
-    /// Its path in the workspace; percent-encoded.
-    pub path: String,
-    /// The moment of its last change before the command, in nanoseconds since the epoch.
-    pub changed: i64,
-    /// True if the settings exclude it.
-    pub excluded: bool,
-}
 
 /// Returns the moment at which a file has changed last; `None` where there is none.
 fn changed_at(place: &Path) -> Option<i64> {

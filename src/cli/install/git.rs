@@ -51,7 +51,11 @@ impl Installation<'_> {
             self.carry_out(GIT, &change)?;
         }
         match consent {
-            None => self.hooks_in(&repository.hooks, is_own(repository, &git)?),
+            None => {
+                let is_own = is_own(repository, &git)?;
+                self.hooks_in(&repository.hooks, is_own);
+                Ok(())
+            }
             Some(refused) => {
                 self.worked = true;
                 Err(refused)
@@ -76,7 +80,10 @@ impl Installation<'_> {
             return Ok(());
         };
         match self.committed(&hooks, scope.yes)? {
-            None => self.hooks_in(&hooks, false),
+            None => {
+                self.hooks_in(&hooks, false);
+                Ok(())
+            }
             Some(refused) => {
                 self.worked = true;
                 Err(refused)
@@ -101,13 +108,12 @@ impl Installation<'_> {
 
     /// Puts the hooks into a directory. `is_own` is true for one that is of one user and one machine. A hook that cannot be put in is
     /// told, and the others go in: each of them is of use alone.
-    fn hooks_in(&mut self, dir: &Path, is_own: bool) -> Result<()> {
+    fn hooks_in(&mut self, dir: &Path, is_own: bool) {
         for hook in GitHook::ALL {
             if let Err(error) = self.put_in(dir, hook, is_own) {
                 self.hook_failed(error);
             }
         }
-        Ok(())
     }
 
     fn put_in(&mut self, dir: &Path, hook: GitHook, is_own: bool) -> Result<()> {
