@@ -15,10 +15,16 @@ impl UserRepository {
     pub fn put_stash(&self, to: &RepositoryState, now: &RepositoryState, reason: &str) -> Result<()> {
         let written = self.write_stash(to, now, reason);
         if written.is_err() {
-            let is_moved = self.resolved(STASH).as_deref() != newest(now);
-            let there = RepositoryState { refs: (if is_moved { to } else { now }).refs.clone(), ..now.clone() };
-            // The first error is the one to report.
-            let _ = self.write_stash(now, &there, reason);
+            let present = self.resolved(STASH);
+            let is_of_log = |id: &str| to.stash.split(|byte| *byte == b' ').any(|word| word == id.as_bytes());
+            let is_own = |id: &str| [newest(now), newest(to)].contains(&Some(id)) || is_of_log(id);
+            if present.as_deref().is_none_or(is_own) {
+                let mut there = now.clone();
+                there.refs.remove(STASH);
+                there.refs.extend(present.map(|id| (STASH.to_vec(), RefValue::Object(id))));
+                // The first error is the one to report.
+                let _ = self.write_stash(now, &there, reason);
+            }
         }
         written
     }
