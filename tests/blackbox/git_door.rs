@@ -583,7 +583,8 @@ fn a_stash_that_cannot_go_back_keeps_nothing_else_from_it_and_the_next_try_does_
     assert!(failed.stderr.contains(told) && failed.stderr.contains("`piton git-undo g-1` tries again"), "{failed:?}");
     assert_eq!(place.run("git status -s").stdout, "M  f\n M sub/g\n", "{failed:?}");
     std::fs::remove_file(&lock).unwrap();
-    let undone = place.undo(&["g-1", "--yes"]);
+    assert_eq!(place.undo(&["--list", "--json"]).json()["operations"][1]["undone"], Value::Null);
+    let undone = place.undo(&["--yes"]);
     let back = place.picture();
     assert_eq!((undone.code, &back.0, back.1 == was.1), (0, &was.0, true), "{undone:?}");
 }

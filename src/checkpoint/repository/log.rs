@@ -121,6 +121,9 @@ pub struct GitEnd {
     /// Files that no checkpoint holds, and that it has removed or changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unheld: Vec<UnheldFile>,
+    /// True for a way back that has stopped: what it was to take back is not taken back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
 }
 
 /// A line of the file.
@@ -177,7 +180,8 @@ pub fn operations(dir: &Path) -> Result<Vec<LoggedOperation>> {
         }
     }
     // One that was interrupted has taken nothing back for certain, and one that did nothing neither. One that takes back what has taken another one back brings that into force again.
-    let ended = known.values().filter(|one| one.end.is_some() && !one.did_nothing());
+    let is_whole = |one: &&LoggedOperation| one.end.as_ref().is_some_and(|end| !end.stopped) && !one.did_nothing();
+    let ended = known.values().filter(is_whole);
     let steps: Vec<(u64, u64)> = ended.filter_map(|one| Some((one.begin.op, one.begin.over?))).collect();
     for (by, over) in steps {
         let again = known.get(&over).and_then(|one| one.begin.over);
@@ -323,8 +327,15 @@ mod tests {
         let torn = std::fs::read(dir.path().join(NAME)).unwrap();
         std::fs::write(dir.path().join(NAME), [&torn[..], b"{\"begin\":{\"op\":2"].concat()).unwrap();
         append(dir.path(), &GitLogLine::Begin(begin(3, None)), true, &lock).unwrap();
-        let end =
-            GitEnd { op: 3, time: String::new(), files: None, later: Vec::new(), moved: true, unheld: Vec::new() };
+        let end = GitEnd {
+            op: 3,
+            time: String::new(),
+            files: None,
+            later: Vec::new(),
+            moved: true,
+            unheld: Vec::new(),
+            stopped: false,
+        };
         append(dir.path(), &GitLogLine::End(end.clone()), true, &lock).unwrap();
         append(dir.path(), &GitLogLine::End(GitEnd { op: 9, ..end }), true, &lock).unwrap();
         let all = operations(dir.path()).unwrap();
@@ -335,6 +346,29 @@ mod tests {
         assert_eq!(all[0].begin.place().unwrap(), Path::new("/work"));
         rewrite(dir.path(), &all[1..], &lock).unwrap();
         assert_eq!(operations(dir.path()).unwrap(), &all[1..]);
+    }
+
+    #[test]
+    fn a_way_back_that_has_stopped_takes_nothing_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = WorkspaceLock::acquire(dir.path(), "test", std::time::Duration::ZERO).unwrap();
+        let undone = || operations(dir.path()).unwrap()[0].undone;
+        for (op, over) in [(1, None), (2, Some(1))] {
+            append(dir.path(), &GitLogLine::Begin(begin(op, over)), true, &lock).unwrap();
+        }
+        let end = GitEnd {
+            op: 2,
+            time: String::new(),
+            files: None,
+            later: Vec::new(),
+            moved: true,
+            unheld: Vec::new(),
+            stopped: false,
+        };
+        for (stopped, expected) in [(false, Some(2)), (true, None)] {
+            append(dir.path(), &GitLogLine::End(GitEnd { stopped, ..end.clone() }), true, &lock).unwrap();
+            assert_eq!(undone(), expected);
+        }
     }
 
     #[test]
@@ -352,8 +386,15 @@ mod tests {
             let known = undone();
             append(dir.path(), &GitLogLine::Begin(begin(op, over)), true, &lock).unwrap();
             assert_eq!(undone()[..known.len()], known, "it has not ended yet");
-            let end =
-                GitEnd { op, time: String::new(), files: None, later: Vec::new(), moved: true, unheld: Vec::new() };
+            let end = GitEnd {
+                op,
+                time: String::new(),
+                files: None,
+                later: Vec::new(),
+                moved: true,
+                unheld: Vec::new(),
+                stopped: false,
+            };
             append(dir.path(), &GitLogLine::End(end), true, &lock).unwrap();
             assert_eq!(undone(), expected);
         }

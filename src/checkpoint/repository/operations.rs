@@ -214,12 +214,24 @@ impl Timeline {
         if let Some(state) = state.filter(|_| moved) {
             locked.keep_state((begin.op, OperationEdge::After), &state, synced)?;
         }
-        let end = GitEnd { op: begin.op, time: rfc3339(now_ms()), files, later, moved, unheld };
+        let end = GitEnd { op: begin.op, time: rfc3339(now_ms()), files, later, moved, unheld, stopped: false };
         append(&locked.catalog.workspace.dir, &GitLogLine::End(end), synced, &locked.lock)
     }
 }
 
 impl Timeline {
+    /// Notes of a way back that has ended that it has stopped before it was whole.
+    ///
+    /// # Errors
+    /// `disk-full`, `permission`; errors of reading.
+    pub(super) fn note_stopped(&mut self, op: u64) -> Result<()> {
+        let locked = self.lock("git")?;
+        let dir = &locked.catalog.workspace.dir;
+        let ended = operations(dir)?.into_iter().find(|one| one.begin.op == op).and_then(|one| one.end);
+        let Some(end) = ended else { return Ok(()) };
+        append(dir, &GitLogLine::End(GitEnd { stopped: true, ..end }), locked.is_synced(false), &locked.lock)
+    }
+
     /// Returns the paths that differ from before an operation, and that others have changed behind its end: at a later moment of
     /// the clock of files, or new ones that its index does not know. A stash, and a way back, may bring such files.
     fn changed_later(

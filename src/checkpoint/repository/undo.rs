@@ -328,10 +328,14 @@ impl Timeline {
         let present = self.take_present(control)?;
         let by = self.begin_git(&new, present)?;
         let done = self.write_back(way, (&name, &repository), index, control);
-        if by.is_some() {
+        if let Some(by) = by {
             // Also of one that has stopped on its way: what it has done is known then.
             let ended = self.end_git(RUN, (None, None), control);
-            done.as_ref().map_or(Ok(()), |_| ended)?;
+            match &done {
+                Ok(_) => ended?,
+                // The first error is the one to report.
+                Err(_) => ended.and_then(|()| self.note_stopped(by)).unwrap_or_default(),
+            }
         }
         done.map(|files| GitUndone { by, files })
     }
