@@ -9,9 +9,10 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use super::index_lock::IndexLock;
-use super::{config_value, missing, output};
+use super::{config_value, missing, output, run_within};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::path::RelPath;
 use crate::model::text::printable;
@@ -26,6 +27,9 @@ const QUIET: &[(&str, &str)] = &[
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
 ];
+
+/// The longest wait for a list of files: another git waits meanwhile.
+const LISTING: Duration = Duration::from_secs(2);
 
 /// A copy of an index for git to read.
 pub(super) struct TemporaryIndex(PathBuf);
@@ -136,14 +140,17 @@ impl UserRepository {
     /// directory without a tracked file is listed alone, with a `/` at its end.
     ///
     /// # Errors
-    /// Returns the errors of git.
+    /// `busy` where that takes long; the errors of git.
     pub fn matching(&self, top: &Path, patterns: &[&String]) -> Result<Vec<Vec<u8>>> {
         let mut command = self.command();
         command.args(["ls-files", "-z", "--cached", "--others", "--directory", "--ignored"]);
         command.args(patterns.iter().map(|pattern| format!("--exclude={pattern}")));
         command.current_dir(top).env("GIT_WORK_TREE", top).env("GIT_OPTIONAL_LOCKS", "0");
-        let told = self.ask(&mut command, None)?;
-        Ok(told.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
+        let told = run_within(&mut command, b"", LISTING)?;
+        if !told.status.success() {
+            return Err(self.refused("ls-files", "it lists no files"));
+        }
+        Ok(told.stdout.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
     }
 
     /// Returns those of some objects that the repository does not have.
