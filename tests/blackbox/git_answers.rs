@@ -373,6 +373,28 @@ fn status_is_right_with_paths() {
 }
 
 #[test]
+fn the_doctor_says_what_git_is_told() {
+    let Some(mut asked) = Asked::new(GITS[0], "paths", false) else { return };
+    // A whole door, with the hooks.
+    let installed = asked.command(env!("CARGO_BIN_EXE_piton")).args(["install", "git"]).output().unwrap();
+    assert!(installed.status.success(), "{installed:?}");
+    let doctor = |asked: &Asked| {
+        let done = asked.command(env!("CARGO_BIN_EXE_piton")).arg("doctor").output().unwrap();
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let before = doctor(&asked);
+    assert!(before.contains("everything may have changed: no daemon watches"), "{before}");
+    assert!(before.contains("`git config core.untrackedCache true`"), "{before}");
+    assert!(asked.watched());
+    let watched = doctor(&asked);
+    assert!(watched.contains("it is told the paths that have changed"), "{watched}");
+    asked.sh("git config core.ignorecase true; git config core.untrackedCache true");
+    let doubtful = doctor(&asked);
+    assert!(doubtful.contains("everything may have changed: ") && !doubtful.contains("no daemon"), "{doubtful}");
+    assert!(!doubtful.contains("untrackedCache"), "{doubtful}");
+}
+
+#[test]
 fn only_the_setting_has_a_daemon_watch() {
     let Some(asked) = Asked::new(GITS[0], "all", true) else { return };
     asked.sh("echo x > a/new; git status; git add -A; git commit -qm two");

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use super::clients::is_this;
 use super::report::{DoctorReport, Surroundings, quoted_path};
 use crate::cli::context::Context;
+use crate::cli::git_door::answer::doubt;
 use crate::cli::install::git::{OLDEST, dotted, global_file};
 use crate::cli::install::git_hook_link::is_link;
 use crate::cli::install::git_hooks::text;
@@ -18,7 +19,9 @@ use crate::error::{Code, Result};
 use crate::git::door::hooks::{ASIDE, GitHook, program_of as program_of_hook};
 use crate::git::door::{KEY, is_off, is_pitons, program_of};
 use crate::git::users::{UsersFiles, UsersGit, UsersRepository, UsersSetting};
+use crate::model::policy::GitAnswers;
 use crate::model::text::printable;
+use crate::settings;
 use crate::sys::process::may_run;
 
 /// The step that puts it in, or mends it.
@@ -37,7 +40,10 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     };
     let Some(fault) = found.fault() else {
         match found.values.last() {
-            Some(last) if program_of(&last.value).is_some() => works(&found, last, report),
+            Some(last) if program_of(&last.value).is_some() => {
+                works(&found, last, report);
+                answers(at.context, &found.repository.top, report);
+            }
             Some(last) if !is_off(&last.value) => {
                 let shown = match last.value.to_str() {
                     Some("true") => "git's own program".to_owned(),
@@ -70,6 +76,23 @@ fn works(found: &FoundDoor, last: &UsersSetting, report: &mut DoctorReport) {
             report.well(GIT, "it asks piton before it destroys files");
             report.note(GIT, format!("what moves refs alone, and pushes, are not guarded: `{INSTALL}` adds the hooks"));
         }
+    }
+}
+
+/// Says what git is told of changed files, where the settings want the paths.
+fn answers(context: &Context, top: &Path, report: &mut DoctorReport) {
+    let read = settings::load(Some(top), context.home.path(), &[]);
+    // A mistake in the settings is told by their own check.
+    if read.map_or(GitAnswers::All, |read| read.policy.git_answers) != GitAnswers::Paths {
+        return;
+    }
+    match doubt(&context.home, top) {
+        None => report.well(GIT, "it is told the paths that have changed"),
+        Some(why) => report.note(GIT, format!("it is told that everything may have changed: {why}")),
+    }
+    let cache = UsersGit::at(top).settings("core.untrackedCache", UsersFiles::All);
+    if cache.is_ok_and(|values| values.last().is_none_or(|last| is_off(&last.value))) {
+        report.note(GIT, "`git config core.untrackedCache true` spares it the look for new files");
     }
 }
 
