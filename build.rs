@@ -1,4 +1,4 @@
-//! Reads `config/rules.yaml`, `config/words.yaml` and `config/default.yaml` and prints them as Rust, because reading them when a
+//! Makes the small program that git calls as a hook (`hooks/git/hook.rs`). Reads `config/rules.yaml`, `config/words.yaml` and `config/default.yaml` and prints them as Rust, because reading them when a
 //! program starts takes longer than all else a hook does. `src/classify/rules/embedded.rs`, `src/model/words.rs` and
 //! `src/settings/defaults.rs` include the output. The dialect of the rules is the one in which users write theirs.
 

@@ -1,8 +1,8 @@
 //! The hook `reference-transaction` as a program of its own: git starts it five times for one commit, and each start of a shell
 //! takes five times as long as one of this. `build.rs` makes it, and `piton install git` writes it with the path of piton in it.
 //!
-//! It asks piton in the state `prepared`, unless the ends of all earlier commands are told, and the git that has called it certainly
-//! destroys nothing or has told of its command already. It is as careful as `hook.sh`: only piton's answer is a refusal; where piton is gone or fails, git goes on.
+//! It asks piton in the state `prepared`, but for two cases. Either no command is known whose end is not told, and the git that has
+//! called this certainly destroys nothing. Or the command of that git is the only such one. It is as careful as `hook.sh`: only piton's answer is a refusal; where piton is gone or fails, git goes on.
 //!
 //! It has no library, neither Rust's nor C's: loading one would take most of its time.
 
@@ -175,7 +175,7 @@ unsafe fn text<'a>(pointer: *const u8) -> &'a [u8] {
     unsafe { CStr::from_ptr(pointer.cast()) }.to_bytes()
 }
 
-/// Reads what git tells: it may fail where nobody does.
+/// Reads all that git tells before it waits for the end.
 fn drain() {
     let mut buffer = [0_u8; 4096];
     while read(0, &mut buffer) > 0 {}
@@ -212,7 +212,7 @@ fn is_quiet_git(process: usize) -> bool {
     let whole = read_of(process, b"/cmdline", &mut line).and_then(|line| line.strip_suffix(b"\0"));
     let words = whole.and_then(|line| core::str::from_utf8(line).ok()).map(|line| line.split('\0'));
     let parts = words.and_then(|words| quiet::parts(words, |_, _| ()));
-    parts.is_some_and(|(verb, arguments)| quiet::is_quiet(verb, arguments))
+    parts.is_some_and(|(verb, arguments)| quiet::is_quiet(verb, arguments) && !quiet::moves_by_settings(verb))
 }
 
 /// Looks for marks.

@@ -76,6 +76,11 @@ impl GitLine {
         quiet::is_quiet(&self.verb, self.arguments.iter().map(String::as_str))
     }
 
+    /// Returns true if, quiet as it is, the configuration says too which refs it moves.
+    pub fn moves_by_settings(&self) -> bool {
+        quiet::moves_by_settings(&self.verb)
+    }
+
     /// Returns true if its verb moves no ref and changes no work tree.
     pub fn is_reading(&self) -> bool {
         quiet::is_reading(&self.verb)

@@ -10,23 +10,14 @@ const VALUED: &[&str] = &[
     "--git-dir",
     "--list-cmds",
     "--namespace",
+    "--shallow-file",
     "--super-prefix",
     "--work-tree",
 ];
 
 /// Further verbs that change no file of the work tree, and move refs to nothing but what they make, with any options.
-const QUIET: &[&str] = &[
-    "add",
-    "clone",
-    "fetch-pack",
-    "init",
-    "receive-pack",
-    "remote-https",
-    "send-pack",
-    "update-index",
-    "upload-pack",
-    "write-tree",
-];
+const QUIET: &[&str] =
+    &["add", "clone", "fetch-pack", "init", "remote-https", "send-pack", "update-index", "upload-pack", "write-tree"];
 
 /// Verbs that change nothing but a file to which their output may go, and what git keeps about the files in the index.
 const READING: &[&str] = &[
@@ -83,7 +74,8 @@ pub(super) fn parts<'a, W: Iterator<Item = &'a str> + Clone>(
     Some(("", words))
 }
 
-/// Returns true if a verb with these words behind it certainly destroys nothing: neither files nor what a ref names.
+/// Returns true if a verb with these words behind it certainly destroys nothing: neither files nor what a ref names. What `fetch` moves
+/// is also for the configuration to say: [`moves_by_settings`].
 pub(super) fn is_quiet<'a>(verb: &str, arguments: impl Iterator<Item = &'a str> + Clone) -> bool {
     // git takes an option by any beginning of its name that is no other's.
     let amends = |word: &str| word.starts_with("--am") && "--amend".starts_with(word);
@@ -101,6 +93,11 @@ pub(super) fn is_quiet<'a>(verb: &str, arguments: impl Iterator<Item = &'a str> 
 /// Returns true if the output may go to a file that is named, which is written over.
 fn writes_file<'a>(verb: &str, mut arguments: impl Iterator<Item = &'a str>) -> bool {
     arguments.any(|word| word.starts_with("--out") || verb == "archive" && word.starts_with("-o"))
+}
+
+/// Returns true for a verb of which the configuration says too which refs it moves.
+pub(super) fn moves_by_settings(verb: &str) -> bool {
+    verb == "fetch"
 }
 
 /// Returns true if one branch is made where HEAD is, and nothing else. git refuses a name that is there. `makes` are the options of

@@ -27,6 +27,7 @@ mod git_files;
 pub mod limits;
 mod places;
 mod refusal;
+mod share;
 mod signal;
 #[cfg(test)]
 mod tests;
@@ -45,9 +46,11 @@ use self::events::{Listener, PendingChanges, SharedChanges};
 use self::places::Places;
 pub use self::places::Uncovered;
 pub use self::refusal::Refusal;
+use self::share::WatcherPlace;
 pub use self::signal::ChangeSignal;
 use crate::model::change::{Changes, Clock, Dirty, Reach, Why};
 use crate::model::path::RelPath;
+use crate::sys::inotify::LIMITS;
 use crate::sys::mount;
 
 /// The rules by which directories get watches. Asked only of directories whose parents have one, never of the root and of a `.git`.
@@ -115,6 +118,7 @@ pub struct Watcher {
     places: Option<Places>,
     always: BTreeSet<RelPath>,
     restarts: u64,
+    _place: WatcherPlace,
 }
 
 impl Watcher {
@@ -133,11 +137,21 @@ impl Watcher {
                 return Err(Refusal::Foreign(name));
             }
         }
+        let place = WatcherPlace::take(Path::new(LIMITS))?;
         let id = number();
         let shared = Arc::new(SharedChanges::new(PendingChanges::new(options.max_paths)));
         let cookies = Cookies::new(cookies, id);
-        let mut watcher =
-            Watcher { id, root, options, shared, cookies, places: None, always: BTreeSet::new(), restarts: 0 };
+        let mut watcher = Watcher {
+            id,
+            root,
+            options,
+            shared,
+            cookies,
+            places: None,
+            always: BTreeSet::new(),
+            restarts: 0,
+            _place: place,
+        };
         watcher.begin_afresh()?;
         watcher.reconcile(rules, deadline);
         match watcher.places.as_ref().and_then(|places| places.uncovered().get(&RelPath::root())) {

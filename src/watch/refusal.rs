@@ -17,6 +17,8 @@ pub enum Refusal {
     Foreign(&'static str),
     /// The root can have no watch.
     Root(Uncovered),
+    /// As many workspaces as one process takes are watched already.
+    Share(u64),
     /// Anything else that the operating system said.
     Unusable(String),
 }
@@ -31,6 +33,11 @@ impl fmt::Display for Refusal {
             Refusal::Root(Uncovered::Unreadable) => f.write_str("the root cannot be read"),
             Refusal::Root(Uncovered::Foreign(name)) => write!(f, "the root stands on a {name} file system"),
             Refusal::Root(Uncovered::Twin) => f.write_str("the root is mounted twice"),
+            Refusal::Share(most) => write!(
+                f,
+                "{most} other workspaces are watched, and more would take the watchers of other programs; raise \
+                 fs.inotify.max_user_instances to have more"
+            ),
             Refusal::Unusable(text) => f.write_str(text),
         }
     }

@@ -261,13 +261,17 @@ const SPARING: &[&str] = &["-e", "--exclude"];
 /// Returns as pathspecs what the patterns of `git clean -e` spare; with `-X` they name more that goes.
 fn spared_by_clean(rest: &[Arg]) -> Vec<String> {
     let words = VerbWords::of(rest, SPARING);
-    let patterns = if words.has(&["-X"]) { Vec::new() } else { words.values };
-    let known = patterns.into_iter().filter(|pattern| !pattern.starts_with(['!', '#']));
+    // A pattern with `!` takes a file out of those that others spare.
+    let is_unknown = words.has(&["-X"]) || words.values.iter().any(|pattern| pattern.starts_with('!'));
+    let patterns = if is_unknown { Vec::new() } else { words.values };
+    let known = patterns.into_iter().filter(|pattern| !pattern.starts_with('#'));
     let spec = |pattern: &str| {
         // As a line of an ignore file: without a `/` inside, it counts in each directory.
         let name = pattern.trim_end_matches('/');
         let place = if name.contains('/') { name.trim_start_matches('/').to_owned() } else { format!("**/{name}") };
-        ["", "/**"].map(|below| format!(":(top,exclude,glob){place}{below}"))
+        // With a `/` at its end, it spares no file of that name.
+        let forms = if pattern.ends_with('/') { &["/**"][..] } else { &["", "/**"] };
+        forms.iter().map(move |below| format!(":(top,exclude,glob){place}{below}"))
     };
     known.flat_map(spec).collect()
 }

@@ -229,7 +229,9 @@ impl FoundHook {
     fn fault(&self) -> Option<String> {
         let (name, shown) = (self.hook.name(), print::path(&self.path));
         match &self.program {
-            None if is_link(&self.path) => Some(format!("the program of the hook {name} is gone ({shown})")),
+            None if is_link(&self.path) && !self.path.exists() => {
+                Some(format!("the program of the hook {name} is gone ({shown})"))
+            }
             None if self.is_there => Some(format!("another program has written the hook {name} anew ({shown})")),
             None => Some(format!("the hook {name} is gone ({shown})")),
             Some(_) if !self.may_run => {

@@ -25,9 +25,11 @@ pub(super) struct GitCaller {
 }
 
 impl GitCaller {
-    /// Finds it; `None` where no git is near, or none that destroys anything.
-    pub(super) fn of_loud() -> Option<GitCaller> {
-        let near = nearest(std::os::unix::process::parent_id()).filter(|near| !near.line.is_quiet())?;
+    /// Finds it; `None` where no git is near, or none that destroys anything. `moves_own` is true if it moves refs that are not those of
+    /// a remote.
+    pub(super) fn of_loud(moves_own: bool) -> Option<GitCaller> {
+        let is_loud = |line: &GitLine| !line.is_quiet() || (moves_own && line.moves_by_settings());
+        let near = nearest(std::os::unix::process::parent_id()).filter(|near| is_loud(&near.line))?;
         // A new work tree has nothing to lose.
         if nearest(near.facts.parent).is_some_and(|outer| outer.line.makes_work_tree()) {
             return None;

@@ -20,8 +20,12 @@ use super::print;
 use crate::checkpoint::Home;
 use crate::checkpoint::records::mishaps;
 use crate::error::Error;
+use crate::model::repository::REMOTES;
 use crate::sys::child::close_stdout;
 use crate::sys::process::{ask_to_end, exists};
+
+/// The file with the values that were fetched last.
+const FETCH_HEAD: &str = "FETCH_HEAD";
 
 /// The exit code by which a hook refuses.
 const REFUSED: u8 = 1;
@@ -51,9 +55,10 @@ pub(super) fn git_door(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// Returns the command that has called this hook, unless it certainly destroys nothing, or has told already.
-fn command() -> Option<GitCommand> {
-    let caller = GitCaller::of_loud()?;
+/// Returns the command that has called this hook, unless it certainly destroys nothing, or has told already. `moves_own` is true if it
+/// moves refs that are not those of a remote.
+fn command(moves_own: bool) -> Option<GitCommand> {
+    let caller = GitCaller::of_loud(moves_own)?;
     if Home::place().is_ok_and(|home| CallMark::of(&home, &caller.id).is_set()) {
         return None;
     }
@@ -65,10 +70,10 @@ fn command() -> Option<GitCommand> {
 /// git is about to look at the work tree, which is the first thing of each command that rewrites it.
 fn before_files(token: &str) -> ExitCode {
     // A git that only reads is no part of an earlier command, told or not.
-    if !caller::line().is_some_and(|line| line.is_reading()) {
+    if !caller::line().is_some_and(|line| line.is_reading() && line.is_quiet()) {
         told::settle();
     }
-    let refused = command().and_then(|command| {
+    let refused = command(false).and_then(|command| {
         let answer = command.told().unwrap_or_else(|error| failed("fsmonitor", &error));
         matches!(answer, GitAnswer::Refused).then_some(command)
     });
@@ -92,12 +97,20 @@ fn before_files(token: &str) -> ExitCode {
 
 /// git is about to move refs.
 fn before_refs() -> ExitCode {
-    drain();
+    let moves_own = moves_own(&drain());
     told::settle();
-    match command().map(|command| command.told().unwrap_or_else(|error| failed("reference-transaction", &error))) {
+    match command(moves_own)
+        .map(|command| command.told().unwrap_or_else(|error| failed("reference-transaction", &error)))
+    {
         Some(GitAnswer::Refused) => REFUSED.into(),
         Some(GitAnswer::GoesOn) | None => ExitCode::SUCCESS,
     }
+}
+
+/// Returns true if one of the refs in a hook's input is not of a remote. Each line has the old value, the new one and the name.
+fn moves_own(input: &str) -> bool {
+    let names = input.lines().filter_map(|line| line.splitn(3, ' ').nth(2));
+    names.into_iter().any(|name| !name.as_bytes().starts_with(REMOTES) && name != FETCH_HEAD)
 }
 
 /// git is about to push.

@@ -134,7 +134,8 @@ impl GitCommand {
             let verdict = &judged.verdict;
             verdict.needs == Needs::Nothing && verdict.hold.is_none() && is_seen(verdict.confidence)
         });
-        if is_harmless && !line.rewrites() && !self.leaves_commits() {
+        // A quiet one is here because it moves refs by the configuration.
+        if is_harmless && !line.is_quiet() && !line.rewrites() && !self.leaves_commits() {
             return Ok(GitAnswer::GoesOn);
         }
         let marked = Home::locate().and_then(|home| Ok((CallMark::set(&home, &self.caller.id)?, home)));

@@ -1,10 +1,10 @@
 //! `piton install git`: the setting and the hooks by which the user's own git asks piton, in one repository or for the user.
 
 use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::client_file::ClientFile;
-use super::git_hook_link::remove_program;
 use super::git_hooks::{are_in, hook_in, hooks_out};
 use super::installation::{Direction, FileChange, Installation};
 use super::notes::GitDoors;
@@ -17,6 +17,7 @@ use crate::git::door::hooks::GitHook;
 use crate::git::door::{KEY, is_off, is_pitons, program_of, value};
 use crate::git::users::{UsersFiles, UsersGit, UsersRepository, UsersSetting};
 use crate::model::text::printable;
+use crate::sys::process::user;
 
 /// The first git that has both hooks, and the second form of the question.
 pub(crate) const OLDEST: (u32, u32) = (2, 28);
@@ -117,9 +118,15 @@ impl Installation<'_> {
     }
 
     fn put_in(&mut self, dir: &Path, hook: GitHook, is_own: bool) -> Result<()> {
-        self.noted(&dir.join(hook.name()))?;
+        let path = dir.join(hook.name());
+        self.noted(&path)?;
+        self.unlinked(&path)?;
         let program = self.program.clone();
-        let small = if is_own { self.hook_program(hook)? } else { None };
+        let small = if is_own { self.hook_program(hook, &path) } else { Ok(None) };
+        let small = small.unwrap_or_else(|error| {
+            print::say(&format!("piton: the hook {} will be a script, which is slower: {}", hook.name(), error.text()));
+            None
+        });
         hook_in(self, dir, hook, OsStr::new(&program), small.as_deref())
     }
 
@@ -210,9 +217,7 @@ impl Installation<'_> {
                 Err(error) => self.hook_failed(error),
             }
         }
-        let noted = GitDoors::of(&self.context.home).all()?;
-        let has_hooks = noted.iter().any(|path| path.file_name().is_some_and(|name| GitHook::named(name).is_some()));
-        if has_hooks || self.dry_run { Ok(()) } else { remove_program(&self.context.home) }
+        Ok(())
     }
 
     fn noted(&self, path: &Path) -> Result<()> {
@@ -315,10 +320,12 @@ fn worktree_files(common: &Path) -> Vec<PathBuf> {
     dirs.map(|dir| dir.join("config.worktree")).filter(|file| file.is_file()).collect()
 }
 
-/// Returns true if the hooks of a repository are in its git directory, and no other users are to write there.
+/// Returns true if the hooks of a repository are in its git directory, which is this user's, and no others are to write there.
 fn is_own(repository: &UsersRepository, git: &UsersGit) -> Result<bool> {
     let is_inside = repository.hooks.starts_with(&repository.common);
-    Ok(is_inside && git.settings("core.sharedRepository", UsersFiles::All)?.is_empty())
+    // One that cannot be looked at is not this user's.
+    let is_users = repository.common.metadata().is_ok_and(|facts| facts.uid() == user());
+    Ok(is_inside && is_users && git.settings("core.sharedRepository", UsersFiles::All)?.is_empty())
 }
 
 /// Returns true if the hooks of a repository are outside of it, where others may have theirs too.

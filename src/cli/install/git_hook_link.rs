@@ -1,57 +1,95 @@
-//! The hook that git calls most, as a small program: one file in piton's home, to which links in directories of hooks lead.
+//! The hook that git calls most, as a small program in piton's home, to which a link in a directory of hooks leads.
 //!
 //! A link leads nowhere on another machine and in another container, and once piton's home is gone. git takes it for no hook then,
-//! while a program of another kind of machine would make git fail.
+//! while a program of another kind of machine would make git fail. Each hook has a program of its own: who writes over the hook writes
+//! through the link, and that is to concern one repository alone.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use super::client_file::ClientFile;
+use super::git_hooks::text;
 use super::installation::Installation;
 use super::notes::Made;
 use super::place::GIT;
 use crate::checkpoint::Home;
 use crate::cli::print;
 use crate::error::{IoContext, Result};
-use crate::git::door::hooks::GitHook;
+use crate::git::door::hooks::{GitHook, program_of};
+use crate::model::id::{ObjectId, ObjectKind};
 use crate::protocol::InstallOutcome;
 use crate::sys::fs::aside::put_link;
 use crate::sys::fs::durable::{create_private_dir, replace_with_mode};
 use crate::sys::process::may_run;
 
-/// The directory of the program in piton's home.
+/// The directory of the programs in piton's home.
 const DIR: &str = "bin";
 
-/// The name of the program, by which a link to it is known.
-const NAME: &str = "piton-git-hook";
+/// The mode of a program: who writes over the hook of one repository is not to change it by mistake.
+const MODE: u32 = 0o500;
 
-/// Returns the place of the program.
-fn place(home: &Home) -> PathBuf {
-    home.path().join(DIR).join(NAME)
+/// The beginning of the name of each program, by which a link to it is known.
+const NAME: &str = "piton-git-hook-";
+
+/// The digits that tell the programs of different hooks apart.
+const DIGITS: usize = 16;
+
+/// Returns the place of the program of a hook.
+///
+/// # Errors
+/// Returns the errors of hashing.
+fn place(home: &Home, hook: &Path) -> Result<PathBuf> {
+    let id = ObjectId::of(ObjectKind::Blob, hook.as_os_str().as_encoded_bytes())?.to_string();
+    Ok(home.path().join(DIR).join(format!("{NAME}{}", &id[..DIGITS])))
 }
 
 /// Returns true for a link to such a program, whether it leads somewhere or not.
 pub(crate) fn is_link(path: &Path) -> bool {
+    let is_ours = |target: PathBuf| target.file_name().is_some_and(|name| name.as_bytes().starts_with(NAME.as_bytes()));
     // Anything that cannot be read as a link is none.
-    std::fs::read_link(path).is_ok_and(|target| target.file_name() == Some(OsStr::new(NAME)))
+    std::fs::read_link(path).is_ok_and(is_ours)
+}
+
+/// Returns true if another program has written its own hook through such a link.
+fn is_written_over(path: &Path) -> bool {
+    is_link(path) && text(path).is_some_and(|text| program_of(&text).is_none())
 }
 
 impl Installation<'_> {
-    /// Writes the program, and returns its place; `None` where there is none for this machine, or it cannot be run there.
+    /// Writes the program of a hook, and returns its place; `None` where there is none for this machine, or it cannot be run there.
     ///
     /// # Errors
     /// `permission`, `disk-full`.
-    pub(super) fn hook_program(&self, hook: GitHook) -> Result<Option<PathBuf>> {
-        let place = place(&self.context.home);
+    pub(super) fn hook_program(&self, hook: GitHook, path: &Path) -> Result<Option<PathBuf>> {
+        let place = place(&self.context.home, path)?;
         let Some(content) = hook.program(OsStr::new(&self.program)) else { return Ok(None) };
         if self.dry_run {
             return Ok(Some(place));
         }
-        // One that cannot be read is written anew.
-        if !may_run(&place) || std::fs::read(&place).ok().as_ref() != Some(&content) {
+        if !may_run(&place) || text(&place).as_ref() != Some(&content) {
             create_private_dir(&self.context.home.path().join(DIR))?;
-            replace_with_mode(&place, &content, 0o700)?;
+            replace_with_mode(&place, &content, MODE)?;
         }
         Ok(may_run(&place).then_some(place))
+    }
+
+    /// Gives a hook that another program has written through a link a file of its own.
+    ///
+    /// # Errors
+    /// `permission`, `disk-full`.
+    pub(super) fn unlinked(&self, path: &Path) -> Result<()> {
+        if self.dry_run || !is_written_over(path) {
+            return Ok(());
+        }
+        let program = std::fs::read_link(path).at("reading the link", path)?;
+        let facts = path.metadata().at("looking at", path)?;
+        let content = std::fs::read(path).at("reading", path)?;
+        // The mode that a new file would have had, but for the permission to run it.
+        let mode = if facts.permissions().mode() & 0o100 == 0 { 0o644 } else { 0o755 };
+        replace_with_mode(path, &content, mode)?;
+        std::fs::remove_file(&program).at("removing", &program)
     }
 
     /// Puts a link to the program in the place of a hook, which is free or has a hook of piton's own.
@@ -69,34 +107,43 @@ impl Installation<'_> {
         }
         if !self.dry_run && done != InstallOutcome::Unchanged {
             Made::of(&self.context.home).create(path.parent().unwrap_or(path), 0o755)?;
+            let there = ClientFile::read_bytes(path)?;
+            let is_as_made = there.bytes().is_none_or(|text| is_link(path) || is_unchanged(text));
+            if !is_as_made {
+                there.remove_whole(&self.context.home)?;
+            }
             put_link(program, path)?;
         }
         self.tell(GIT, done, path)
     }
 
-    /// Takes such a link out.
+    /// Takes such a link out, with its program.
     ///
     /// # Errors
     /// `permission`.
     pub(super) fn link_out(&mut self, path: &Path) -> Result<()> {
         if !self.dry_run {
+            let program = std::fs::read_link(path).at("reading the link", path)?;
             std::fs::remove_file(path).at("removing", path)?;
+            if program == place(&self.context.home, path)? {
+                remove_if_any(&program)?;
+            }
+            // It stays where another hook has its program.
+            let _ = std::fs::remove_dir(self.context.home.path().join(DIR));
         }
         self.tell(GIT, InstallOutcome::Removed, path)
     }
 }
 
-/// Removes the program, once no hook leads to it.
-///
-/// # Errors
-/// `permission`.
-pub(super) fn remove_program(home: &Home) -> Result<()> {
-    let place = place(home);
-    match std::fs::remove_file(&place) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        removed => removed.at("removing", &place)?,
+/// Returns true for a script of piton's that nobody has changed.
+fn is_unchanged(text: &[u8]) -> bool {
+    let program = program_of(text).unwrap_or_default();
+    GitHook::ALL.iter().any(|hook| hook.script(&program) == text || hook.program(&program).as_deref() == Some(text))
+}
+
+fn remove_if_any(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        removed => removed.at("removing", path),
     }
-    // It stays where something else is in it.
-    let _ = std::fs::remove_dir(home.path().join(DIR));
-    Ok(())
 }

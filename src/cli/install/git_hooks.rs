@@ -13,7 +13,7 @@ use super::notes::Made;
 use super::place::GIT;
 use crate::cli::print;
 use crate::error::{Code, Error, IoContext, Result};
-use crate::git::door::hooks::{ASIDE, GitHook, is_script, program_of, without_lines};
+use crate::git::door::hooks::{ASIDE, GitHook, is_own, program_of, without_lines};
 use crate::protocol::InstallOutcome;
 use crate::sys::fs::aside::put_link;
 use crate::sys::fs::durable::replace_with_mode;
@@ -35,9 +35,9 @@ pub(super) fn hook_in(
     let path = dir.join(hook.name());
     let script = hook.script(program);
     let found = facts(&path)?;
-    let is_script = || text(&path).is_some_and(|text| is_script(&text));
+    let is_own = || text(&path).is_some_and(|text| is_own(&text));
     if let Some(small) = small
-        && (found.is_none() || is_link(&path) || is_script())
+        && (found.is_none() || is_link(&path) || is_own())
         && facts(&next(dir, hook))?.is_none()
     {
         return work.link_in(&path, small);
@@ -60,7 +60,7 @@ pub(super) fn hook_in(
     let there = ClientFile::read_bytes(&path)?;
     let text = there.bytes().unwrap_or_default().to_vec();
     let may_run = facts.permissions().mode() & 0o111 != 0;
-    if is_script() {
+    if is_own() {
         work.carry_out(GIT, &FileChange::of(there, Some(script), MODE)?)?;
         if !may_run && !work.dry_run {
             std::fs::set_permissions(&path, Permissions::from_mode(MODE)).at("setting the mode of", &path)?;
@@ -130,6 +130,7 @@ fn emptied(work: &Installation<'_>, dir: &Path) -> Result<()> {
 
 /// Takes the lines or the script out of one file of a hook. The hook that was moved aside takes the place of the script.
 fn file_out(work: &mut Installation<'_>, dir: &Path, hook: GitHook, path: &Path) -> Result<()> {
+    work.unlinked(path)?;
     if is_link(path) {
         return work.link_out(path);
     }
@@ -138,7 +139,7 @@ fn file_out(work: &mut Installation<'_>, dir: &Path, hook: GitHook, path: &Path)
     }
     let there = ClientFile::read_bytes(path)?;
     let text = there.bytes().unwrap_or_default();
-    if !is_script(text) {
+    if !is_own(text) {
         if program_of(text).is_some() {
             let after = without_lines(text);
             work.carry_out(GIT, &FileChange::of(there, Some(after), MODE)?)?;
@@ -161,15 +162,7 @@ fn back(next: &Path, path: &Path) -> Result<()> {
         return std::fs::rename(next, path).at("moving back", next);
     };
     put_link(&moved(&target, false), path)?;
-    std::fs::remove_file(next).at("removing", next)?;
-    remove_left_links(next)
-}
-
-/// Removes the links that a piton of before has made beside a hook that was moved aside, and has left there.
-fn remove_left_links(next: &Path) -> Result<()> {
-    let left = next.with_extension("link");
-    let is_link = facts(&left)?.is_some_and(|facts| facts.is_symlink());
-    if is_link { std::fs::remove_file(&left).at("removing", &left) } else { Ok(()) }
+    std::fs::remove_file(next).at("removing", next)
 }
 
 /// Removes a hook that was moved aside and has no script of piton's any more that runs it: another program has written its own over
@@ -177,7 +170,7 @@ fn remove_left_links(next: &Path) -> Result<()> {
 fn left_behind(work: &mut Installation<'_>, dir: &Path, hook: GitHook) -> Result<()> {
     let next = next(dir, hook);
     let Some(facts) = facts(&next)? else { return Ok(()) };
-    if work.dry_run || named(dir, hook).iter().any(|path| text(path).is_some_and(|text| is_script(&text))) {
+    if work.dry_run || named(dir, hook).iter().any(|path| text(path).is_some_and(|text| is_own(&text))) {
         return Ok(());
     }
     if facts.is_file() {
@@ -254,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_goes_back_whatever_a_killed_piton_has_left() {
+    fn a_link_goes_back_whatever_lies_beside_it() {
         for left in [&[][..], &["pre-push.link"], &["pre-push.link", "other.link"]] {
             let dir = tempfile::tempdir().unwrap();
             let (path, next) =
@@ -266,7 +259,7 @@ mod tests {
             back(&next, &path).unwrap();
             assert_eq!(std::fs::read_link(&path).unwrap(), Path::new("../of/the/user"));
             let there = std::fs::read_dir(dir.path().join(ASIDE)).unwrap().count();
-            assert_eq!(there, usize::from(left.len() == 2), "links of others stay");
+            assert_eq!(there, left.len(), "what is not known stays");
         }
     }
 }

@@ -26,6 +26,9 @@ use crate::sys::process;
 /// The most clients at a time; a further one is greeted with `ok: false`.
 const MOST: usize = 256;
 
+/// The time between two looks for the socket.
+const LOOK_FOR_SOCKET: Duration = Duration::from_secs(5);
+
 /// The time for which a new daemon waits for one that is leaving.
 const HANDOVER: Duration = Duration::from_secs(15);
 
@@ -81,7 +84,7 @@ impl Clients {
 }
 
 /// Serves until no client was connected for `idle` and the processes of all clients whose hooks have called have ended, or SIGTERM or
-/// SIGINT comes.
+/// SIGINT comes. Without a client, it also ends once its socket is gone, mostly with all of piton's home: nobody finds it any more.
 ///
 /// # Errors
 /// `permission`, `disk-full` when the socket cannot be made.
@@ -101,9 +104,11 @@ pub fn run(home: &Home, idle: Duration) -> Result<Ended> {
         .enable_all()
         .build()
         .map_err(|error| Error::new(Code::Internal, format!("the daemon cannot wait for clients: {error}")))?;
-    let accepted = runtime.block_on(accept(listener, &engine, &clients, idle));
+    let accepted = runtime.block_on(accept(listener, (&engine, &clients), &dir.join("socket"), idle));
     // A client that connects from now on starts another daemon.
-    if let Err(error) = std::fs::remove_file(dir.join("socket")) {
+    if let Err(error) = std::fs::remove_file(dir.join("socket"))
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
         tracing::warn!(%error, "the daemon's socket stays behind");
     }
     let deadline = Instant::now() + GRACE;
@@ -158,8 +163,8 @@ fn bind(dir: &Path) -> Result<std::os::unix::net::UnixListener> {
 
 async fn accept(
     listener: std::os::unix::net::UnixListener,
-    engine: &Arc<Engine>,
-    clients: &Arc<Clients>,
+    (engine, clients): (&Arc<Engine>, &Arc<Clients>),
+    socket: &Path,
     idle: Duration,
 ) -> Result<()> {
     let internal = |error: std::io::Error| Error::new(Code::Internal, format!("the daemon cannot serve: {error}"));
@@ -184,6 +189,11 @@ async fn accept(
                 Ok(warnings) => warnings.iter().for_each(|warning| tracing::warn!("{warning}")),
                 Err(error) => tracing::warn!(%error, "the old configuration stays"),
             },
+            () = tokio::time::sleep(LOOK_FOR_SOCKET) => {
+                if clients.lock().streams.is_empty() && !socket.exists() {
+                    return Ok(());
+                }
+            }
             () = tokio::time::sleep_until(until.into()) => {
                 let mut open = clients.lock();
                 if open.streams.is_empty() && open.left + idle <= Instant::now() && !engine.clients().are_any() {

@@ -116,9 +116,9 @@ pub fn without_lines(text: &[u8]) -> Vec<u8> {
     left
 }
 
-/// Returns true for piton's own script.
-pub fn is_script(text: &[u8]) -> bool {
-    text.starts_with(HEAD)
+/// Returns true for a hook that is piton's as a whole: its script, or its program.
+pub fn is_own(text: &[u8]) -> bool {
+    text.starts_with(HEAD) || mark_end(text).is_some()
 }
 
 /// Returns the end of the mark in a program.
@@ -133,7 +133,7 @@ pub fn program_of(text: &[u8]) -> Option<OsString> {
         let path = text.get(place..)?.split(|byte| *byte == 0).next()?;
         return (!path.is_empty()).then(|| OsStr::from_bytes(path).to_owned());
     }
-    if !is_script(text) && without_lines(text) == text {
+    if !is_own(text) && without_lines(text) == text {
         return None;
     }
     let find = |text: &[u8], part: &[u8]| text.windows(part.len()).position(|window| window == part);
@@ -185,7 +185,7 @@ mod tests {
         }
         if cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))) {
             let small = GitHook::ReferenceTransaction.program(program).unwrap();
-            assert_eq!((program_of(&small).as_deref(), is_script(&small)), (Some(program), false));
+            assert_eq!((program_of(&small).as_deref(), is_own(&small)), (Some(program), true));
             assert_eq!((program_of(PROGRAM), GitHook::PrePush.program(program)), (None, None));
         }
         let others: [&[u8]; 6] =
@@ -196,7 +196,7 @@ mod tests {
         for hook in GitHook::ALL {
             let script = hook.script(program);
             let shown = String::from_utf8_lossy(&script);
-            assert!(is_script(&script) && !shown.contains("@PITON@") && !shown.contains("@EVENT@"), "{shown}");
+            assert!(is_own(&script) && !shown.contains("@PITON@") && !shown.contains("@EVENT@"), "{shown}");
             assert_eq!(program_of(&script).as_deref(), Some(program));
             assert_eq!(GitHook::named(OsStr::new(hook.name())), Some(hook));
             assert!(hook.program(OsStr::new(&"x".repeat(MAX_PATH))).is_none());
