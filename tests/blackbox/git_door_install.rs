@@ -158,7 +158,7 @@ fi
 
     /// The small program to which the hook for refs is a link.
     fn hook_program(&self) -> PathBuf {
-        self.lab.home.join("piton/bin/piton-git-hook")
+        std::fs::read_link(self.hook("reference-transaction")).unwrap()
     }
 
     /// The files of a repository that an installation may touch.
@@ -834,7 +834,7 @@ fn the_small_hook_asks_before_a_loss_alone() {
     for git in gits() {
         let door = Door::with(&git);
         door.install(&[]);
-        assert_eq!(std::fs::read_link(door.hook("reference-transaction")).unwrap(), door.hook_program());
+        assert!(door.hook_program().starts_with(door.lab.home.join("piton/bin")), "{:?}", door.hook_program());
         door.stand_in();
         let asks = |args: &[&str]| {
             door.git(args);
@@ -856,6 +856,15 @@ fn the_small_hook_asks_before_a_loss_alone() {
         ] {
             assert!(asks(args), "{args:?}");
         }
+        // Which refs are fetched is also for the configuration to say.
+        door.git(&["push", "-q", "origin", "new"]);
+        door.asked();
+        assert!(!asks(&["fetch", "-q", "origin"]));
+        door.git(&["tag", "here-alone"]);
+        door.git(&["config", "fetch.prune", "true"]);
+        door.git(&["config", "fetch.pruneTags", "true"]);
+        door.asked();
+        assert!(asks(&["fetch", "-q", "origin"]), "it deletes a tag");
         // The end of an earlier command is told first.
         let calls = door.lab.home.join("piton/git-calls");
         std::fs::create_dir_all(&calls).unwrap();
@@ -883,6 +892,74 @@ fn the_small_hook_asks_before_a_loss_alone() {
         door.uninstall(&[]);
         assert!(!door.hook("reference-transaction").exists());
     }
+}
+
+#[test]
+fn a_hook_that_is_written_through_the_link_is_its_owners() {
+    let Some(door) = Door::new() else { return };
+    let other = door.lab.root().join("other");
+    door.git(&["init", "-q", other.to_str().unwrap()]);
+    assert_eq!(door.piton_in(&other, &["install", "git"]).code, 0);
+    let others = std::fs::read_link(other.join(".git/hooks/reference-transaction")).unwrap();
+    let hook = door.hook("reference-transaction");
+    let theirs = "#!/bin/sh\necho theirs >&2\n";
+    for takes_out in [true, false] {
+        door.install(&[]);
+        let program = door.hook_program();
+        assert_ne!(program, others, "each hook has a program of its own");
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::write(&hook, theirs).unwrap();
+        assert_eq!(row(&door, "written the hook reference-transaction anew")["state"], "wrong");
+        if takes_out {
+            door.uninstall(&[]);
+        } else {
+            door.install(&[]);
+            assert!(std::fs::read_to_string(&hook).unwrap().contains("# piton begin"));
+            let said = door.git_in(&door.lab.work, &["branch", "b"]).stderr;
+            assert!(said.contains("theirs"), "{said}");
+            door.uninstall(&[]);
+        }
+        assert!(!hook.is_symlink() && !program.exists());
+        assert_eq!(std::fs::read_to_string(&hook).unwrap(), theirs);
+        assert_eq!(std::fs::metadata(&hook).unwrap().mode() & 0o777, 0o755);
+        std::fs::remove_file(&hook).unwrap();
+    }
+    assert!(others.exists());
+}
+
+#[test]
+fn a_script_of_pitons_that_its_owner_has_changed_is_kept() {
+    let Some(door) = Door::new() else { return };
+    door.git(&["config", "core.sharedRepository", "group"]);
+    door.install(&[]);
+    let hook = door.hook("reference-transaction");
+    let text = std::fs::read_to_string(&hook).unwrap() + "# mine\n";
+    std::fs::write(&hook, &text).unwrap();
+    door.git(&["config", "--unset", "core.sharedRepository"]);
+    door.install(&[]);
+    assert!(hook.is_symlink());
+    let kept = |dir: &Path| {
+        let mut open = vec![dir.to_owned()];
+        while let Some(dir) = open.pop() {
+            for entry in std::fs::read_dir(dir).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => open.push(path),
+                    false if std::fs::read(&path).unwrap() == text.as_bytes() => return true,
+                    false => {}
+                }
+            }
+        }
+        false
+    };
+    assert!(kept(&door.lab.home.join("piton/backups")));
+    // A copy of a repository that follows links has the program itself.
+    let program = std::fs::read(&hook).unwrap();
+    std::fs::remove_file(&hook).unwrap();
+    std::fs::write(&hook, program).unwrap();
+    std::fs::set_permissions(&hook, PermissionsExt::from_mode(0o755)).unwrap();
+    door.uninstall(&[]);
+    assert!(!hook.exists());
 }
 
 #[test]

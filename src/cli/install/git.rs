@@ -127,7 +127,8 @@ impl Installation<'_> {
             print::say(&format!("piton: the hook {} will be a script, which is slower: {}", hook.name(), error.text()));
             None
         });
-        hook_in(self, dir, hook, OsStr::new(&program), small.as_deref())
+        hook_in(self, dir, hook, OsStr::new(&program), small.as_deref())?;
+        self.remove_program(&path)
     }
 
     /// Tells that a hook is not as it is to be, and goes on: all else is done.

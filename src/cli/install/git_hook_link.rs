@@ -5,6 +5,7 @@
 //! through the link, and that is to concern one repository alone.
 
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -123,15 +124,28 @@ impl Installation<'_> {
     /// `permission`.
     pub(super) fn link_out(&mut self, path: &Path) -> Result<()> {
         if !self.dry_run {
-            let program = std::fs::read_link(path).at("reading the link", path)?;
             std::fs::remove_file(path).at("removing", path)?;
-            if program == place(&self.context.home, path)? {
-                remove_if_any(&program)?;
-            }
-            // It stays where another hook has its program.
-            let _ = std::fs::remove_dir(self.context.home.path().join(DIR));
+            self.remove_program(path)?;
         }
         self.tell(GIT, InstallOutcome::Removed, path)
+    }
+
+    /// Removes the program of a hook, where the hook is no link to it.
+    ///
+    /// # Errors
+    /// `permission`.
+    pub(super) fn remove_program(&self, path: &Path) -> Result<()> {
+        if self.dry_run || is_link(path) {
+            return Ok(());
+        }
+        let program = place(&self.context.home, path)?;
+        match std::fs::remove_file(&program) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            removed => removed.at("removing", &program)?,
+        }
+        // It stays where another hook has its program.
+        let _ = std::fs::remove_dir(self.context.home.path().join(DIR));
+        Ok(())
     }
 }
 
@@ -139,11 +153,4 @@ impl Installation<'_> {
 fn is_unchanged(text: &[u8]) -> bool {
     let program = program_of(text).unwrap_or_default();
     GitHook::ALL.iter().any(|hook| hook.script(&program) == text || hook.program(&program).as_deref() == Some(text))
-}
-
-fn remove_if_any(path: &Path) -> Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        removed => removed.at("removing", path),
-    }
 }
