@@ -31,6 +31,17 @@ const PLAIN: &[&str] = &[
 /// Further verbs that run other gits.
 const PARTED: &[&str] = &["bisect", "filter-branch", "subtree"];
 
+/// The files that a command writes into the work tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FilesWritten {
+    /// It writes and removes none.
+    None,
+    /// It may write and remove some. Each one that the index then has is as git has written or seen it, and it makes no other one.
+    AsIndexed,
+    /// It may write any.
+    Any,
+}
+
 /// The command line of a git.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitLine {
@@ -100,6 +111,30 @@ impl GitLine {
         REWRITES.contains(&self.verb.as_str()) && !lists
     }
 
+    /// Returns what it writes into the work tree. Programs that it runs on the way (hooks) are not counted.
+    pub fn writes(&self) -> FilesWritten {
+        let has = |names: &[&str]| {
+            // git takes an option by any beginning of its name that is no other's.
+            let is_one = |word: &String| word.len() > 2 && names.iter().any(|name| name.starts_with(word.as_str()));
+            self.arguments.iter().any(|word| is_one(word) || (word.len() == 2 && names.contains(&word.as_str())))
+        };
+        let first = self.arguments.first().map_or("", String::as_str);
+        match self.verb.as_str() {
+            "branch" | "commit" | "fetch" | "gc" | "notes" | "pack-refs" | "prune" | "push" | "reflog" | "replace"
+            | "symbolic-ref" | "tag" | "update-ref" => FilesWritten::None,
+            "stash" if matches!(first, "clear" | "create" | "drop" | "list" | "show" | "store") => FilesWritten::None,
+            "stash" if first.is_empty() || first.starts_with('-') || matches!(first, "push" | "save") => {
+                FilesWritten::AsIndexed
+            }
+            "reset" if has(&["-p", "--patch"]) => FilesWritten::Any,
+            "reset" if has(&["--hard", "--keep", "--merge"]) => FilesWritten::AsIndexed,
+            "reset" => FilesWritten::None,
+            "clean" => FilesWritten::AsIndexed,
+            "checkout" | "switch" if !has(&["-m", "--merge", "-p", "--patch", "--conflict"]) => FilesWritten::AsIndexed,
+            _ => FilesWritten::Any,
+        }
+    }
+
     /// Returns true if other gits that it runs are parts of it: what they do is told and taken back as one.
     pub fn has_parts(&self) -> bool {
         self.rewrites() || PARTED.contains(&self.verb.as_str())
@@ -157,6 +192,30 @@ mod tests {
         ] {
             let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
             assert_eq!(within(&words).map(|line| line.verb).as_deref(), verb, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_verb_and_its_options_tell_which_files_are_written() {
+        for (text, expected) in [
+            ("git branch -D x", FilesWritten::None),
+            ("git commit --amend", FilesWritten::None),
+            ("git reset --soft HEAD~1", FilesWritten::None),
+            ("git reset HEAD~1", FilesWritten::None),
+            ("git stash drop", FilesWritten::None),
+            ("git reset --hard", FilesWritten::AsIndexed),
+            ("git reset --ha", FilesWritten::AsIndexed),
+            ("git checkout -f", FilesWritten::AsIndexed),
+            ("git stash", FilesWritten::AsIndexed),
+            ("git stash -u", FilesWritten::AsIndexed),
+            ("git clean -fdx", FilesWritten::AsIndexed),
+            ("git reset -p", FilesWritten::Any),
+            ("git checkout -m other", FilesWritten::Any),
+            ("git stash pop", FilesWritten::Any),
+            ("git merge x", FilesWritten::Any),
+            ("git restore -s HEAD~1 f", FilesWritten::Any),
+        ] {
+            assert_eq!(line(text).unwrap().writes(), expected, "{text}");
         }
     }
 

@@ -2,7 +2,8 @@
 //! and no git is run. Refs that are a table are read elsewhere (`git/ref_table`).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use std::time::UNIX_EPOCH;
 
 use super::git_dir::{GitDir, read_regular};
 use crate::error::{Code, Error, IoContext, Result};
+use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::path::RelPath;
 use crate::model::repository::{HEAD, RefValue, RepositoryState, is_ref_name};
 
@@ -27,6 +29,9 @@ const MAX_REFS: usize = 200_000;
 
 /// The largest file of a single ref, in bytes.
 const MAX_REF: u64 = 4096;
+
+/// The longest line of a log of refs that is read, in bytes.
+const MAX_LINE: u64 = 4096;
 
 /// The most bytes of an operation in progress.
 const MAX_OPERATION: u64 = 16 << 20;
@@ -76,12 +81,35 @@ impl RepositoryPlace {
         })
     }
 
-    /// Returns a text that a repository made later at this place does not have; `None` where the file system does not know when a
-    /// directory was made, because numbers of files are used again.
+    /// Returns a text that tells the repository from one that is made later at this place: its directory, as far as the file system
+    /// knows when that was made (numbers of files are used again), and the beginning of its log of HEAD. `None` where neither is known.
     pub fn identity(&self) -> Option<String> {
         let facts = self.common.metadata().ok()?; // gone
-        let made = facts.created().ok()?.duration_since(UNIX_EPOCH).ok()?; // not known
-        Some(format!("{}-{}-{}", facts.dev(), facts.ino(), made.as_nanos()))
+        let made = facts.created().ok().and_then(|made| made.duration_since(UNIX_EPOCH).ok()); // not known
+        let dir = made.map(|made| format!("{}-{}-{}", facts.dev(), facts.ino(), made.as_nanos()));
+        let log = self.first_of_log().map(|line| line.to_string());
+        (dir.is_some() || log.is_some()).then(|| format!("{} {}", dir.unwrap_or_default(), log.unwrap_or_default()))
+    }
+
+    /// Returns the id of the first line of the log of HEAD: that of a clone or of the first commit, with its moment.
+    fn first_of_log(&self) -> Option<ObjectId> {
+        let mut line = Vec::new();
+        // One that cannot be read tells nothing.
+        let log = File::open(self.common.join("logs/HEAD")).ok()?;
+        BufReader::new(log.take(MAX_LINE)).read_until(b'\n', &mut line).ok()?;
+        if line.is_empty() { None } else { ObjectId::of(ObjectKind::Blob, &line).ok() }
+    }
+
+    /// Returns true if two identities are those of one repository, also if it was copied or brought back; false if they are those of
+    /// two. `None` where that cannot be told.
+    pub fn is_same(known: &str, now: &str) -> Option<bool> {
+        let parts = |text: &str| text.split_once(' ').map(|(dir, log)| (dir.to_owned(), log.to_owned()));
+        let ((dir, log), (dir_now, log_now)) = (parts(known)?, parts(now)?);
+        match () {
+            () if !dir.is_empty() && dir == dir_now => Some(true),
+            () if log.is_empty() || log_now.is_empty() => None,
+            () => Some(log == log_now),
+        }
     }
 
     /// Returns the branches that other work trees of the repository have checked out.

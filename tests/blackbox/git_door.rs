@@ -172,6 +172,30 @@ fn what_has_moved_on_stays_and_is_listed() {
 }
 
 #[test]
+fn an_edit_right_behind_a_command_stays() {
+    for command in [
+        "git branch -q -D x",
+        "git tag -d t",
+        "git update-ref refs/heads/x HEAD",
+        "git commit -q --amend --allow-empty -m new",
+        "git reset -q --soft HEAD~1",
+        "git reset -q HEAD~1",
+        "git reset -q --hard HEAD~1",
+        "git checkout -q -f HEAD~1",
+        "git clean -fdq",
+        "git stash -q",
+        "git stash -q; git stash clear",
+    ] {
+        let Some(place) = Place::new(GITS[0]) else { return };
+        place.sh("git branch -f x HEAD~1; git tag -f t HEAD~1; echo dirty > sub/g; echo new > untracked");
+        // No process starts between the end of the command and the edit.
+        place.sh(&format!("{command}; echo precious > f"));
+        let done = place.undo(&["--yes"]);
+        assert_eq!(place.lab.read("f"), "precious\n", "{command}: {done:?}");
+    }
+}
+
+#[test]
 fn nothing_is_written_while_a_git_is_at_work_and_nothing_without_an_answer() {
     let Some(place) = Place::new(GITS[0]) else { return };
     place.sh("echo dirty > f; git reset -q --hard HEAD~1");
@@ -383,7 +407,10 @@ fn a_lock_that_a_killed_undo_has_left_is_taken_away() {
     place.sh("echo dirty > f; git reset -q --hard HEAD~1");
     let lock = place.lab.work.join(".git/index.lock");
     // Of somebody else; of this process; of one with the same number that began at another time.
-    let other = format!("piton git-undo {}-1", std::process::id());
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let space = std::fs::read_link("/proc/self/ns/pid").unwrap();
+    let owner = json!({"pid": std::process::id(), "started": 1, "boot": boot.trim(), "space": space});
+    let other = format!("piton git-undo {owner}");
     for (text, code) in [("DIRC", 1), ("piton git-undo", 1), (other.as_str(), 0)] {
         std::fs::write(&lock, text).unwrap();
         let undone = place.undo(&["g-1", "--yes"]);

@@ -4,6 +4,7 @@
 //! `g-n`, and `<2n + 1>` the one after it. `objects-` before these numbers names the packs of objects that the operation has left without a name,
 //! as they were found while it was open, and at its end. No checkpoint's content depends on them.
 
+mod later;
 pub mod log;
 mod objects;
 pub mod operations;

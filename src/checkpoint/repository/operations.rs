@@ -1,6 +1,5 @@
 //! Operations of git in a workspace: noted before they begin, and again when they have ended.
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -12,19 +11,15 @@ use super::log::{
 };
 use super::states::OperationEdge;
 use crate::checkpoint::capture::request::Take;
-use crate::checkpoint::catalog::entries::EntryChange;
-use crate::checkpoint::history::journal::quoted;
-use crate::checkpoint::history::turn_end::changed_after;
 use crate::checkpoint::locked::Locked;
 use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::checkpoint::records::workspace::{Scope, Workspace};
 use crate::checkpoint::timeline::Timeline;
-use crate::error::{Code, Error, Result};
+use crate::error::Result;
 use crate::git::door::is_pitons;
 use crate::git::user_repository::UserRepository;
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::id::ObjectId;
-use crate::model::manifest::EntryKind;
 use crate::model::meta::quote;
 use crate::model::path::RelPath;
 use crate::model::policy::Durability;
@@ -34,17 +29,10 @@ use crate::model::text::{cut, printable};
 use crate::store::{Log, Store};
 use crate::sys::clock::{now_ms, rfc3339};
 use crate::sys::interrupt::Interrupt;
-use crate::worktree::git_index::tracked_in;
 use crate::worktree::repository_state::RepositoryPlace;
 
 /// The longest command that is written down, in characters.
 const MAX_COMMAND: usize = 160;
-
-/// The verb of commands that bring back files which no index knows.
-const STASH: &str = "stash";
-
-/// The milliseconds by which the clock of files may be late.
-const TICK_MS: i64 = 8;
 
 /// A repository, and its state at one moment.
 #[derive(Clone, Debug)]
@@ -231,34 +219,6 @@ impl Timeline {
         let Some(end) = ended else { return Ok(()) };
         append(dir, &GitLogLine::End(GitEnd { stopped: true, ..end }), locked.is_synced(false), &locked.lock)
     }
-
-    /// Returns the paths that differ from before an operation, and that others have changed behind its end: at a later moment of
-    /// the clock of files, or new ones that its index does not know. A stash, and a way back, may bring such files.
-    fn changed_later(
-        &self,
-        begin: &GitOperation,
-        files: Option<ObjectId>,
-        (ended, state): (Option<i64>, Option<&RepositoryState>),
-    ) -> Result<Vec<String>> {
-        let Some((from, to)) = begin.files.zip(files) else { return Ok(Vec::new()) };
-        let (catalog, root, top) = (self.catalog(), &self.workspace().path, begin.place()?);
-        let since = ended.map(|ended| ended.saturating_add(TICK_MS).saturating_mul(1_000_000));
-        let brings_new = begin.over.is_some() || begin.has_verb(STASH);
-        let index = state.and_then(|state| state.index.as_deref()).filter(|_| !brings_new);
-        // An index that cannot be read tells of nothing.
-        let known = index.and_then(|index| tracked_in(index, &mut |_| Err(unread())).ok());
-        let known: Option<BTreeSet<RelPath>> = known.map(|paths| paths.into_iter().collect());
-        let is_unknown = |path: &RelPath| {
-            let inside = path.under(root).strip_prefix(&top).ok().and_then(|inside| RelPath::from_path(inside).ok());
-            known.as_ref().zip(inside).is_some_and(|(known, inside)| !known.contains(&inside))
-        };
-        let is_later = |(path, before, after): &EntryChange| {
-            let is_new = before.is_none() && after.as_ref().is_some_and(|after| after.kind != EntryKind::Dir);
-            (is_new && is_unknown(path)) || since.is_some_and(|since| changed_after(root, path, since))
-        };
-        let changed = catalog.changed_entries(&catalog.checkpoint_of(from)?, &catalog.checkpoint_of(to)?)?;
-        Ok(quoted(changed.iter().filter(|change| is_later(change)).map(|(path, ..)| path)))
-    }
 }
 
 /// Returns true if a state differs by nothing that somebody would take back: by what git knows of files on the disk, and of other
@@ -277,11 +237,6 @@ fn is_alike(before: &RepositoryState, now: &RepositoryNow) -> bool {
     // Of an index that git cannot read, it is not certain.
     before.index == now.state.index
         || entries(before).is_ok_and(|before| entries(&now.state).is_ok_and(|now| now == before))
-}
-
-/// Says that the shared part of a split index is not looked at.
-fn unread() -> Error {
-    Error::new(Code::Conflict, "a split index")
 }
 
 /// Returns the top of a work tree as it is written down.

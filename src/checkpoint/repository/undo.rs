@@ -152,13 +152,14 @@ impl Timeline {
         Ok(newest)
     }
 
-    /// Returns false if another repository stands where an operation was. One that was copied, or brought back, has its commits.
+    /// Returns false if another repository stands where an operation was. Where that is not known otherwise, the commits tell.
     fn is_same_repository(&self, operation: &LoggedOperation) -> Result<bool> {
         let top = operation.begin.place()?;
         let Some(place) = RepositoryPlace::around(&top).filter(|place| place.top == top) else { return Ok(true) };
         let known = operation.begin.repository.as_deref();
-        if known.is_some() && known == place.identity().as_deref() {
-            return Ok(true);
+        let now = place.identity();
+        if let Some(is_same) = known.zip(now.as_deref()).and_then(|(known, now)| RepositoryPlace::is_same(known, now)) {
+            return Ok(is_same);
         }
         let before = self.catalog().repository_state(operation.begin.op, OperationEdge::Before)?;
         let commits = before.map(|before| named(&before)).unwrap_or_default();

@@ -128,6 +128,7 @@ impl Walk<'_> {
             Class::VcsDiscard => found.rule != WORKTREE,
             Class::VcsHistory => REWRITING.contains(&verb),
             Class::FileDelete => verb == "rm",
+            Class::FileMove | Class::FileOverwrite => verb == "mv",
             _ => false,
         };
         if !self.found[first.min(self.found.len())..].iter().any(takes) {
@@ -136,7 +137,7 @@ impl Walk<'_> {
         let (sorts, pathspecs) = match taken(args) {
             Some(taken) => taken,
             // git refuses to remove a file with changes, unless it is forced.
-            None if verb == "rm" => return,
+            None if matches!(verb, "rm" | "mv") => return,
             None => (vec![Staged, Unstaged], Vec::new()),
         };
         let is_clean = verb == "clean";
@@ -175,6 +176,13 @@ fn taken(args: &[Arg]) -> Taken<'_> {
             let words = VerbWords::of(rest, &[]);
             let is_forced = words.has(&["-f", "--force"]) && !words.has(&["--cached", "-n", "--dry-run"]);
             of_paths(vec![Staged, Unstaged], words.all()).filter(|_| is_forced)
+        }
+        "mv" => {
+            let words = VerbWords::of(rest, &[]);
+            let is_forced = words.has(&["-f", "--force"]) && !words.has(&["-n", "--dry-run"]);
+            // In a directory, it replaces the file of the same name: that is not named here.
+            let target = words.all().pop().filter(|target| is_forced && !target.text.ends_with('/'));
+            target.map(|target| (vec![Staged, Unstaged, Untracked], vec![target]))
         }
         "read-tree" => {
             let words = VerbWords::of(rest, &["--prefix", "--index-output"]);
@@ -357,7 +365,10 @@ mod tests {
             ("git clean -fdn", ""),
             ("git clean -fd -e keep build", "? build :(top,exclude,glob)**/keep :(top,exclude,glob)**/keep/**"),
             ("git clean -fde/a/b", "? . :(top,exclude,glob)a/b :(top,exclude,glob)a/b/**"),
-            ("git clean -fd --exclude=b/", "? . :(top,exclude,glob)**/b :(top,exclude,glob)**/b/**"),
+            ("git clean -fd --exclude=b/", "? . :(top,exclude,glob)**/b/**"),
+            ("git clean -fd -e '*' -e '!b'", "? ."),
+            ("git mv -f b a", "su? a"),
+            ("git mv b a", ""),
             ("git clean -fd -e '!keep'", "? ."),
             ("git clean -fd -e $KEEP", "? ."),
             ("git clean -fd ':!a'", "? :!a ."),

@@ -51,6 +51,10 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
                 };
                 report.note(GIT, format!("`{KEY}` belongs to {shown}, and piton does not take it"));
             }
+            Some(last) if matches!(last.scope.as_str(), "local" | "worktree") => {
+                let file = print::path(&last.file);
+                report.note(GIT, format!("its commands are not guarded: `{KEY}` is off by {file}; without that, `{INSTALL}` has it ask piton"));
+            }
             _ => report.note(GIT, format!("its commands are not guarded: `{INSTALL}` has it ask piton")),
         }
         return;

@@ -63,6 +63,9 @@ impl GitCaller {
         // Which of several gits it is says nothing to people, and `-C` leads to the directory from which its paths count.
         let mut rest = self.words.iter().skip(1);
         let mut words = vec!["git"];
+        // A program of git's own has its verb in its name: `git-receive-pack`.
+        let name = self.words.first().and_then(|program| program.rsplit('/').next()).unwrap_or_default();
+        words.extend(name.strip_prefix("git-"));
         while let Some(word) = rest.next() {
             match word == "-C" && words.iter().all(|word| *word != self.line.verb) {
                 true => drop(rest.next()),

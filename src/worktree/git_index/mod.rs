@@ -1,14 +1,15 @@
 //! A read-only reader of git's index: which paths the user's git tracks.
 //!
-//! Versions 2, 3 and 4, split indexes and sparse directories, in SHA-1 and SHA-256 repositories. Only names matter, so
-//! that stat data, ids and the checksum are passed over. Everything is bounded and taken for hostile: damage is an
+//! Versions 2, 3 and 4, split indexes and sparse directories, in SHA-1 and SHA-256 repositories. Ids and the checksum are passed over. Everything is bounded and taken for hostile: damage is an
 //! error, never a panic and never a guess.
 
 mod ewah;
 mod parse;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+pub use self::parse::SeenFile;
 use self::parse::{IndexHash, IndexSlot, Parsed};
 use super::git_dir::read_regular;
 use crate::error::{Code, Error, IoContext, Result};
@@ -41,7 +42,15 @@ pub fn tracked(git_dir: &Path) -> Result<Vec<RelPath>> {
 /// # Errors
 /// As [`tracked`]; errors of `shared`.
 pub fn tracked_in(bytes: &[u8], shared: &mut dyn FnMut(&str) -> Result<Vec<u8>>) -> Result<Vec<RelPath>> {
-    paths(decode(bytes, shared)?)
+    Ok(files(decode(bytes, shared)?)?.into_iter().map(|(path, _)| path).collect())
+}
+
+/// As [`tracked_in`], with each file as git has seen it last.
+///
+/// # Errors
+/// As [`tracked_in`].
+pub fn seen_in(bytes: &[u8], shared: &mut dyn FnMut(&str) -> Result<Vec<u8>>) -> Result<BTreeMap<RelPath, SeenFile>> {
+    Ok(files(decode(bytes, shared)?)?.into_iter().collect())
 }
 
 /// Reads a whole index; `shared` gives the bytes of the shared index of a split one.
@@ -71,20 +80,20 @@ fn parse_any(bytes: &[u8]) -> Result<Parsed> {
     parse::parse(bytes, IndexHash::Sha1).or_else(|error| parse::parse(bytes, IndexHash::Sha256).map_err(|_| error))
 }
 
-fn paths(slots: Vec<IndexSlot>) -> Result<Vec<RelPath>> {
+fn files(slots: Vec<IndexSlot>) -> Result<Vec<(RelPath, SeenFile)>> {
     let tracked = slots.into_iter().filter(|slot| slot.tracked && !slot.name.is_empty());
-    let mut paths = tracked
+    let mut files = tracked
         // git writes no `.`, `..` or empty component: what reads as another path is damage.
         .map(|slot| {
             let path = RelPath::parse(&slot.name).ok().filter(|path| path.as_bytes() == slot.name);
-            path.ok_or_else(|| damaged("tracks an impossible path"))
+            Ok((path.ok_or_else(|| damaged("tracks an impossible path"))?, slot.seen))
         })
-        .collect::<Result<Vec<RelPath>>>()?;
-    if !paths.is_sorted() {
-        paths.sort_unstable();
+        .collect::<Result<Vec<_>>>()?;
+    if !files.is_sorted_by(|one, other| one.0 <= other.0) {
+        files.sort_by(|one, other| one.0.cmp(&other.0));
     }
-    paths.dedup();
-    Ok(paths)
+    files.dedup_by(|one, other| one.0 == other.0);
+    Ok(files)
 }
 
 fn damaged(what: &str) -> Error {

@@ -38,6 +38,19 @@ pub(super) struct IndexSlot {
     pub(super) name: Vec<u8>,
     /// True if it is a file or link (no submodule, no sparse directory) and not deleted.
     pub(super) tracked: bool,
+    /// The file as git has seen it last.
+    pub(super) seen: SeenFile,
+}
+
+/// A file as git has seen it last: the time of its content, and its length. All are 0 where git has to look again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SeenFile {
+    /// Seconds since the epoch, modulo 2³².
+    pub seconds: u32,
+    /// Nanoseconds; 0 from a git that does not keep them.
+    pub nanos: u32,
+    /// Bytes, modulo 2³².
+    pub length: u32,
 }
 
 /// The `link` extension of a split index.
@@ -96,9 +109,13 @@ fn entries(reader: &mut IndexReader<'_>, version: u32, hash: IndexHash) -> Resul
 
 fn entry(reader: &mut IndexReader<'_>, version: u32, hash: IndexHash, previous: &[u8]) -> Result<IndexSlot> {
     let before = reader.0.len();
-    reader.take(24)?;
+    reader.take(8)?;
+    let (seconds, nanos) = (reader.u32()?, reader.u32()?);
+    reader.take(8)?;
     let mode = reader.u32()?;
-    reader.take(12 + hash.len())?;
+    reader.take(8)?;
+    let seen = SeenFile { seconds, nanos, length: reader.u32()? };
+    reader.take(hash.len())?;
     let flags = reader.u16()?;
     if flags & EXTENDED != 0 {
         if version < 3 {
@@ -123,7 +140,7 @@ fn entry(reader: &mut IndexReader<'_>, version: u32, hash: IndexHash, previous: 
     if !fits || name.len() > MAX_NAME {
         return Err(damaged("has a name of another length than stated"));
     }
-    Ok(IndexSlot { name, tracked: !matches!(mode & TYPE, GITLINK | TREE) })
+    Ok(IndexSlot { name, tracked: !matches!(mode & TYPE, GITLINK | TREE), seen })
 }
 
 fn extensions(reader: &mut IndexReader<'_>, hash: IndexHash) -> Result<Option<Link>> {

@@ -185,6 +185,6 @@ proptest! {
         let at = at % index.len();
         index[at] = byte;
         // As above.
-        let _ = decode(&index, &mut |_| Err(damaged("has no base"))).and_then(paths);
+        let _ = decode(&index, &mut |_| Err(damaged("has no base"))).and_then(files);
     }
 }

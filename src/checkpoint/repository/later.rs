@@ -1,0 +1,93 @@
+//! The changes of files behind the end of a command of git, which are none of its own.
+//!
+//! The files are captured some time after the end. The clock of files is some milliseconds late, so that it does not tell an edit
+//! right behind the end from the command's own writing. The verb does, where it writes no file. So does the index, where git leaves
+//! each file as it has written it: a file with another time or length is another's. Only commands of which git itself tells are
+//! judged like this: in a line of a shell, other programs may have changed files too.
+
+use std::os::unix::fs::MetadataExt;
+
+use super::log::GitOperation;
+use super::undo::OF_GIT;
+use crate::checkpoint::catalog::entries::EntryChange;
+use crate::checkpoint::history::journal::quoted;
+use crate::checkpoint::history::turn_end::changed_after;
+use crate::checkpoint::timeline::Timeline;
+use crate::classify::commands;
+use crate::error::{Code, Error, Result};
+use crate::git::line::{FilesWritten, within};
+use crate::model::id::ObjectId;
+use crate::model::manifest::EntryKind;
+use crate::model::path::RelPath;
+use crate::model::repository::RepositoryState;
+use crate::worktree::git_index::{SeenFile, seen_in};
+
+/// The verb of commands that bring back files which no index knows.
+const STASH: &str = "stash";
+
+impl Timeline {
+    /// Returns the paths that differ from before an operation, and that others have changed behind its end. `ended` is the moment of
+    /// the end, in milliseconds since the epoch; `state` is the repository's state after it.
+    pub(super) fn changed_later(
+        &self,
+        begin: &GitOperation,
+        files: Option<ObjectId>,
+        (ended, state): (Option<i64>, Option<&RepositoryState>),
+    ) -> Result<Vec<String>> {
+        let Some((from, to)) = begin.files.zip(files) else { return Ok(Vec::new()) };
+        let (catalog, root, top) = (self.catalog(), &self.workspace().path, begin.place()?);
+        // The clock of files is never early, and the moment is cut to milliseconds.
+        let since = ended.map(|ended| ended.saturating_add(1).saturating_mul(1_000_000));
+        let written = written(begin);
+        let index = state.and_then(|state| state.index.as_deref());
+        // An index that cannot be read tells of nothing.
+        let seen = index.and_then(|index| seen_in(index, &mut |_| Err(unread())).ok());
+        let entry = |path: &RelPath| {
+            let inside = path.under(root).strip_prefix(&top).ok().and_then(|inside| RelPath::from_path(inside).ok());
+            seen.as_ref().zip(inside).map(|(seen, inside)| seen.get(&inside).copied())
+        };
+        let brings_new = begin.over.is_some() || begin.has_verb(STASH);
+        let is_later = |(path, before, after): &EntryChange| {
+            let is_file = after.as_ref().is_some_and(|after| after.kind != EntryKind::Dir);
+            let is_others = match (written, entry(path)) {
+                (FilesWritten::None, _) => true,
+                (FilesWritten::AsIndexed, Some(None)) => is_file,
+                (FilesWritten::AsIndexed, Some(Some(seen))) => after.is_none() || differs(self, path, seen),
+                (FilesWritten::Any, Some(None)) => before.is_none() && is_file && !brings_new,
+                (FilesWritten::Any, Some(Some(_))) | (_, None) => false,
+            };
+            is_others || since.is_some_and(|since| changed_after(root, path, since))
+        };
+        let changed = catalog.changed_entries(&catalog.checkpoint_of(from)?, &catalog.checkpoint_of(to)?)?;
+        Ok(quoted(changed.iter().filter(|change| is_later(change)).map(|(path, ..)| path)))
+    }
+}
+
+/// Returns what a command writes into the work tree.
+fn written(begin: &GitOperation) -> FilesWritten {
+    let is_told_by_git = begin.action.as_deref().is_some_and(|action| action.starts_with(OF_GIT));
+    match commands(&begin.command).as_slice() {
+        [line] if is_told_by_git && begin.over.is_none() => {
+            within(line).map_or(FilesWritten::Any, |line| line.writes())
+        }
+        _ => FilesWritten::Any,
+    }
+}
+
+/// Returns true if the file at a path is not the one that git has seen.
+fn differs(timeline: &Timeline, path: &RelPath, seen: SeenFile) -> bool {
+    // git has to look again itself.
+    if seen.seconds == 0 || seen.length == 0 {
+        return false;
+    }
+    // One that cannot be looked at is judged by its time alone.
+    path.under(&timeline.workspace().path).symlink_metadata().is_ok_and(|facts| {
+        let (seconds, nanos, length) = (facts.mtime() as u32, facts.mtime_nsec() as u32, facts.len() as u32);
+        (seconds, length) != (seen.seconds, seen.length) || (seen.nanos != 0 && nanos != seen.nanos)
+    })
+}
+
+/// Says that the shared part of a split index is not looked at.
+fn unread() -> Error {
+    Error::new(Code::Conflict, "a split index")
+}
