@@ -38,6 +38,8 @@ pub enum FilesWritten {
     None,
     /// It may write and remove some. Each one that the index then has is as git has written or seen it, and it makes no other one.
     AsIndexed,
+    /// As [`FilesWritten::AsIndexed`], if it leaves no operation in progress (a conflict).
+    AsIndexedOnceDone,
     /// It may write any.
     Any,
 }
@@ -130,6 +132,7 @@ impl GitLine {
             "reset" if has(&["--hard", "--keep", "--merge"]) => FilesWritten::AsIndexed,
             "reset" => FilesWritten::None,
             "clean" => FilesWritten::AsIndexed,
+            "am" | "cherry-pick" | "merge" | "pull" | "rebase" | "revert" => FilesWritten::AsIndexedOnceDone,
             "checkout" | "switch" if !has(&["-m", "--merge", "-p", "--patch", "--conflict"]) => FilesWritten::AsIndexed,
             _ => FilesWritten::Any,
         }
@@ -212,7 +215,7 @@ mod tests {
             ("git reset -p", FilesWritten::Any),
             ("git checkout -m other", FilesWritten::Any),
             ("git stash pop", FilesWritten::Any),
-            ("git merge x", FilesWritten::Any),
+            ("git merge x", FilesWritten::AsIndexedOnceDone),
             ("git restore -s HEAD~1 f", FilesWritten::Any),
         ] {
             assert_eq!(line(text).unwrap().writes(), expected, "{text}");

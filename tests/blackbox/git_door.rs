@@ -185,6 +185,7 @@ fn an_edit_right_behind_a_command_stays() {
         "git clean -fdq",
         "git stash -q",
         "git stash -q; git stash clear",
+        "git stash -q -u; git rebase -q --onto x HEAD~1",
     ] {
         let Some(place) = Place::new(GITS[0]) else { return };
         place.sh("git branch -f x HEAD~1; git tag -f t HEAD~1; echo dirty > sub/g; echo new > untracked");
@@ -192,6 +193,12 @@ fn an_edit_right_behind_a_command_stays() {
         place.sh(&format!("{command}; echo precious > f"));
         let done = place.undo(&["--yes"]);
         assert_eq!(place.lab.read("f"), "precious\n", "{command}: {done:?}");
+        if command.contains("--hard") {
+            assert!(done.code == 4 && done.stdout.contains("stays: `f`: changed since"), "{command}: {done:?}");
+        }
+        if command.contains("branch") {
+            assert!(done.code == 0 && !done.stdout.contains("stays"), "{command}: {done:?}");
+        }
     }
 }
 

@@ -38,7 +38,12 @@ impl Timeline {
         let (catalog, root, top) = (self.catalog(), &self.workspace().path, begin.place()?);
         // The clock of files is never early, and the moment is cut to milliseconds.
         let since = ended.map(|ended| ended.saturating_add(1).saturating_mul(1_000_000));
-        let written = written(begin);
+        let written = match written(begin) {
+            FilesWritten::AsIndexedOnceDone if state.is_some_and(|state| state.operation.is_empty()) => {
+                FilesWritten::AsIndexed
+            }
+            written => written,
+        };
         let index = state.and_then(|state| state.index.as_deref());
         // An index that cannot be read tells of nothing.
         let seen = index.and_then(|index| seen_in(index, &mut |_| Err(unread())).ok());
@@ -53,8 +58,10 @@ impl Timeline {
                 (FilesWritten::None, _) => true,
                 (FilesWritten::AsIndexed, Some(None)) => is_file,
                 (FilesWritten::AsIndexed, Some(Some(seen))) => after.is_none() || differs(self, path, seen),
-                (FilesWritten::Any, Some(None)) => before.is_none() && is_file && !brings_new,
-                (FilesWritten::Any, Some(Some(_))) | (_, None) => false,
+                (FilesWritten::Any | FilesWritten::AsIndexedOnceDone, Some(None)) => {
+                    before.is_none() && is_file && !brings_new
+                }
+                (FilesWritten::Any | FilesWritten::AsIndexedOnceDone, Some(Some(_))) | (_, None) => false,
             };
             is_others || since.is_some_and(|since| changed_after(root, path, since))
         };
@@ -64,7 +71,7 @@ impl Timeline {
 }
 
 /// Returns what a command writes into the work tree.
-fn written(begin: &GitOperation) -> FilesWritten {
+pub(super) fn written(begin: &GitOperation) -> FilesWritten {
     let is_told_by_git = begin.action.as_deref().is_some_and(|action| action.starts_with(OF_GIT));
     match commands(&begin.command).as_slice() {
         [line] if is_told_by_git && begin.over.is_none() => {

@@ -20,6 +20,9 @@ pub struct KeptPart {
 /// The reason of a part that somebody else has changed since.
 const MOVED_ON: &str = "changed since";
 
+/// The files that are named one by one.
+const MOST_NAMED: usize = 10;
+
 /// The index, for people.
 pub(super) const INDEX: &str = "the index (what is staged)";
 
@@ -52,6 +55,21 @@ pub struct RepositoryPlan {
     pub operation: BTreeMap<RelPath, Option<Vec<u8>>>,
     /// The parts that stay.
     pub kept: Vec<KeptPart>,
+}
+
+/// Returns files that somebody else has changed since as parts that stay.
+pub(super) fn moved_on<'p>(paths: impl Iterator<Item = &'p RelPath>) -> Vec<KeptPart> {
+    let part = |path: &RelPath| KeptPart { what: format!("`{}`", path.display()), why: MOVED_ON.to_owned() };
+    first_named(paths.map(part).collect(), MOVED_ON)
+}
+
+/// Cuts a list of files: `why` is the reason of those that are only counted.
+pub(super) fn first_named(mut parts: Vec<KeptPart>, why: &str) -> Vec<KeptPart> {
+    let more = parts.len().saturating_sub(MOST_NAMED);
+    parts.truncate(MOST_NAMED);
+    let rest = (more > 0).then(|| KeptPart { what: format!("{more} more files"), why: why.to_owned() });
+    parts.extend(rest);
+    parts
 }
 
 impl RepositoryPlan {

@@ -4,20 +4,23 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::later::written;
 use super::log::{KEPT, LoggedOperation, operations};
 use super::objects::{named, stashes};
 use super::operations::{NewGitOperation, RepositoryNow};
 use super::parts::PartsBack;
-use super::plan::{INDEX, IndexEntries, KeptPart, LOST, RepositoryPlan, keep_without_objects, object, plan};
+use super::plan::{INDEX, IndexEntries, KeptPart, LOST, RepositoryPlan, keep_without_objects, moved_on, object, plan};
 use super::states::OperationEdge;
 use super::unheld::parts;
 use crate::checkpoint::capture::request::Take;
+use crate::checkpoint::catalog::entries::EntryChange;
 use crate::checkpoint::history::journal::unquoted;
 use crate::checkpoint::history::request::{Expected, Preview, Restore, Restored};
 use crate::checkpoint::records::workspace::Scope;
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, Result};
 use crate::git::index_lock::IndexLock;
+use crate::git::line::FilesWritten;
 use crate::git::ref_moves::RefMove;
 use crate::git::user_objects::{ObjectsAside, contents};
 use crate::git::user_repository::{UserRepository, require_git};
@@ -239,16 +242,18 @@ impl Timeline {
         let mut plan = plan(&before, after.as_deref(), &now, index.as_ref().ok());
         plan.spare(&place.checked_out_elsewhere()?);
         let packs = self.objects_back(op, &mut plan, (&repository, &now, index.as_ref().ok()))?;
-        let files = self.files_back(&operation, control)?;
+        let files = self.files_back(&operation, &mut plan.kept, control)?;
         plan.kept.extend(self.not_held(&operation)?);
         let seen = (now, index.ok().map(|index| index.now));
         Ok(GitUndo { operation, plan, files, place, before, seen, packs })
     }
 
-    /// Returns how the files go back: those that the operation has changed, where they are as it left them.
+    /// Returns how the files go back: those that the operation has changed, where they are as it left them. Those that it may have
+    /// changed, and that others have changed behind its end, are added to the parts that stay.
     fn files_back(
         &mut self,
         operation: &LoggedOperation,
+        kept: &mut Vec<KeptPart>,
         control: Interrupt<'_>,
     ) -> Result<Option<(Restore, Preview)>> {
         let Some(files) = operation.begin.files else { return Ok(None) };
@@ -256,12 +261,17 @@ impl Timeline {
         let mut restore = Restore { local: true, ..Restore::to(files, RUN, Vec::new(), false) };
         if let Some((end, after)) = operation.end.as_ref().and_then(|end| Some((end, end.files?))) {
             let (from, to) = (self.catalog().checkpoint_of(files)?, self.catalog().checkpoint_of(after)?);
-            let changed = self.catalog().changed_entries(&from, &to)?.into_iter();
+            let changed = self.catalog().changed_entries(&from, &to)?;
             let later = unquoted(&end.later)?;
+            if written(&operation.begin) != FilesWritten::None {
+                let is_both = |(path, before, _): &&EntryChange| before.is_some() && later.contains(path);
+                kept.extend(moved_on(changed.iter().filter(is_both).map(|(path, ..)| path)));
+            }
             // A file that the first capture has left out was there: it does not go.
             let held = self.catalog().own_coverage(&from)?;
             let is_left_out = |path: &RelPath, before: &Option<_>| before.is_none() && held.skip_of(path).is_some();
             let states: BTreeMap<RelPath, _> = changed
+                .into_iter()
                 .filter(|(path, before, _)| !later.contains(path) && !is_left_out(path, before))
                 .map(|(path, _, after)| (path, after))
                 .collect();

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::log::{GitOperation, UnheldFile};
 use super::operations::NewGitOperation;
-use super::plan::KeptPart;
+use super::plan::{KeptPart, first_named};
 use crate::checkpoint::catalog::open::Catalog;
 use crate::error::Result;
 use crate::git::user_repository::UserRepository;
@@ -37,9 +37,6 @@ const WRITING: &[&str] = &[
 
 /// The most files that are looked at for one command.
 const MOST: usize = 1000;
-
-/// The most files that are named to a person.
-const MOST_NAMED: usize = 10;
 
 /// The reason of a file that the settings exclude.
 const EXCLUDED: &str = "no checkpoint holds it: `exclude` in the settings names it";
@@ -127,11 +124,7 @@ pub(super) fn parts(files: &[UnheldFile]) -> Vec<KeptPart> {
         let why = if one.excluded { EXCLUDED } else { OVER };
         KeptPart { what: format!("`{}`", path.unwrap_or_default()), why: why.to_owned() }
     };
-    let mut parts: Vec<KeptPart> = files.iter().take(MOST_NAMED).map(named).collect();
-    if let Some(more) = files.len().checked_sub(MOST_NAMED).filter(|more| *more > 0) {
-        parts.push(KeptPart { what: format!("{more} more files"), why: "no checkpoint holds them".to_owned() });
-    }
-    parts
+    first_named(files.iter().map(named).collect(), "no checkpoint holds them")
 }
 
 #[cfg(test)]
