@@ -74,8 +74,8 @@ pub(super) fn parts<'a, W: Iterator<Item = &'a str> + Clone>(
     Some(("", words))
 }
 
-/// Returns true if a verb with these words behind it certainly destroys nothing: neither files nor what a ref names. What `fetch` moves
-/// is also for the configuration to say: [`moves_by_settings`].
+/// Returns true if a verb with these words behind it certainly destroys nothing: neither files nor what a ref names. The refs that
+/// `fetch` moves are also for the configuration to say: [`moves_by_settings`].
 pub(super) fn is_quiet<'a>(verb: &str, arguments: impl Iterator<Item = &'a str> + Clone) -> bool {
     // git takes an option by any beginning of its name that is no other's.
     let amends = |word: &str| word.starts_with("--am") && "--amend".starts_with(word);

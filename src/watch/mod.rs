@@ -137,7 +137,7 @@ impl Watcher {
                 return Err(Refusal::Foreign(name));
             }
         }
-        let place = WatcherPlace::take(Path::new(LIMITS))?;
+        let place = WatcherPlace::take(Path::new(LIMITS)).map_err(Refusal::Share)?;
         let id = number();
         let shared = Arc::new(SharedChanges::new(PendingChanges::new(options.max_paths)));
         let cookies = Cookies::new(cookies, id);

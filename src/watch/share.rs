@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::limits::Limits;
-use super::refusal::Refusal;
 
 /// The part of a user's watchers that one process takes, as a divisor.
 const PART: u64 = 4;
@@ -23,17 +22,17 @@ impl WatcherPlace {
     /// Takes a place. `limits` is the directory of the system's limits.
     ///
     /// # Errors
-    /// Returns a refusal where all are taken.
-    pub(super) fn take(limits: &Path) -> Result<WatcherPlace, Refusal> {
+    /// Returns the number of places where all are taken.
+    pub(super) fn take(limits: &Path) -> Result<WatcherPlace, u64> {
         WatcherPlace::take_of(&TAKEN, limits)
     }
 
-    fn take_of(taken: &'static AtomicU64, limits: &Path) -> Result<WatcherPlace, Refusal> {
+    fn take_of(taken: &'static AtomicU64, limits: &Path) -> Result<WatcherPlace, u64> {
         // Where the limit cannot be read, the system itself refuses.
         let most = Limits::read(limits).instances.map_or(u64::MAX, |all| (all / PART).max(LEAST));
         let more = |before: u64| (before < most).then_some(before + 1);
         let updated = taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        updated.map(|_| WatcherPlace(taken)).map_err(|_| Refusal::Share(most))
+        updated.map(|_| WatcherPlace(taken)).map_err(|_| most)
     }
 }
 
@@ -54,7 +53,7 @@ mod tests {
         for (all, most) in [("400", 100), ("5", LEAST)] {
             std::fs::write(dir.path().join("max_user_instances"), all).unwrap();
             let places: Vec<_> = (0..most).map(|_| WatcherPlace::take_of(&OWN, dir.path()).unwrap()).collect();
-            assert_eq!(WatcherPlace::take_of(&OWN, dir.path()).unwrap_err(), Refusal::Share(most));
+            assert_eq!(WatcherPlace::take_of(&OWN, dir.path()).unwrap_err(), most);
             drop(places);
             WatcherPlace::take_of(&OWN, dir.path()).unwrap();
         }

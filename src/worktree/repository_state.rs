@@ -81,8 +81,8 @@ impl RepositoryPlace {
         })
     }
 
-    /// Returns a text that tells the repository from one that is made later at this place: its directory, as far as the file system
-    /// knows when that was made (numbers of files are used again), and the beginning of its log of HEAD. `None` where neither is known.
+    /// Returns a text that tells the repository from one that is made later at this place; `None` where nothing is known. It has the
+    /// directory, if the file system knows when that was made (numbers of files are used again), and the beginning of the log of HEAD.
     pub fn identity(&self) -> Option<String> {
         let facts = self.common.metadata().ok()?; // gone
         let made = facts.created().ok().and_then(|made| made.duration_since(UNIX_EPOCH).ok()); // not known

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::clients::is_this;
+use super::git_answers::doubt;
 use super::report::{DoctorReport, Surroundings, quoted_path};
 use crate::cli::context::Context;
-use crate::cli::git_door::answer::doubt;
 use crate::cli::install::git::{OLDEST, dotted, global_file};
 use crate::cli::install::git_hook_link::is_link;
 use crate::cli::install::git_hooks::text;

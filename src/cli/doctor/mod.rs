@@ -3,6 +3,7 @@
 pub(super) mod clients;
 mod daemon;
 pub(super) mod git;
+mod git_answers;
 mod ground;
 mod protection;
 mod refs;

@@ -11,7 +11,7 @@ use crate::checkpoint::Home;
 use crate::doors::socket::Link;
 use crate::git::line::GitLine;
 use crate::model::policy::GitAnswers;
-use crate::protocol::{Body, GitChangedQuery, GitChangedReply};
+use crate::protocol::GitChangedReply;
 use crate::settings::{self, WORKSPACE_FILE};
 
 /// The token where nobody watches.
@@ -110,26 +110,7 @@ fn asked(top: &Path, token: &str) -> Option<GitChangedReply> {
         summon(&home, top);
         return None;
     };
-    let query = GitChangedQuery { top: top.to_str()?.to_owned(), token: token.to_owned() };
-    let id = link.send(&Body::GitChanged(query), until).ok()?;
-    // A daemon of an older piton does not know the question.
-    link.reply(id, until).ok()?
-}
-
-/// Says why git is told that everything may have changed, in a work tree where the settings want the changed paths; `None` where it is
-/// told those.
-pub(in crate::cli) fn doubt(home: &Home, top: &Path) -> Option<String> {
-    let ask = |token: &str| -> Option<GitChangedReply> {
-        let until = Instant::now() + PATIENCE;
-        // A daemon that is away or silent has no answer, which is what is said then.
-        let mut link = Link::to_running_by(home, until).ok()??;
-        let query = GitChangedQuery { top: top.to_str()?.to_owned(), token: token.to_owned() };
-        let id = link.send(&Body::GitChanged(query), until).ok()?;
-        link.reply(id, until).ok()?
-    };
-    let Some(first) = ask("") else { return Some("no daemon watches; the next commands of git start one".to_owned()) };
-    let Some(token) = first.token else { return first.everything };
-    ask(&token).map_or_else(|| Some("the daemon gives no answer".to_owned()), |second| second.everything)
+    link.git_changed(top, token, until)
 }
 
 /// Returns true if a layer of the settings may hold the key.

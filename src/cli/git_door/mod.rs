@@ -4,7 +4,7 @@
 //! `core.fsmonitor` is asked by nearly every git command, so the answer to a harmless one comes from the command line of git's
 //! process alone. It is "everything may have changed", which is always right, unless the settings want the changed paths (`answer`).
 
-pub(super) mod answer;
+mod answer;
 mod caller;
 mod calls;
 mod told;

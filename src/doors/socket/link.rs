@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use serde::de::DeserializeOwned;
 use super::{HANDSHAKE, STARTING, connect, dir};
 use crate::checkpoint::Home;
 use crate::error::{Code, Error, IoContext, Result};
-use crate::protocol::{Body, ErrorBody, Greeting, NoticeLine, ProtocolClient};
+use crate::protocol::{Body, ErrorBody, GitChangedQuery, GitChangedReply, Greeting, NoticeLine, ProtocolClient};
 use crate::sys::fs::durable::create_private_dir;
 use crate::sys::process;
 
@@ -270,6 +271,15 @@ impl Link {
     /// Returns the stream, to wait for it beside others. [`Link::notices`] has those that have come already.
     pub fn stream(&mut self) -> &UnixStream {
         &self.client.stream().stream
+    }
+
+    /// Returns the answer to a git that asks which paths have changed in a work tree since a token was given. It is `None` where none has
+    /// come by `deadline`; a daemon of an older piton does not know the question.
+    pub fn git_changed(&mut self, top: &Path, token: &str, deadline: Instant) -> Option<GitChangedReply> {
+        let query = GitChangedQuery { top: top.to_str()?.to_owned(), token: token.to_owned() };
+        // git looks itself where there is no answer.
+        let id = self.send(&Body::GitChanged(query), deadline).ok()?;
+        self.reply(id, deadline).ok()?
     }
 
     /// Returns the reply to a request; `None` when it has not come by `deadline`.
