@@ -16,7 +16,7 @@ use super::session::{Reply, Session};
 use super::told::Note;
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::history::actions::NewAction;
-use crate::checkpoint::history::collision::Asker;
+use crate::checkpoint::history::collision::{Asker, is_persons_name};
 use crate::checkpoint::history::turn_end::{EndedTurn, TurnName};
 use crate::checkpoint::records::mishaps;
 use crate::checkpoint::records::windows::own_name;
@@ -110,6 +110,7 @@ impl Session {
             parent: state.parent.clone().or(starter.flatten()),
             process: self.process.clone(),
             client: self.client.clone().or_else(|| state.client.clone()),
+            is_person: state.is_persons,
             is_in_turn: state.turns.current().is_some(),
         }
     }
@@ -120,8 +121,9 @@ impl Session {
         let state = self.state();
         let (turn, key) = (state.turns.current()?.to_owned(), state.turns.key()?.to_owned());
         let client = state.client.clone().or_else(|| self.client.clone());
+        let is_agents = !state.is_persons && is_persons_name(client.as_deref());
         let places = state.turns.places().to_vec();
-        Some(TurnName { key, run: state.run.clone(), actor, turn, client, places })
+        Some(TurnName { key, run: state.run.clone(), actor, turn, client, is_agents, places })
     }
 
     /// Returns true if a turn begins in a workspace with its first checkpoint of single paths: the session's own, where that is too

@@ -245,6 +245,10 @@ impl Session {
             self.engine.clients().note(pid);
         }
         let known = opening.session.as_deref().is_some_and(|session| self.continue_as(session, &opening));
+        // The git of a client, and a step of a run, come through a door of their own into its session, and name no client.
+        if opening.client.is_some() {
+            self.state().is_of_person(matches!(opening.door, Some(Door::Shell | Door::Git)));
+        }
         let workspace = self.workspace()?;
         self.note_event();
         // For a client that does not wait, the turn's own checkpoint has to come first.

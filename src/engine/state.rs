@@ -36,6 +36,9 @@ pub struct SessionState {
     pub turns: Turns,
     /// The name by which the session's client calls itself.
     pub client: Option<String>,
+    /// True if the client is a person's shell, or a git outside of all clients: only the door tells that, and not the client's name.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_persons: bool,
     /// The client's own name of the session, where that is no id of piton's.
     pub named: Option<String>,
     /// The run that this one is a part of: a sub-agent's is its agent's.
@@ -77,6 +80,14 @@ impl SessionState {
             self.client = client.or(self.client.take());
             self.named = named.or(self.named.take());
             self.parent = parent.or(self.parent.take());
+            self.keep();
+        }
+    }
+
+    /// Notes whether the client is a person's; kept where that is news.
+    pub fn is_of_person(&mut self, is_persons: bool) {
+        if self.is_persons != is_persons {
+            self.is_persons = is_persons;
             self.keep();
         }
     }

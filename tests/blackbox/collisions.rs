@@ -1,12 +1,13 @@
 //! Collisions: an action that would destroy the uncommitted work of another run, or of a person, names it first.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::support::{Lab, Output, Sidecar, WAIT, git};
+use super::support::{Lab, Output, Sidecar, WAIT, git, lacking};
 
 /// An agent that speaks the protocol, in a turn, with a watcher at work.
 struct Agent {
@@ -536,6 +537,141 @@ fn a_policy_that_denies_stops_the_hook() {
     let reason = output["permissionDecisionReason"].as_str().unwrap();
     assert!(reason.contains("denies an action that would destroy uncommitted work of codex"), "{reason}");
     assert_eq!(hooked.other_claude("PreToolUse", "rm dir/h")["hookSpecificOutput"].get("permissionDecision"), None);
+}
+
+/// An agent at work under `piton run`. It ends with the test.
+struct Run(Child);
+
+impl Run {
+    /// Returns the command of an agent that is the program of the first word.
+    fn command(lab: &Lab, name: &str, agent: &[&str]) -> Command {
+        let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
+        command.args(["run", "--quiet", "--name", name, "--"]).args(agent);
+        command
+    }
+
+    /// Starts an agent that writes "up" once it has done its work, and waits then.
+    fn start(lab: &Lab, name: &str, agent: &[&str]) -> Run {
+        let mut command = Run::command(lab, name, agent);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut first = [0; 3];
+        child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
+        assert_eq!(&first, b"up\n", "{name}");
+        Run(child)
+    }
+
+    /// Has it end on its own.
+    fn finish(mut self) {
+        drop(self.0.stdin.take());
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn is_there(program: &str) -> bool {
+    let is_there = ["/bin", "/usr/bin", "/usr/local/bin"].iter().any(|dir| Path::new(dir).join(program).exists());
+    if !is_there {
+        lacking(program);
+    }
+    is_there
+}
+
+/// The names of shells, and of git, are those of a person's clients too. The door tells them apart.
+#[test]
+fn agents_that_are_shells_or_git_are_no_persons() {
+    const PYTHON: &str = "import subprocess,sys; sys.exit(subprocess.run(['bash','-c','git reset --hard']).returncode)";
+    const SHELLS: [&str; 2] = ["zsh", "fish"];
+    let work = "echo 'of a' >f; echo up; read go; true";
+    let reset = "git reset --hard; true";
+    for (shell, other) in [
+        ("bash", &["bash", "-c", reset][..]),
+        ("bash", &["python3", "-c", PYTHON]),
+        ("bash", &["git", "reset", "--hard"]),
+        ("bash", &["zsh", "-c", reset]),
+        ("zsh", &["zsh", "-c", reset]),
+        ("zsh", &["python3", "-c", PYTHON]),
+        ("fish", &["bash", "-c", reset]),
+    ] {
+        if !is_there("bash") || !(is_there(other[0]) || SHELLS.contains(&other[0])) {
+            continue;
+        }
+        let Some(hooked) = Hooked::new() else { return };
+        let lab = &hooked.0;
+        lab.set("policy: {collision: deny}\n");
+        // Not each machine has all of them: bash stands in, and the name is what counts.
+        let named = |name: &str| {
+            let path = lab.root().join(name);
+            if SHELLS.contains(&name) && !path.exists() {
+                std::os::unix::fs::symlink("/bin/bash", &path).unwrap();
+            }
+            if path.exists() { path.display().to_string() } else { name.to_owned() }
+        };
+        let (a, b) = (named(shell), named(other[0]));
+        let a = Run::start(lab, "run-a", &[&a, "-c", work]);
+        let done = Run::command(lab, "run-b", &[&[b.as_str()], &other[1..]].concat()).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        let expected = format!("destroy uncommitted work of {shell}, run `run-a`, turn `");
+        assert!(said.contains(&expected) && said.contains("(`f`)"), "{shell} {other:?}: {said}");
+        assert_eq!((done.status.code(), lab.read("f")), (Some(126), "of a\n".to_owned()), "{shell} {other:?}: {said}");
+        // A person is told of it as well, and its sessions are the person's still.
+        let mut person = Agent::of(lab, json!({"session": "bash.1", "client": "bash", "door": "shell"}));
+        assert_eq!(collisions(&person.line("git reset --hard")), ["run-a: f"], "{shell}");
+        person.write(lab, "by-person", "of a person");
+        let mut second = Agent::of(lab, json!({"session": "zsh.2", "client": "zsh", "door": "shell"}));
+        assert_eq!(collisions(&second.line("rm by-person")), [""; 0], "{shell}");
+        let mut agent = Agent::of(lab, json!({"session": "c", "client": "bash", "door": "run"}));
+        assert_eq!(collisions(&agent.line("rm by-person f")), ["run-a: f", "person: by-person"], "{shell}");
+        // The work of a run that has ended is nobody's.
+        a.finish();
+        assert_eq!(collisions(&agent.line("git reset --hard")), [""; 0], "{shell}");
+        let done = Run::command(lab, "run-b", &["bash", "-c", reset]).output().unwrap();
+        assert_eq!((done.status.code(), lab.read("f")), (Some(0), "committed\n".to_owned()), "{shell}: {done:?}");
+    }
+}
+
+#[test]
+fn a_shell_that_is_an_agent_may_destroy_its_own_work() {
+    let Some(hooked) = Hooked::new() else { return };
+    let lab = &hooked.0;
+    if !is_there("bash") {
+        return;
+    }
+    lab.set("policy: {collision: deny}\n");
+    let _other = Run::start(lab, "run-a", &["bash", "-c", "echo 'of a' >g; echo up; read go; true"]);
+    let script = "echo mine >f; bash -c 'git checkout -- f'; cat f; bash -c 'git checkout -- g'; cat g";
+    let done = Run::command(lab, "run-b", &["bash", "-c", script]).output().unwrap();
+    // Its own command line names both.
+    assert_eq!((done.status.code(), lab.read("g")), (Some(126), "of a\n".to_owned()), "{done:?}");
+    let script = "echo mine >f; bash -c 'git checkout -- f'; cat f";
+    let done = Run::command(lab, "run-b", &["bash", "-c", script]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&done.stdout), "committed\n", "{done:?}");
+}
+
+#[test]
+fn the_git_door_knows_agents_that_are_shells() {
+    let Some(hooked) = Hooked::new() else { return };
+    let lab = &hooked.0;
+    if !is_there("bash") {
+        return;
+    }
+    lab.set("policy: {collision: deny}\n");
+    let installed = lab.piton(&["install", "git", "--yes"]);
+    assert_eq!(installed.code, 0, "{installed:?}");
+    let _a = Run::start(lab, "run-a", &["bash", "-c", "echo 'of a' >f; echo up; read go; true"]);
+    // No shell of piton's sees into it.
+    let script = lab.root().join("hidden");
+    std::fs::write(&script, "git reset --hard\n").unwrap();
+    let line = format!("sh {}; true", script.display());
+    let done = Run::command(lab, "run-b", &["bash", "-c", &line]).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(said.contains("uncommitted work of bash, run `run-a`, turn `"), "{said}");
+    assert_eq!(lab.read("f"), "of a\n", "{said}");
 }
 
 #[test]

@@ -55,6 +55,7 @@ impl Timeline {
             actor: turn.actor.clone(),
             turn: turn.turn.clone(),
             client: turn.client.clone(),
+            is_agents: turn.is_agents,
             base,
             since,
             began: rfc3339(now_ms()),

@@ -25,6 +25,7 @@ use crate::checkpoint::runs::client::RunClient;
 use crate::checkpoint::runs::live::{is_live, top_of};
 use crate::error::Result;
 use crate::git::uncommitted::uncommitted;
+use crate::model::door::Door;
 use crate::model::id::ObjectId;
 use crate::model::loss::WorkSort;
 use crate::model::manifest::EntryKind;
@@ -43,9 +44,6 @@ const FEW: usize = 16;
 /// The most changed files of one action whose owners are looked for.
 const MOST: usize = 10_000;
 
-/// The client of what is done with git outside of all other clients. It is a person's own, as shells are.
-const GIT: &str = "git";
-
 /// The time after a turn's end in which a change of its files counts as the turn's, in milliseconds: clients run formatters then.
 const AFTERMATH: i64 = 5_000;
 
@@ -62,6 +60,8 @@ pub struct Asker {
     pub client: Option<String>,
     /// The process of that.
     pub process: Option<ProcessId>,
+    /// True for a person: a shell with piton's line, or a git outside of all clients.
+    pub is_person: bool,
     /// True if a turn of it is open: then all that it has done is known.
     pub is_in_turn: bool,
 }
@@ -97,6 +97,7 @@ pub struct Collision {
 struct KnownTurn<'t> {
     run: &'t str,
     client: Option<&'t str>,
+    is_persons: bool,
     turn: &'t str,
     operation: Option<&'t str>,
     /// The end on the wall clock, in milliseconds; `None` while it is open.
@@ -165,6 +166,15 @@ fn restored(history: &History) -> HashSet<&str> {
     changed.chain(steps().flat_map(|step| &step.undone)).map(String::as_str).collect()
 }
 
+/// Returns true for the name of a client whose turns are a person's: a shell, or git. An agent may have it too.
+pub fn is_persons_name(client: Option<&str>) -> bool {
+    client.is_some_and(|client| client == Door::Git.as_str() || HookedShell::named(client).is_ok())
+}
+
+fn is_persons(client: Option<&str>, is_agents: bool) -> bool {
+    is_persons_name(client) && !is_agents
+}
+
 /// The runs as whoever asks sees them.
 struct AskersView<'a> {
     asker: &'a Asker,
@@ -174,22 +184,18 @@ struct AskersView<'a> {
 }
 
 impl AskersView<'_> {
-    fn is_person(client: Option<&str>) -> bool {
-        client.is_some_and(|client| client == GIT || HookedShell::named(client).is_ok())
-    }
-
-    /// Says what a run is to the asker. `at` is its place in the list, and `quiet` the time since its last turn.
-    fn claimant(&self, run: &str, client: Option<&str>, (at, quiet): (usize, Duration)) -> Claimant {
-        let is_own_person = || Self::is_person(client) && Self::is_person(self.asker.client.as_deref());
+    /// Says what the run of a turn is to the asker. `at` is its place in the list, and `quiet` the time since its last turn.
+    fn claimant(&self, turn: &KnownTurn<'_>, (at, quiet): (usize, Duration)) -> Claimant {
+        let (run, client) = (turn.run, turn.client);
         if run == self.asker.run
-            || is_own_person()
+            || (turn.is_persons && self.asker.is_person)
             || self.is_told_twice(run, client)
             || top_of(self.workspace, run, None) == *self.top()
         {
             return Claimant::Own;
         }
         match () {
-            () if Self::is_person(client) => Claimant::Person,
+            () if turn.is_persons => Claimant::Person,
             () if is_live(self.workspace, run, quiet) => Claimant::Live(at),
             () => Claimant::Gone,
         }
@@ -315,7 +321,8 @@ impl Catalog {
             let (run, client) = (turn.run.as_str(), turn.client.as_deref());
             let state = KnownState::Open { judge, base: self.contents_at(&base, changed)? };
             let (operation, who) = (turn.op.as_deref(), OnceCell::new());
-            turns.push(KnownTurn { run, client, turn: &turn.turn, operation, ended: None, who, state });
+            let is_persons = is_persons(client, turn.is_agents);
+            turns.push(KnownTurn { run, client, is_persons, turn: &turn.turn, operation, ended: None, who, state });
         }
         for end in ended.iter().rev() {
             // The line of an open turn so far says less than the log.
@@ -325,7 +332,8 @@ impl Catalog {
             let (run, client) = (end.run.as_str(), end.client.as_deref());
             let state = KnownState::Ended { end, changes: OnceCell::new() };
             let (operation, ended, who) = (Some(end.op.as_str()), ms_of(&end.time), OnceCell::new());
-            turns.push(KnownTurn { run, client, turn: &end.turn, operation, ended, who, state });
+            let is_persons = is_persons(client, end.is_agents);
+            turns.push(KnownTurn { run, client, is_persons, turn: &end.turn, operation, ended, who, state });
         }
         Ok(turns)
     }
@@ -364,9 +372,7 @@ impl Catalog {
             match owner(&claims) {
                 Some(Owner::Run(at)) => found.entry(known.turns[at].owner()).or_default().push(path.clone()),
                 // All that a person did is the person's own, and only a turn tells of what an agent did.
-                Some(Owner::Person)
-                    if view.asker.is_in_turn && !AskersView::is_person(view.asker.client.as_deref()) =>
-                {
+                Some(Owner::Person) if view.asker.is_in_turn && !view.asker.is_person => {
                     persons.push(path);
                 }
                 Some(Owner::Person) | None => {}
@@ -443,7 +449,7 @@ impl KnownTurn<'_> {
     /// Says what its run is to the asker. `at` is its place in the list.
     fn who(&self, view: &AskersView<'_>, at: usize) -> Claimant {
         let quiet = self.ended.map_or(0, |time| now_ms().saturating_sub(time)).max(0).unsigned_abs();
-        *self.who.get_or_init(|| view.claimant(self.run, self.client, (at, Duration::from_millis(quiet))))
+        *self.who.get_or_init(|| view.claimant(self, (at, Duration::from_millis(quiet))))
     }
 
     /// Returns its share in the present content of a file, and true if nobody else was at work in its time; `None` if it has not

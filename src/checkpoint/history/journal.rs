@@ -134,6 +134,9 @@ pub struct TurnEnd {
     /// The name of the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
+    /// True if the client has a name that belongs to a person's doors, and is an agent all the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_agents: bool,
     /// The checkpoint of the workspace as it was when the turn began.
     pub base: ObjectId,
     /// The checkpoint of its end.
@@ -500,6 +503,7 @@ mod tests {
                 run,
                 turn,
                 client,
+                is_agents: false,
                 base: id,
                 end: id,
                 began,

@@ -38,6 +38,8 @@ pub struct TurnName {
     pub turn: String,
     /// The name of the client.
     pub client: Option<String>,
+    /// True if the client has a name that belongs to a person's doors, and is an agent all the same.
+    pub is_agents: bool,
     /// The roots of all workspaces in which it acts.
     pub places: Vec<PathBuf>,
 }
@@ -116,6 +118,7 @@ impl Locked<'_> {
             run: turn.run.clone(),
             turn: turn.turn.clone(),
             client: turn.client.clone(),
+            is_agents: turn.is_agents,
             base: base.id,
             end: end.id,
             began: turn.began.clone(),

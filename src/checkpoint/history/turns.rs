@@ -10,6 +10,7 @@ use super::request::{Expected, OutsideEdit, Restore};
 use super::undo::Direction;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::records::windows::OpenTurn;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::Coverage;
@@ -251,9 +252,9 @@ impl Catalog {
     pub fn live_warnings(&self, run: &str) -> Result<Vec<String>> {
         let mut log = self.windows.borrow_mut();
         // A command of git reads nothing that it would write again.
-        let is_gits = |client: &Option<String>| client.as_deref() == Some(Door::Git.as_str());
-        let open = log.windows()?.turns.iter().filter(|turn| turn.run != run && !is_gits(&turn.client));
-        let sentence = |turn: &crate::checkpoint::records::windows::OpenTurn| {
+        let is_gits = |turn: &OpenTurn| turn.client.as_deref() == Some(Door::Git.as_str()) && !turn.is_agents;
+        let open = log.windows()?.turns.iter().filter(|turn| turn.run != run && !is_gits(turn));
+        let sentence = |turn: &OpenTurn| {
             let client = turn.client.as_deref().unwrap_or("an agent");
             format!(
                 "turn `{}` of {} (run {}) is open: it may go on with what it has read before, and write these files again",
@@ -364,6 +365,7 @@ mod tests {
             run: run.into(),
             turn: op.into(),
             client: Some("claude-code".into()),
+            is_agents: false,
             base: id,
             end: id,
             began: String::new(),

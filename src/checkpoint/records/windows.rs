@@ -49,6 +49,9 @@ pub struct OpenTurn {
     /// The name of the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
+    /// True if the client has a name that belongs to a person's doors, and is an agent all the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_agents: bool,
     /// The checkpoint of the workspace as it was when the turn began here.
     pub base: ObjectId,
     /// The moment of that.
@@ -503,6 +506,7 @@ mod tests {
             actor: "r".into(),
             turn: "t".into(),
             client: None,
+            is_agents: false,
             base: ObjectId::of(ObjectKind::Blob, b"x").unwrap(),
             since,
             began: String::new(),

@@ -226,6 +226,7 @@ mod tests {
             actor: run.to_owned(),
             turn: "t".to_owned(),
             client: None,
+            is_agents: false,
             places: Vec::new(),
         };
         for turn in [name("k", "r"), name("of another", "s")] {
