@@ -73,6 +73,10 @@ impl Timeline {
 /// Returns what a command writes into the work tree.
 pub(super) fn written(begin: &GitOperation) -> FilesWritten {
     let is_told_by_git = begin.action.as_deref().is_some_and(|action| action.starts_with(OF_GIT));
+    // Of a long command only the beginning is known.
+    if begin.command.ends_with('…') {
+        return FilesWritten::Any;
+    }
     match commands(&begin.command).as_slice() {
         [line] if is_told_by_git && begin.over.is_none() => {
             within(line).map_or(FilesWritten::Any, |line| line.writes())
