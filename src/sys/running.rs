@@ -59,6 +59,7 @@ pub fn file_name(path: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
     use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
 
@@ -71,8 +72,11 @@ mod tests {
         let here = dir.path().canonicalize().unwrap();
         let began = now_ms();
         let mut command = Command::new("cat");
-        command.arg0("a-client").arg("-").current_dir(&here).stdin(Stdio::piped()).stdout(Stdio::null());
+        command.arg0("a-client").arg("-").current_dir(&here).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
+        // Its words are there a moment after the program has begun.
+        child.stdin.as_ref().unwrap().write_all(b"x").unwrap();
+        child.stdout.as_ref().unwrap().read_exact(&mut [0]).unwrap();
         let wanted = |words: &[String], program: Option<&Path>| {
             program.is_some_and(Path::is_absolute) && words.first().is_some_and(|name| name == "a-client")
         };
