@@ -76,7 +76,7 @@ mod tests {
         let mut child = command.spawn().unwrap();
         // Its words are there a moment after the program has begun.
         child.stdin.as_ref().unwrap().write_all(b"x").unwrap();
-        child.stdout.as_ref().unwrap().read_exact(&mut [0]).unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let wanted = |words: &[String], program: Option<&Path>| {
             program.is_some_and(Path::is_absolute) && words.first().is_some_and(|name| name == "a-client")
         };
