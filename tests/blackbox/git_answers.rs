@@ -383,11 +383,22 @@ fn the_doctor_says_what_git_is_told() {
         String::from_utf8(done.stdout).unwrap()
     };
     let before = doctor(&asked);
-    assert!(before.contains("everything may have changed: no daemon watches"), "{before}");
+    // Its own trial of the door has the daemon start, which may watch already.
+    assert!(
+        before.contains("it is told that everything may have changed") || before.contains("it is told the paths"),
+        "{before}"
+    );
     assert!(before.contains("`git config core.untrackedCache true`"), "{before}");
     assert!(asked.watched());
-    let watched = doctor(&asked);
-    assert!(watched.contains("it is told the paths that have changed"), "{watched}");
+    let until = Instant::now() + WAIT;
+    loop {
+        let watched = doctor(&asked);
+        if watched.contains("it is told the paths that have changed") {
+            break;
+        }
+        // A watcher that is late says so, and is asked again.
+        assert!(Instant::now() < until, "{watched}");
+    }
     asked.sh("git config core.ignorecase true; git config core.untrackedCache true");
     let doubtful = doctor(&asked);
     assert!(doubtful.contains("everything may have changed: ") && !doubtful.contains("no daemon"), "{doubtful}");
