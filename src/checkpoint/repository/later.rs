@@ -57,7 +57,10 @@ impl Timeline {
             let is_others = match (written, entry(path)) {
                 (FilesWritten::None, _) => true,
                 (FilesWritten::AsIndexed, Some(None)) => is_file,
-                (FilesWritten::AsIndexed, Some(Some(seen))) => after.is_none() || differs(self, path, seen),
+                // Another program may have written the index anew, with times of before: the content counts too.
+                (FilesWritten::AsIndexed, Some(Some(seen))) => {
+                    after.is_none_or(|after| seen.id != Some(after.id) && differs(self, path, seen))
+                }
                 (FilesWritten::Any | FilesWritten::AsIndexedOnceDone, Some(None)) => {
                     before.is_none() && is_file && !brings_new
                 }

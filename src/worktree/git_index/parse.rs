@@ -3,6 +3,7 @@
 use super::damaged;
 use super::ewah;
 use crate::error::Result;
+use crate::model::id::ObjectId;
 
 /// Longest name; git itself knows none, file systems do.
 const MAX_NAME: usize = 1 << 16;
@@ -42,7 +43,8 @@ pub(super) struct IndexSlot {
     pub(super) seen: SeenFile,
 }
 
-/// A file as git has seen it last: the time of its content, and its length. All are 0 where git has to look again.
+/// A file as git has seen it last: the time of its content, its length and its content. Time and length are 0 where git has to look
+/// again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeenFile {
     /// Seconds since the epoch, modulo 2³².
@@ -51,6 +53,8 @@ pub struct SeenFile {
     pub nanos: u32,
     /// Bytes, modulo 2³².
     pub length: u32,
+    /// The blob that is staged; `None` in a repository of SHA-256.
+    pub id: Option<ObjectId>,
 }
 
 /// The `link` extension of a split index.
@@ -114,8 +118,10 @@ fn entry(reader: &mut IndexReader<'_>, version: u32, hash: IndexHash, previous: 
     reader.take(8)?;
     let mode = reader.u32()?;
     reader.take(8)?;
-    let seen = SeenFile { seconds, nanos, length: reader.u32()? };
-    reader.take(hash.len())?;
+    let length = reader.u32()?;
+    // 32 bytes are the id of another hash.
+    let id = reader.take(hash.len())?.try_into().ok().map(ObjectId::from_bytes);
+    let seen = SeenFile { seconds, nanos, length, id };
     let flags = reader.u16()?;
     if flags & EXTENDED != 0 {
         if version < 3 {
