@@ -54,19 +54,22 @@ impl Timeline {
         let brings_new = begin.over.is_some() || begin.has_verb(STASH);
         let is_later = |(path, before, after): &EntryChange| {
             let is_file = after.as_ref().is_some_and(|after| after.kind != EntryKind::Dir);
-            let is_others = match (written, entry(path)) {
-                (FilesWritten::None, _) => true,
-                (FilesWritten::AsIndexed, Some(None)) => is_file,
-                // Another program may have written the index anew, with times of before: the content counts too.
-                (FilesWritten::AsIndexed, Some(Some(seen))) => {
-                    after.is_none_or(|after| seen.id != Some(after.id) && differs(self, path, seen))
+            match (written, entry(path), after) {
+                (FilesWritten::None, _, _) => true,
+                // git has taken it away, or has written what is staged.
+                (FilesWritten::AsIndexed, Some(None), None) => false,
+                (FilesWritten::AsIndexed, Some(Some(seen)), Some(after)) if seen.id == Some(after.id) => false,
+                (FilesWritten::AsIndexed, Some(Some(_)), None) => true,
+                (FilesWritten::AsIndexed, Some(None), _) if is_file => true,
+                // Another program may have written the index anew, with times of before: the content counts first.
+                (FilesWritten::AsIndexed, Some(Some(seen)), _) if differs(self, path, seen) => true,
+                (FilesWritten::Any | FilesWritten::AsIndexedOnceDone, Some(None), _)
+                    if before.is_none() && is_file && !brings_new =>
+                {
+                    true
                 }
-                (FilesWritten::Any | FilesWritten::AsIndexedOnceDone, Some(None)) => {
-                    before.is_none() && is_file && !brings_new
-                }
-                (FilesWritten::Any | FilesWritten::AsIndexedOnceDone, Some(Some(_))) | (_, None) => false,
-            };
-            is_others || since.is_some_and(|since| changed_after(root, path, since))
+                _ => since.is_some_and(|since| changed_after(root, path, since)),
+            }
         };
         let changed = catalog.changed_entries(&catalog.checkpoint_of(from)?, &catalog.checkpoint_of(to)?)?;
         Ok(quoted(changed.iter().filter(|change| is_later(change)).map(|(path, ..)| path)))
