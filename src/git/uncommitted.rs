@@ -181,15 +181,17 @@ mod tests {
     use super::*;
     use crate::model::id::ObjectKind;
 
+    fn git_in(root: &Path, args: &[&str]) {
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"];
+        let done = Command::new("git").current_dir(root).args(identity).args(args).output().unwrap();
+        assert!(done.status.success(), "{args:?}: {done:?}");
+    }
+
     #[test]
     fn git_tells_what_no_commit_has() {
         let scratch = tempfile::tempdir().unwrap();
         let root = scratch.path().canonicalize().unwrap();
-        let git = |args: &[&str]| {
-            let identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"];
-            let done = Command::new("git").current_dir(&root).args(identity).args(args).output().unwrap();
-            assert!(done.status.success(), "{args:?}: {done:?}");
-        };
+        let git = |args: &[&str]| git_in(&root, args);
         let write = |name: &str, text: &str| std::fs::write(root.join(name), text).unwrap();
         let found = || {
             let id = |name: &str| ObjectId::of(ObjectKind::Blob, &std::fs::read(root.join(name)).unwrap()).unwrap();
@@ -240,11 +242,7 @@ mod tests {
     fn no_program_of_the_repositorys_configuration_runs() {
         let scratch = tempfile::tempdir().unwrap();
         let root = scratch.path().canonicalize().unwrap();
-        let git = |args: &[&str]| {
-            let identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"];
-            let done = Command::new("git").current_dir(&root).args(identity).args(args).output().unwrap();
-            assert!(done.status.success(), "{args:?}: {done:?}");
-        };
+        let git = |args: &[&str]| git_in(&root, args);
         git(&["init"]);
         let files = ["clean", "process", "required", "odd", "plain"];
         let rules: String = files.iter().map(|name| format!("{name} filter={name} diff={name}\n")).collect();

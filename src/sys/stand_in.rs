@@ -145,8 +145,8 @@ fn follow(id: u32, mut ended: UnixStream) {
 /// Ends this process as a child has ended: with its exit code, or by its signal.
 pub fn end_as(status: ExitStatus) -> u8 {
     if let Some(signal) = status.signal() {
-        // The child's core file is the one that matters. Where that cannot be set, there is a second one.
         let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+        // The child's core file is the one that matters. Where the limit cannot be set, there is a second one, and nothing is lost.
         let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
         // Where both come back, the code tells of the signal, as a shell's does.
         if signal_hook::low_level::emulate_default_handler(signal).is_err() {

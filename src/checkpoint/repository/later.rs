@@ -1,9 +1,9 @@
 //! The changes of files behind the end of a command of git, which are none of its own.
 //!
-//! The files are captured some time after the end. The clock of files is some milliseconds late, so that it does not tell an edit
-//! right behind the end from the command's own writing. The verb does, where it writes no file. So does the index, where git leaves
-//! each file as it has written it: a file with another time or length is another's. Only commands of which git itself tells are
-//! judged like this: in a line of a shell, other programs may have changed files too.
+//! The files are captured some time after the end. The clock of files is some milliseconds late: it cannot tell an edit right behind
+//! the end from the command's own writing. Two other facts can. Some verbs write no file at all. After others, each file is as the
+//! index has it: one with another content and another time or length was changed by somebody else. Both are asked only where git itself
+//! has told of the command: in a line of a shell, other programs may have changed files too.
 
 use std::os::unix::fs::MetadataExt;
 

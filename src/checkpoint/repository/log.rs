@@ -285,6 +285,11 @@ mod tests {
         }
     }
 
+    fn end(op: u64) -> GitEnd {
+        let (time, later, unheld) = (String::new(), Vec::new(), Vec::new());
+        GitEnd { op, time, files: None, later, moved: true, unheld, stopped: false }
+    }
+
     #[test]
     fn verbs_are_known_by_what_git_is_told_to_do() {
         let of = |text: &str| {
@@ -327,15 +332,7 @@ mod tests {
         let torn = std::fs::read(dir.path().join(NAME)).unwrap();
         std::fs::write(dir.path().join(NAME), [&torn[..], b"{\"begin\":{\"op\":2"].concat()).unwrap();
         append(dir.path(), &GitLogLine::Begin(begin(3, None)), true, &lock).unwrap();
-        let end = GitEnd {
-            op: 3,
-            time: String::new(),
-            files: None,
-            later: Vec::new(),
-            moved: true,
-            unheld: Vec::new(),
-            stopped: false,
-        };
+        let end = end(3);
         append(dir.path(), &GitLogLine::End(end.clone()), true, &lock).unwrap();
         append(dir.path(), &GitLogLine::End(GitEnd { op: 9, ..end }), true, &lock).unwrap();
         let all = operations(dir.path()).unwrap();
@@ -356,15 +353,7 @@ mod tests {
         for (op, over) in [(1, None), (2, Some(1))] {
             append(dir.path(), &GitLogLine::Begin(begin(op, over)), true, &lock).unwrap();
         }
-        let end = GitEnd {
-            op: 2,
-            time: String::new(),
-            files: None,
-            later: Vec::new(),
-            moved: true,
-            unheld: Vec::new(),
-            stopped: false,
-        };
+        let end = end(2);
         for (stopped, expected) in [(false, Some(2)), (true, None)] {
             append(dir.path(), &GitLogLine::End(GitEnd { stopped, ..end.clone() }), true, &lock).unwrap();
             assert_eq!(undone(), expected);
