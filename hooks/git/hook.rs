@@ -132,8 +132,10 @@ unsafe extern "C" fn begin(stack: *const usize) -> ! {
 
 fn exit(code: usize) -> ! {
     unsafe { call(sys::EXIT_GROUP, [code, 0, 0, 0]) };
-    // The process is gone by now.
-    loop {}
+    loop {
+        // The process is gone by now.
+        core::hint::spin_loop();
+    }
 }
 
 /// Answers git by an exit code.

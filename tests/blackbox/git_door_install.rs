@@ -807,7 +807,9 @@ fn uninstall_all_takes_every_git_door_out() {
 #[test]
 fn the_scripts_are_clean() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks/git");
-    let scripts: Vec<PathBuf> = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    // The small hook is Rust, which rustfmt and clippy read in `.ci/run`.
+    let scripts: Vec<PathBuf> = files.filter(|file| file.extension().is_none_or(|kind| kind != "rs")).collect();
     assert!(scripts.len() >= 2);
     for check in [&["shellcheck", "-s", "sh"][..], &["shfmt", "-i", "4", "-ci", "-ln", "posix", "-d"]] {
         for script in &scripts {
