@@ -268,6 +268,7 @@ impl Timeline {
     /// # Errors
     /// Returns the errors of the lock, the stamps file and the refs; no checkpoint is lost by them.
     pub fn settle(&mut self, control: &dyn Fn() -> Flow) -> Result<()> {
+        self.keep_repository();
         let mut is_done = self.lock("settling")?.settle()?;
         while !is_done && control() == Flow::Continue {
             is_done = self.lock("settling")?.thin_out()?;
@@ -281,6 +282,7 @@ impl Timeline {
     /// # Errors
     /// As [`Timeline::settle`].
     pub fn leave(&mut self) -> Result<()> {
+        self.keep_repository();
         self.lock_if_free("settling")?.map_or(Ok(()), |mut locked| locked.leave())
     }
 

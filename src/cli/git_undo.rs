@@ -8,7 +8,8 @@ use super::exit::Exit;
 use super::print;
 use super::report;
 use crate::checkpoint::history::request::Preview;
-use crate::checkpoint::repository::log::LoggedOperation;
+use crate::checkpoint::repository::goal::GitGoal;
+use crate::checkpoint::repository::log::{GitOperation, LoggedOperation};
 use crate::checkpoint::repository::plan::{KeptPart, title};
 use crate::checkpoint::repository::undo::{GitUndo, GitUndone};
 use crate::doors::replies;
@@ -24,7 +25,7 @@ use crate::sys::interrupt::Flow;
 const LISTED: usize = 20;
 
 /// The digits of an object's id that people read.
-const SHORT: usize = 7;
+pub(super) const SHORT: usize = 7;
 
 /// The way to more, where nothing is known.
 const HINT: &str = "`piton doctor` says whether git tells piton of its commands.";
@@ -38,8 +39,11 @@ pub(super) struct GitUndoArgs {
     /// An operation of `--list` (g-7) [default: the newest that is not taken back]
     pub operation: Option<String>,
     /// List the commands of git that can be taken back, newest first
-    #[arg(long, conflicts_with_all = ["operation", "yes", "preview"])]
+    #[arg(long, conflicts_with_all = ["operation", "yes", "preview", "to"])]
     pub list: bool,
+    /// Bring the repository, without the files, back to what it was at this checkpoint
+    #[arg(long, value_name = "CHECKPOINT", conflicts_with = "operation")]
+    pub to: Option<String>,
     /// Do not ask
     #[arg(long, short = 'y')]
     pub yes: bool,
@@ -59,8 +63,17 @@ pub(super) fn git_undo(context: &mut Context, args: &GitUndoArgs) -> Result<Exit
         return list(context, &timeline.newest_git_operations(LISTED)?);
     }
     timeline.catalog().refuse_interrupted()?;
-    let number = args.operation.as_deref().map(number).transpose()?;
-    let Some(way) = timeline.git_undo(number, &|| Flow::Continue)? else {
+    let way = match &args.to {
+        Some(to) => {
+            let checkpoint = timeline.catalog().resolve(to)?;
+            Some(timeline.git_undo_to(&checkpoint, &|| Flow::Continue)?)
+        }
+        None => {
+            let number = args.operation.as_deref().map(number).transpose()?;
+            timeline.git_undo(number, &|| Flow::Continue)?
+        }
+    };
+    let Some(way) = way else {
         let message =
             format!("Nothing to take back: no command of git is known here whose changes are still there. {HINT}");
         match context.json {
@@ -108,7 +121,11 @@ fn done(context: &Context, told: &GitUndoDocument, undone: &GitUndone, is_part: 
         print::json(told)?;
         return Ok(exit);
     }
-    print::data(&format!("Taken back: {}\n", printable(&told.operation.command)))?;
+    let what = match (&told.operation, told.checkpoint) {
+        (Some(operation), _) => format!("Taken back: {}\n", printable(&operation.command)),
+        (None, number) => format!("The repository is as it was at checkpoint {}.\n", number.unwrap_or_default()),
+    };
+    print::data(&what)?;
     let back = undone.by.map(|by| format!("piton git-undo {}", name(by)));
     match (&undone.files, back) {
         (Some(files), back) if finished(context, files, ("Brought back", back.as_deref()), None)? == Exit::Part => {
@@ -205,8 +222,13 @@ fn document(way: &GitUndo, by: Option<u64>) -> GitUndoDocument {
         to: text(&one.to),
     };
     let kept = |part: &KeptPart| KeptItem { what: part.what.clone(), why: part.why.clone() };
+    let checkpoint = match &way.goal {
+        GitGoal::At(checkpoint) => Some(checkpoint.record.number),
+        GitGoal::Before(_) => None,
+    };
     GitUndoDocument {
-        operation: item(&way.operation),
+        operation: way.goal.operation().map(item),
+        checkpoint,
         refs: way.plan.refs.iter().map(item_of).collect(),
         stash: way.plan.stash.is_some(),
         index: way.plan.index,
@@ -226,22 +248,26 @@ fn is_in_progress(path: &RelPath) -> bool {
 
 /// Returns the preview for people.
 fn preview(context: &Context, way: &GitUndo) -> String {
-    let begin = &way.operation.begin;
-    let mut text = format!(
-        "{} ({}, {}, run {})",
-        printable(&begin.command),
-        begin.name(),
-        print::local_time(&begin.time),
-        printable(&begin.run)
-    );
+    let mut text = match &way.goal {
+        GitGoal::Before(operation) => {
+            let GitOperation { command, time, run, .. } = &operation.begin;
+            let (time, name) = (print::local_time(time), operation.begin.name());
+            format!("{} ({name}, {time}, run {})", printable(command), printable(run))
+        }
+        GitGoal::At(checkpoint) => {
+            let record = &checkpoint.record;
+            format!("The repository at checkpoint {} ({})", record.number, print::local_time(&record.time))
+        }
+    };
     if context.root().is_ok_and(|root| root != way.top()) {
         text.push_str(&format!(" in {}", print::path(way.top())));
     }
     text.push('\n');
-    if way.operation.end.is_none() {
+    let operation = way.goal.operation();
+    if operation.is_some_and(|one| one.end.is_none()) {
         add_line!(text, "  note: its end is not known, so everything that differs from before it goes back");
     }
-    if begin.hidden {
+    if operation.is_some_and(|one| one.begin.hidden) {
         let said = "this is no command of git: all that moved in the repository while it ran counts as its own";
         add_line!(text, "  note: {said}");
     }
@@ -262,7 +288,10 @@ fn preview(context: &Context, way: &GitUndo) -> String {
     for part in &way.plan.kept {
         add_line!(text, "  stays: {}: {}", part.what, part.why);
     }
-    if begin.has_verb(PUSH) {
+    if let GitGoal::At(checkpoint) = &way.goal {
+        add_line!(text, "  files stay as they are: `piton restore {}` brings them back", checkpoint.record.number);
+    }
+    if operation.is_some_and(|one| one.begin.has_verb(PUSH)) {
         add_line!(text, "  NOT UNDONE: what the push has changed on the other side");
     }
     let is_shown = |preview: &Preview| !preview.plan.changes_nothing() || way.has_kept_files();

@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::context::Context;
 use super::exit::Exit;
+use super::git_undo::SHORT;
 use super::named::{NEWEST, split, tell_replaced};
 use super::print;
 use crate::checkpoint::capture::request::listed_skips;
@@ -17,7 +18,7 @@ use crate::model::manifest::ManifestEntry;
 use crate::model::path::RelPath;
 use crate::model::text::{bytes, count, printable};
 use crate::model::tree::Mode;
-use crate::protocol::{List, PathItem, ShowDirectoryDocument, ShowDocument, ShowFileDocument};
+use crate::protocol::{List, PathItem, RepositoryBlock, ShowDirectoryDocument, ShowDocument, ShowFileDocument};
 use crate::worktree::PrivatePart;
 
 /// The arguments of `piton show`.
@@ -97,6 +98,10 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
         0 => {}
         files => add_line!(text, "private  {}, which no git command shows", count(files, "file")),
     }
+    if let Some(repository) = &facts.repository {
+        let number = record.number;
+        add_line!(text, "git      {}  `piton git-undo --to {number}` goes back to it", git_text(repository));
+    }
     for kept in catalog.repositories_of(checkpoint)? {
         add_line!(
             text,
@@ -130,6 +135,24 @@ const PRIVATE: &str = "private";
 fn entries<'m>(entries: impl Iterator<Item = (&'m RelPath, &'m ManifestEntry)>, private: &PrivatePart) -> List {
     let why = |path: &RelPath| private.manifest.contains(path).then(|| PRIVATE.to_owned());
     List::of_marked(entries.map(|(path, entry)| (path, why(path), entry.mode() == Mode::Dir)))
+}
+
+/// Returns a repository for people.
+fn git_text(repository: &RepositoryBlock) -> String {
+    let commit = repository.commit.as_deref().map(|id| id.get(..SHORT).unwrap_or(id));
+    let place = match (&repository.branch, commit) {
+        (Some(branch), Some(commit)) => format!("branch `{}` at {commit}", printable(branch)),
+        (Some(branch), None) => format!("branch `{}` without a commit", printable(branch)),
+        (None, Some(commit)) => format!("no branch, at {commit}"),
+        (None, None) => "no branch and no commit".to_owned(),
+    };
+    let stashes = match repository.stashes {
+        0 => String::new(),
+        1 => ", 1 stash".to_owned(),
+        many => format!(", {many} stashes"),
+    };
+    let progress = repository.in_progress.as_deref().map(|verb| format!(", `git {verb}` in progress"));
+    format!("{place}{stashes}{}", progress.unwrap_or_default())
 }
 
 fn codon_text(record: &Record) -> String {

@@ -6,7 +6,8 @@ use crate::checkpoint::{Checkpoint, Timeline};
 use crate::error::Result;
 use crate::model::coverage::Coverage;
 use crate::model::manifest::Manifest;
-use crate::protocol::{DiffReply, List, ShownCheckpoint};
+use crate::model::repository::{HEAD, RepositoryState};
+use crate::protocol::{DiffReply, List, RepositoryBlock, ShownCheckpoint};
 
 /// The longest patch in a reply, in bytes.
 const MAX_PATCH: usize = 256 << 10;
@@ -26,6 +27,19 @@ pub fn shown(
         parents: checkpoint.parents.iter().map(ToString::to_string).collect(),
         tree: checkpoint.tree.to_string(),
         faults: damage.map(str::to_owned).into_iter().collect(),
+        // A state that is damaged is no part of the checkpoint.
+        repository: timeline.catalog().state_beside(checkpoint).ok().flatten().map(|beside| repository(&beside.state)),
+    }
+}
+
+/// Returns the facts about a repository.
+fn repository(state: &RepositoryState) -> RepositoryBlock {
+    RepositoryBlock {
+        branch: state.branch().map(|name| String::from_utf8_lossy(name).into_owned()),
+        commit: state.commit().map(str::to_owned),
+        refs: state.refs.keys().filter(|name| *name != HEAD).count(),
+        stashes: state.stashes(),
+        in_progress: state.in_progress().map(str::to_owned),
     }
 }
 

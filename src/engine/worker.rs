@@ -270,6 +270,7 @@ impl WorkerLoop {
         for answer in answers {
             self.guarded(|_| answer());
         }
+        self.guarded(|worker| worker.timeline.keep_repository());
     }
 
     /// Finishes a request. A bug in it costs no other request its answer.
@@ -356,6 +357,7 @@ impl WorkerLoop {
         let now = Instant::now();
         let told = self.queue.with_saves(|saves| saves.end(&saved, is_covered, (now, now - began)));
         told.into_iter().for_each(|told| _ = self.guarded(|_| told(Some(&saved))));
+        self.guarded(|worker| worker.timeline.keep_repository());
         is_new
     }
 

@@ -19,6 +19,22 @@ pub const STASH: &[u8] = b"refs/stash";
 /// The beginning of the name of a ref that says where another repository's branch was.
 pub const REMOTES: &[u8] = b"refs/remotes/";
 
+/// The beginning of the name of a branch.
+const BRANCHES: &[u8] = b"refs/heads/";
+
+/// Files and directories that are there only while a command of git is in progress, with its verb. The first one counts: a
+/// rebase may stop in a cherry-pick.
+const IN_PROGRESS: &[(&str, &str)] = &[
+    ("rebase-apply/applying", "am"),
+    ("rebase-apply", "rebase"),
+    ("rebase-merge", "rebase"),
+    ("MERGE_HEAD", "merge"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+    ("sequencer", "cherry-pick"),
+    ("BISECT_LOG", "bisect"),
+];
+
 /// The beginning of a value that names another ref.
 const SYMBOLIC: &str = "ref: ";
 
@@ -72,6 +88,38 @@ pub struct RepositoryState {
 }
 
 impl RepositoryState {
+    /// Returns the branch that HEAD names, without `refs/heads/`; `None` for a detached HEAD.
+    pub fn branch(&self) -> Option<&[u8]> {
+        match self.refs.get(HEAD)? {
+            RefValue::Symbolic(target) => Some(target.strip_prefix(BRANCHES).unwrap_or(target)),
+            RefValue::Object(_) => None,
+        }
+    }
+
+    /// Returns the commit that is checked out, in hex digits; `None` before the first one.
+    pub fn commit(&self) -> Option<&str> {
+        let value = match self.refs.get(HEAD)? {
+            RefValue::Symbolic(target) => self.refs.get(target)?,
+            object @ RefValue::Object(_) => object,
+        };
+        match value {
+            RefValue::Object(id) => Some(id),
+            RefValue::Symbolic(_) => None,
+        }
+    }
+
+    /// Returns the number of stashes.
+    pub fn stashes(&self) -> usize {
+        self.stash.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count()
+    }
+
+    /// Returns the command of git that is in progress, by its verb; `None` if there is none.
+    pub fn in_progress(&self) -> Option<&'static str> {
+        let has = |name: &str| self.operation.keys().any(|path| path.components().next() == Some(name.as_bytes()));
+        let is_there = |path: &str| self.operation.keys().any(|known| known.as_bytes() == path.as_bytes());
+        IN_PROGRESS.iter().find(|(name, _)| has(name) || is_there(name)).map(|(_, verb)| *verb)
+    }
+
     /// Returns the blob of the refs.
     pub fn encoded_refs(&self) -> Vec<u8> {
         let line = |(name, value): (&Vec<u8>, &RefValue)| format!("{} {}\n", value.encoded(), quote(name));
@@ -133,6 +181,34 @@ mod tests {
             ["main", "refs/heads/../../x", "refs//x", "refs/heads/.x", "refs/heads/x.lock", "refs/a b", "/refs/x", ""]
         {
             assert!(!is_ref_name(name.as_bytes()), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_checked_out_and_in_progress_is_known() {
+        let id = "a1".repeat(20);
+        let state = |head: &str, files: &[&str]| {
+            let refs = [("HEAD", head.to_owned()), ("refs/heads/main", id.clone())];
+            let refs = refs.iter().filter_map(|(name, text)| {
+                RefValue::parse(text.as_bytes()).map(|value| (name.as_bytes().to_vec(), value))
+            });
+            let operation = files.iter().map(|path| (RelPath::parse(path.as_bytes()).unwrap(), Vec::new()));
+            RepositoryState { refs: refs.collect(), operation: operation.collect(), ..RepositoryState::default() }
+        };
+        for (head, files, branch, is_there, verb) in [
+            ("ref: refs/heads/main", &[][..], Some("main"), true, None),
+            ("ref: refs/heads/new", &["MERGE_HEAD", "MERGE_MSG"], Some("new"), false, Some("merge")),
+            (id.as_str(), &["rebase-merge/done", "CHERRY_PICK_HEAD"], None, true, Some("rebase")),
+            (id.as_str(), &["rebase-apply/applying", "rebase-apply/next"], None, true, Some("am")),
+            (id.as_str(), &["rebase-apply/next"], None, true, Some("rebase")),
+            (id.as_str(), &["CHERRY_PICK_HEAD"], None, true, Some("cherry-pick")),
+            (id.as_str(), &["REVERT_HEAD"], None, true, Some("revert")),
+            (id.as_str(), &["BISECT_LOG"], None, true, Some("bisect")),
+            ("", &["AUTO_MERGE", "SQUASH_MSG"], None, false, None),
+        ] {
+            let state = state(head, files);
+            assert_eq!(state.branch(), branch.map(str::as_bytes), "{head} {files:?}");
+            assert_eq!((state.commit().is_some(), state.in_progress()), (is_there, verb), "{head} {files:?}");
         }
     }
 

@@ -182,6 +182,24 @@ pub struct ShownCheckpoint {
     /// The first path of it that is missing or damaged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<String>,
+    /// The git repository as the checkpoint has found it; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<RepositoryBlock>,
+}
+
+/// A git repository at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepositoryBlock {
+    /// The branch, without `refs/heads/`; null for a detached HEAD.
+    pub branch: Option<String>,
+    /// The id of the commit that is checked out; null before the first one.
+    pub commit: Option<String>,
+    /// The number of refs, without HEAD.
+    pub refs: usize,
+    /// The number of stashes.
+    pub stashes: usize,
+    /// The verb of the command of git that is in progress: `merge`, `rebase`, `cherry-pick`, `revert`, `bisect`, `am`; null without one.
+    pub in_progress: Option<String>,
 }
 
 /// The answer to `checkpoint.show`.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::restores::PreviewReply;
+use crate::model::number::Number;
 
 /// A git's question which paths have changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,8 +77,10 @@ pub struct KeptItem {
 /// `piton git-undo`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GitUndoDocument {
-    /// The command that is taken back.
-    pub operation: GitOperationItem,
+    /// The command that is taken back; null for the way to a checkpoint.
+    pub operation: Option<GitOperationItem>,
+    /// The checkpoint whose moment the repository goes back to; null for a command.
+    pub checkpoint: Option<Number>,
     /// The refs that move.
     pub refs: Vec<RefMoveItem>,
     /// True if the stash goes back.

@@ -26,7 +26,7 @@ mod words;
 
 pub use checkpoints::{
     Before, CheckpointFacts, Chosen, ChosenItem, ChosenReply, Create, CreateReply, Diff, DiffReply, ListItem,
-    ListQuery, ListReply, Show, ShowReply, ShownCheckpoint,
+    ListQuery, ListReply, RepositoryBlock, Show, ShowReply, ShownCheckpoint,
 };
 pub use client::ProtocolClient;
 pub use codec::{Line, LineReader};

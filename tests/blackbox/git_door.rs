@@ -13,13 +13,13 @@ const PICTURE: &str = "git rev-parse HEAD; git symbolic-ref -q HEAD; git for-eac
     git ls-files -s; git -c core.fsmonitor=false status --porcelain --ignored; cd .git; ls -d *_HEAD rebase-* sequencer 2>/dev/null | grep -v ORIG";
 
 /// A repository with a door, and the git that works in it.
-struct Place {
-    lab: Lab,
+pub(crate) struct Place {
+    pub(crate) lab: Lab,
 }
 
 impl Place {
     /// Makes it with a git; `None`, said aloud, where that is not there.
-    fn new(git: &str) -> Option<Place> {
+    pub(crate) fn new(git: &str) -> Option<Place> {
         if !Path::new(git).exists() {
             lacking(git);
             return None;
@@ -48,7 +48,7 @@ impl Place {
     }
 
     /// Runs a script, and returns what it says.
-    fn run(&self, script: &str) -> Output {
+    pub(crate) fn run(&self, script: &str) -> Output {
         let output = self.command(script).output().unwrap();
         Output {
             code: output.status.code().unwrap_or(-1),
@@ -57,13 +57,13 @@ impl Place {
         }
     }
 
-    fn sh(&self, script: &str) {
+    pub(crate) fn sh(&self, script: &str) {
         let done = self.run(&format!("set -e; {script}"));
         assert_eq!(done.code, 0, "{script}: {done:?}");
     }
 
     /// Runs a script without piton, as somebody else may have worked here before.
-    fn unseen(&self, script: &str) {
+    pub(crate) fn unseen(&self, script: &str) {
         self.run(&format!("export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.fsmonitor GIT_CONFIG_VALUE_0=false; mv .git/hooks .git/h; {script}; rm -rf .git/hooks; mv .git/h .git/hooks"));
     }
 
@@ -72,7 +72,7 @@ impl Place {
     }
 
     /// Waits until the ends of all commands are told.
-    fn ended(&self) {
+    pub(crate) fn ended(&self) {
         let calls = self.lab.home.join("piton/git-calls");
         let until = std::time::Instant::now() + WAIT;
         while std::fs::read_dir(&calls).unwrap().count() > 0 {
@@ -81,13 +81,13 @@ impl Place {
         }
     }
 
-    fn undo(&self, args: &[&str]) -> Output {
+    pub(crate) fn undo(&self, args: &[&str]) -> Output {
         self.lab.piton_in(&self.lab.work, &[&["git-undo"], args].concat())
     }
 }
 
 /// The gits of this machine: the first that a shell finds, and the distribution's.
-const GITS: [&str; 2] = ["/usr/local/bin/git", "/usr/bin/git"];
+pub(crate) const GITS: [&str; 2] = ["/usr/local/bin/git", "/usr/bin/git"];
 
 #[test]
 fn each_command_of_git_is_taken_back_exactly() {

@@ -23,6 +23,7 @@ mod git;
 mod git_answers;
 mod git_door;
 mod git_door_install;
+mod git_states;
 mod golden;
 mod home;
 mod hooks;

@@ -29,12 +29,12 @@ use piton::protocol::{
     MoveDocument, NoStep, NotHeld, OffDocument, OnDocument, OpenReply, OperationKind, OriginBlock, OtherBlock,
     OtherDone, OtherPreview, PastEffect, PathItem, PlanLists, PresenceWord, PreviewReply, ProofBlock, ProtectionBlock,
     ProtectionState, PruneDocument, PruneItem, PushDocument, ReasonItem, RefFinding, RefMoveItem, RefsDocument,
-    RefusedRef, ReloadReply, RemoteItem, RemoteListDocument, RestoreReply, Rollback, RollbackCompleted,
-    RollbackProgress, RollbackStarted, RolledBackNotice, RowState, RunEnd, RunEndReply, RunFork, RunItem, RunLast,
-    RunListReply, RunReply, RunStart, RunState, RunStatus, ScopeWord, SettingItem, SettingsDocument, SettledNotice,
-    ShareCounts, ShellBefore, Show, ShowDirectoryDocument, ShowDocument, ShowFileDocument, ShowReply, ShownCheckpoint,
-    SilentItem, SkippedSort, StatBlock, StatusDocument, StatusFacts, StatusLast, StatusReply, Step, StepBlock,
-    StepFault, StopDocument, StoreCapNotice, StoreDocument, StoreListDocument, StoredWorkspace, StreamEnded,
+    RefusedRef, ReloadReply, RemoteItem, RemoteListDocument, RepositoryBlock, RestoreReply, Rollback,
+    RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice, RowState, RunEnd, RunEndReply, RunFork,
+    RunItem, RunLast, RunListReply, RunReply, RunStart, RunState, RunStatus, ScopeWord, SettingItem, SettingsDocument,
+    SettledNotice, ShareCounts, ShellBefore, Show, ShowDirectoryDocument, ShowDocument, ShowFileDocument, ShowReply,
+    ShownCheckpoint, SilentItem, SkippedSort, StatBlock, StatusDocument, StatusFacts, StatusLast, StatusReply, Step,
+    StepBlock, StepFault, StopDocument, StoreCapNotice, StoreDocument, StoreListDocument, StoredWorkspace, StreamEnded,
     TargetBlock, To, ToolBefore, TrackedBlock, TrustDocument, Turn, TurnBlock, TurnDiff, TurnDiffReply, TurnEndReply,
     TurnItem, TurnListReply, TurnQuery, TurnReply, UnwatchedBlock, UnwatchedItem, VerbError, VersionItem, WarningBlock,
     WatcherWord, WatchingBlock, WatchingQuery, WithheldItem, Word, WorkMaker, WorkspaceBlock,
@@ -326,8 +326,12 @@ fn diff() -> DiffReply {
     }
 }
 
+fn repository() -> RepositoryBlock {
+    RepositoryBlock { branch: Some(s()), commit: Some(s()), refs: 1, stashes: 1, in_progress: Some(s()) }
+}
+
 fn shown() -> ShownCheckpoint {
-    ShownCheckpoint { facts: facts(), parents: words(), tree: s(), faults: words() }
+    ShownCheckpoint { facts: facts(), parents: words(), tree: s(), faults: words(), repository: Some(repository()) }
 }
 
 fn chosen_item() -> ChosenItem {
@@ -730,6 +734,7 @@ fn parts() -> Vec<Example> {
         example("an item of `checkpoints`", item()),
         example("a named checkpoint", chosen_item()),
         example("`checkpoint` of `checkpoint.show`", shown()),
+        example("`repository` of `checkpoint.show`", repository()),
         example("an item of `runs`", run_item()),
         example("`from` of a run", origin()),
         example("`last` of a run", run_last()),
@@ -895,7 +900,8 @@ fn documents() -> Vec<Example> {
         example(
             "`git-undo`",
             GitUndoDocument {
-                operation: git_operation(),
+                operation: Some(git_operation()),
+                checkpoint: Some(Number::of(1)),
                 files: Some(preview()),
                 by: o(),
                 ..GitUndoDocument::default()

@@ -42,6 +42,7 @@ impl Locked<'_> {
         let take = widened.as_ref().unwrap_or(take);
         self.catalog.require_workspace()?;
         refuse_too_broad(self.catalog, take)?;
+        let repository = self.catalog.repository_beside();
         // Held until the ref has moved: no object that counts as "already there" may be deleted before.
         let _shared = self.catalog.store.lock_shared(take.draft.kind.as_str(), LOCK_WAIT)?;
         // Under the lock, and before any object counts as stored: packs may be gone since the last capture.
@@ -85,6 +86,8 @@ impl Locked<'_> {
             // It is gone with its pack, and others may be too: all commits are read again.
             true => catalog.forget_commits(),
         }
+        let ordinals = beside.iter().chain([&checkpoint]).map(|one| one.record.ordinal());
+        self.note_beside(&ordinals.collect::<Vec<_>>(), repository);
         self.tell_secrets(&mut observed);
         self.capturer.put_back(catalog, attempt, before, &observed, take)?;
         let taken = taken(checkpoint, false, changed, &observed, started);

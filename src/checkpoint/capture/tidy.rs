@@ -45,6 +45,7 @@ impl Locked<'_> {
         self.note_numbers(&*self.catalog.all()?)?;
         let is_done = self.thin_out()?;
         self.thin_out_repositories()?;
+        self.tidy_beside()?;
         if let Err(error) = self.sweep() {
             tracing::warn!(%error, "temporary files of killed processes stay");
         }

@@ -26,6 +26,7 @@ use crate::model::repository::RepositoryState;
 use crate::store::{Log, Store};
 use crate::sys::clock::boot_id;
 use crate::sys::fs::lock::Held;
+use crate::worktree::repository_state::RepositoryPlace;
 
 /// All checkpoints, and the faults of unreadable refs.
 #[derive(Clone, Default)]
@@ -74,6 +75,8 @@ pub struct Catalog {
     pub(super) local_log: RefCell<Option<Log>>,
     /// The state of a repository that was kept last.
     pub(crate) recent_state: RefCell<Option<RecentState>>,
+    /// The repository as the last checkpoints have found it, until that is written.
+    pub(crate) read_beside: RefCell<Option<ReadBeside>>,
     /// The private layers that were read.
     pub(super) layers: RefCell<LayerCache>,
     /// The log of checkpoints that are not durable elsewhere yet. It stays open as long as no other process had the
@@ -88,6 +91,16 @@ pub(crate) struct RecentState {
     pub(crate) state: Arc<RepositoryState>,
     /// The blob of its index.
     pub(crate) index: Option<ObjectId>,
+}
+
+/// A repository that was read for some checkpoints, and that is not written yet.
+pub(crate) struct ReadBeside {
+    pub(crate) place: RepositoryPlace,
+    pub(crate) state: Arc<RepositoryState>,
+    /// The mark of its files; `None` if one of them was from just now.
+    pub(crate) mark: Option<ObjectId>,
+    /// The places of the checkpoints in the sequence of the workspace.
+    pub(crate) checkpoints: Vec<u64>,
 }
 
 impl Catalog {
@@ -131,6 +144,7 @@ impl Catalog {
             local: OnceCell::new(),
             local_log: RefCell::default(),
             recent_state: RefCell::default(),
+            read_beside: RefCell::default(),
             layers: RefCell::default(),
             log: RefCell::default(),
         }

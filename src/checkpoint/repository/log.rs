@@ -99,9 +99,17 @@ impl GitOperation {
     /// # Errors
     /// `store-damaged` for a text that is no path.
     pub fn place(&self) -> Result<PathBuf> {
-        let path = unquote(&self.top).and_then(|bytes| RelPath::parse(&bytes))?;
-        Ok(path.under(Path::new("/")))
+        unquoted_top(&self.top)
     }
+}
+
+/// Reads the top of a work tree as it is written down.
+///
+/// # Errors
+/// `store-damaged` for a text that is no path.
+pub(super) fn unquoted_top(text: &str) -> Result<PathBuf> {
+    let path = unquote(text).and_then(|bytes| RelPath::parse(&bytes))?;
+    Ok(path.under(Path::new("/")))
 }
 
 /// The end of an operation.

@@ -2,8 +2,11 @@
 //!
 //! A state lies in the store of private files, under a ref of its own: `refs/piton/<workspace>/git/<2n>` is the state before operation
 //! `g-n`, and `<2n + 1>` the one after it. `objects-` before these numbers names the packs of objects that the operation has left without a name,
-//! as they were found while it was open, and at its end. No checkpoint's content depends on them.
+//! as they were found while it was open, and at its end. `at-` before a number names the state beside checkpoints. No checkpoint's content
+//! depends on them.
 
+pub mod beside;
+pub mod goal;
 mod later;
 pub mod log;
 mod objects;

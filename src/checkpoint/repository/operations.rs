@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::beside;
 use super::log::{
     GitEnd, GitLogLine, GitOperation, KEPT, LoggedOperation, append, mark_open, may_be_open, operations, remove,
     rewrite, verbs_of,
@@ -42,6 +43,11 @@ pub struct RepositoryNow {
 }
 
 impl RepositoryNow {
+    /// Makes it of both.
+    pub(super) fn of(place: RepositoryPlace, state: Arc<RepositoryState>) -> RepositoryNow {
+        RepositoryNow { place, state }
+    }
+
     /// Returns its directories.
     pub(super) fn place(&self) -> &RepositoryPlace {
         &self.place
@@ -223,7 +229,7 @@ impl Timeline {
 
 /// Returns true if a state differs by nothing that somebody would take back: by what git knows of files on the disk, and of other
 /// repositories.
-fn is_alike(before: &RepositoryState, now: &RepositoryNow) -> bool {
+pub(super) fn is_alike(before: &RepositoryState, now: &RepositoryNow) -> bool {
     let own = |state: &RepositoryState| {
         let refs = state.refs.iter().filter(|(name, _)| !name.starts_with(REMOTES));
         let refs: Vec<_> = refs.map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -240,7 +246,7 @@ fn is_alike(before: &RepositoryState, now: &RepositoryNow) -> bool {
 }
 
 /// Returns the top of a work tree as it is written down.
-fn quoted_top(place: &RepositoryPlace) -> Result<String> {
+pub(super) fn quoted_top(place: &RepositoryPlace) -> Result<String> {
     let top = place.top.strip_prefix("/").unwrap_or(&place.top);
     Ok(quote(RelPath::from_path(top)?.as_bytes()))
 }
@@ -251,6 +257,7 @@ fn quoted_top(place: &RepositoryPlace) -> Result<String> {
 /// Returns the errors of writing.
 pub(crate) fn forget_git(local: Option<&Store>, workspace: &Workspace, lock: &WorkspaceLock) -> Result<()> {
     remove(&workspace.dir, lock)?;
+    beside::remove(&workspace.dir, lock)?;
     let Some(local) = local else { return Ok(()) };
     let log = workspace.dir.join(local.log_name());
     local.complete(&log)?;
@@ -265,7 +272,7 @@ pub(crate) fn forget_git(local: Option<&Store>, workspace: &Workspace, lock: &Wo
 
 impl Locked<'_> {
     /// Returns true if a line is to outlive a power cut. Of an action that may not be a command of git at all, that is too much.
-    fn is_synced(&self, is_idle: bool) -> bool {
+    pub(super) fn is_synced(&self, is_idle: bool) -> bool {
         self.catalog.policy.durability == Durability::Power && !is_idle
     }
 

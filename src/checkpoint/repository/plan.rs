@@ -17,8 +17,18 @@ pub struct KeptPart {
     pub why: String,
 }
 
+impl KeptPart {
+    /// Returns true if it was to go back. A part that is younger than the moment of a checkpoint is none of its.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.why != MADE_SINCE
+    }
+}
+
 /// The reason of a part that somebody else has changed since.
 const MOVED_ON: &str = "changed since";
+
+/// The reason of a part that is younger than the moment to which the rest goes back.
+const MADE_SINCE: &str = "made since";
 
 /// The files that are named one by one.
 const MOST_NAMED: usize = 10;
@@ -176,6 +186,25 @@ pub(super) fn plan(
     plan
 }
 
+/// Plans the way from `now` to the state of an earlier moment. Refs that were made since stay, and so does a stash that has only grown.
+pub(super) fn plan_to(before: &RepositoryState, now: &RepositoryState, index: Option<&IndexEntries>) -> RepositoryPlan {
+    let mut plan = plan(before, None, now, index);
+    // Of another repository more is known now, which is no loss.
+    plan.refs.retain(|one| !one.name.starts_with(REMOTES));
+    let made = plan.refs.extract_if(.., |one| one.to.is_none() && one.name != STASH);
+    let made = made.map(|one| KeptPart { what: title(&one.name), why: MADE_SINCE.to_owned() }).collect();
+    plan.kept.extend(first_named(made, MADE_SINCE));
+    let all = |state: &RepositoryState| -> BTreeSet<String> { stashes(&state.stash).collect() };
+    let (old, new) = (all(before), all(now));
+    if plan.stash.is_some() && !new.is_subset(&old) {
+        let why = if old.is_subset(&new) { MADE_SINCE } else { MOVED_ON };
+        plan.kept.push(KeptPart { what: "the stash".to_owned(), why: why.to_owned() });
+        plan.refs.retain(|one| one.name != STASH);
+        plan.stash = None;
+    }
+    plan
+}
+
 /// Returns true if each file is as one of two moments had it, some as the first: a try before this one has stopped on its way.
 fn is_half_back(
     before: &BTreeMap<RelPath, Vec<u8>>,
@@ -309,6 +338,36 @@ mod tests {
         after.stash = b"two\nthree\n".to_vec();
         let stays = plan(&before, Some(&gone), &after, Some(&none));
         assert_eq!((stays.refs.len(), stays.kept.len()), (0, 1));
+    }
+
+    #[test]
+    fn to_a_moment_only_what_was_there_goes_back() {
+        let (main, new, remote) = ("refs/heads/main", "refs/heads/new", "refs/remotes/origin/main");
+        let before = state(&[(main, 'a'), (remote, 'a')]);
+        let log = |ids: &str| -> Vec<u8> {
+            ids.chars().flat_map(|id| format!("0 {} x\n", id.to_string().repeat(40)).into_bytes()).collect()
+        };
+        for (now, moves, kept) in [
+            (state(&[(main, 'b'), (remote, 'b')]), vec![main], vec![]),
+            (state(&[(main, 'a'), (remote, 'b')]), vec![], vec![]),
+            (state(&[(main, 'b'), (new, 'c'), (remote, 'a')]), vec![main], vec!["branch `new`"]),
+            (state(&[(new, 'c'), (remote, 'a')]), vec![main], vec!["branch `new`"]),
+        ] {
+            let plan = plan_to(&before, &now, Some(&index("", None, "")));
+            let names: Vec<String> =
+                plan.refs.iter().map(|one| String::from_utf8_lossy(&one.name).into_owned()).collect();
+            let stays: Vec<&str> = plan.kept.iter().map(|part| part.what.as_str()).collect();
+            assert_eq!((names, stays), (moves.iter().map(ToString::to_string).collect(), kept), "{now:?}");
+            assert!(plan.kept.iter().all(|part| !part.is_wanted()), "{:?}", plan.kept);
+        }
+        for (old, now, goes_back, is_wanted) in
+            [("ab", "a", true, false), ("ab", "", true, false), ("a", "ab", false, false), ("ab", "bc", false, true)]
+        {
+            let stashed = |ids: &str| RepositoryState { stash: log(ids), ..before.clone() };
+            let plan = plan_to(&stashed(old), &stashed(now), Some(&index("", None, "")));
+            assert_eq!(plan.stash.is_some(), goes_back, "{old} {now}");
+            assert_eq!(plan.kept.iter().any(KeptPart::is_wanted), is_wanted, "{old} {now}: {:?}", plan.kept);
+        }
     }
 
     #[test]

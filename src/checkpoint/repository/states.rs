@@ -54,13 +54,26 @@ impl Catalog {
         format!("refs/piton/{}/git/{}", self.workspace.id, number(op, edge))
     }
 
-    /// Returns a state; `None` where it is not kept.
+    /// Returns the name of the ref of a state beside checkpoints.
+    pub(super) fn beside_ref(&self, state: u64) -> String {
+        format!("refs/piton/{}/git/at-{state}", self.workspace.id)
+    }
+
+    /// Returns the state at an operation; `None` where it is not kept.
+    ///
+    /// # Errors
+    /// As [`Catalog::kept_state`].
+    pub(super) fn repository_state(&self, op: u64, edge: OperationEdge) -> Result<Option<Arc<RepositoryState>>> {
+        self.kept_state(&self.state_ref(op, edge))
+    }
+
+    /// Returns the state under a ref; `None` where it is not kept.
     ///
     /// # Errors
     /// `store-damaged`; errors of reading.
-    pub(super) fn repository_state(&self, op: u64, edge: OperationEdge) -> Result<Option<Arc<RepositoryState>>> {
+    pub(super) fn kept_state(&self, name: &str) -> Result<Option<Arc<RepositoryState>>> {
         let Some(store) = self.local_if_any()? else { return Ok(None) };
-        let Some(commit) = store.target_of(&self.state_ref(op, edge))? else { return Ok(None) };
+        let Some(commit) = store.target_of(name)? else { return Ok(None) };
         if let Some(recent) = self.recent_state.borrow().as_ref().filter(|recent| recent.commit == commit) {
             return Ok(Some(Arc::clone(&recent.state)));
         }
@@ -121,10 +134,18 @@ impl Catalog {
     /// # Errors
     /// Returns the errors of writing.
     pub(super) fn drop_states(&self, ops: impl Iterator<Item = u64>) -> Result<()> {
+        let names = |(op, edge)| [self.state_ref(op, edge), self.objects_ref(op, edge)];
+        self.drop_kept(ops.flat_map(|op| EDGES.map(|edge| (op, edge))).flat_map(names))
+    }
+
+    /// Deletes refs of states and objects, if they are there.
+    ///
+    /// # Errors
+    /// Returns the errors of writing.
+    pub(super) fn drop_kept(&self, names: impl Iterator<Item = String>) -> Result<()> {
         let Some(store) = self.local_if_any()? else { return Ok(()) };
         let mut refs = Vec::new();
-        let names = |(op, edge)| [self.state_ref(op, edge), self.objects_ref(op, edge)];
-        for name in ops.flat_map(|op| EDGES.map(|edge| (op, edge))).flat_map(names) {
+        for name in names {
             refs.extend(store.target_of(&name)?.map(|target| (name, target)));
         }
         self.drop_layers(&refs)
@@ -140,13 +161,19 @@ fn operation(store: &Store, id: &ObjectId) -> Result<BTreeMap<RelPath, Vec<u8>>>
 }
 
 impl Locked<'_> {
-    /// Keeps a state. It outlives a power cut if it is `synced`.
+    /// Keeps the state at an operation. It outlives a power cut if it is `synced`.
     pub(super) fn keep_state(
         &self,
         (op, edge): (u64, OperationEdge),
         state: &Arc<RepositoryState>,
         synced: bool,
     ) -> Result<()> {
+        let message = format!("the repository at g-{op}, {edge:?}\n");
+        self.keep_state_as((&self.catalog.state_ref(op, edge), &message), state, synced)
+    }
+
+    /// Keeps a state under a ref, with a message for it.
+    pub(super) fn keep_state_as(&self, named: (&str, &str), state: &Arc<RepositoryState>, synced: bool) -> Result<()> {
         let catalog = &*self.catalog;
         // Held until the ref has moved: no object that counts as "already there" may be deleted before.
         let _shared = catalog.store.lock_shared("git", LOCK_WAIT)?;
@@ -174,8 +201,7 @@ impl Locked<'_> {
             let id = put(&batch, ObjectKind::Tree, &tree::encode(files.collect::<Result<_>>()?))?;
             entries.push(TreeEntry { name: OPERATION.to_vec(), mode: Mode::Dir, id });
         }
-        let message = format!("the repository at g-{op}, {edge:?}\n");
-        let commit = self.land_part(batch, entries, (&catalog.state_ref(op, edge), &message), synced)?;
+        let commit = self.land_part(batch, entries, named, synced)?;
         let state = Some(state).filter(|state| state.index.as_ref().is_none_or(|index| index.len() <= MOST_RECENT));
         *catalog.recent_state.borrow_mut() = state.map(|state| RecentState { commit, state: Arc::clone(state), index });
         Ok(())

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::goal::{GitGoal, gone};
 use super::later::written;
 use super::log::{KEPT, LoggedOperation, operations};
 use super::objects::{named, stashes};
 use super::operations::{NewGitOperation, RepositoryNow};
 use super::parts::PartsBack;
-use super::plan::{INDEX, IndexEntries, KeptPart, LOST, RepositoryPlan, keep_without_objects, moved_on, object, plan};
+use super::plan::{
+    INDEX, IndexEntries, KeptPart, LOST, RepositoryPlan, keep_without_objects, moved_on, object, plan, plan_to,
+};
 use super::states::OperationEdge;
 use super::unheld::parts;
 use crate::checkpoint::capture::request::Take;
@@ -41,8 +44,8 @@ pub const OF_GIT: &str = "git-";
 
 /// The way back over an operation.
 pub struct GitUndo {
-    /// The operation.
-    pub operation: LoggedOperation,
+    /// The moment to which it leads.
+    pub goal: GitGoal,
     /// The steps in the repository.
     pub plan: RepositoryPlan,
     /// The steps of the files; `None` where none are known to have changed.
@@ -62,9 +65,9 @@ impl GitUndo {
         self.plan.is_nothing() && !changes && !self.is_part()
     }
 
-    /// Returns true if something stays as it is that the operation has changed.
+    /// Returns true if something stays as it is that was to go back.
     pub fn is_part(&self) -> bool {
-        !self.plan.kept.is_empty() || self.has_kept_files()
+        self.plan.kept.iter().any(KeptPart::is_wanted) || self.has_kept_files()
     }
 
     /// Returns true if files stay as they are that the operation has changed.
@@ -158,7 +161,7 @@ impl Timeline {
     /// Returns false if another repository stands where an operation was. Where that is not known otherwise, the commits tell.
     fn is_same_repository(&self, operation: &LoggedOperation) -> Result<bool> {
         let top = operation.begin.place()?;
-        let Some(place) = RepositoryPlace::around(&top).filter(|place| place.top == top) else { return Ok(true) };
+        let Some(place) = RepositoryPlace::at_top(&top) else { return Ok(true) };
         let known = operation.begin.repository.as_deref();
         let now = place.identity();
         if let Some(is_same) = known.zip(now.as_deref()).and_then(|(known, now)| RepositoryPlace::is_same(known, now)) {
@@ -203,7 +206,7 @@ impl Timeline {
     }
 
     /// Notes the end of operations whose git has ended a moment ago: whoever waits for that may be about to.
-    fn end_gone(&mut self, control: Interrupt<'_>) -> Result<()> {
+    pub(super) fn end_gone(&mut self, control: Interrupt<'_>) -> Result<()> {
         let is_gone = |one: &LoggedOperation| {
             let pid = one.begin.action.as_deref().and_then(|action| action.strip_prefix(OF_GIT)?.parse().ok());
             one.end.is_none() && pid.is_some_and(|pid: u32| !exists(pid))
@@ -216,11 +219,7 @@ impl Timeline {
 
     fn way_back(&mut self, operation: LoggedOperation, control: Interrupt<'_>) -> Result<GitUndo> {
         let top = operation.begin.place()?;
-        let place = RepositoryPlace::around(&top).filter(|place| place.top == top).ok_or_else(|| {
-            Error::new(Code::Conflict, "the repository is gone").path(&top).hint(
-                "`piton list` names the checkpoint before that, and `piton restore N .git` brings a repository back",
-            )
-        })?;
+        let place = RepositoryPlace::at_top(&top).ok_or_else(|| gone(&top))?;
         let (op, name) = (operation.begin.op, operation.begin.name());
         if !self.is_same_repository(&operation)? {
             let text = format!("{name} was a command in another repository, which is gone from here");
@@ -236,16 +235,35 @@ impl Timeline {
             Some(_) => Some(Arc::clone(&before)),
             None => None,
         };
-        let now = Arc::clone(RepositoryNow::at(place.clone())?.state());
+        self.way(GitGoal::Before(Box::new(operation)), (before, after), RepositoryNow::at(place)?, control)
+    }
+
+    /// Plans the way from a repository as it is now to the state `before`. `after` is the state that the operation has left, where there
+    /// is one and its end is known.
+    pub(super) fn way(
+        &mut self,
+        goal: GitGoal,
+        (before, after): (Arc<RepositoryState>, Option<Arc<RepositoryState>>),
+        found: RepositoryNow,
+        control: Interrupt<'_>,
+    ) -> Result<GitUndo> {
+        let (place, now) = (found.place().clone(), Arc::clone(found.state()));
         let repository = UserRepository::at(&place.dir, &place.common);
         let index = IndexEntries::read(&repository, (&before, after.as_deref(), &now));
-        let mut plan = plan(&before, after.as_deref(), &now, index.as_ref().ok());
+        let mut plan = match &goal {
+            GitGoal::Before(_) => plan(&before, after.as_deref(), &now, index.as_ref().ok()),
+            GitGoal::At(_) => plan_to(&before, &now, index.as_ref().ok()),
+        };
         plan.spare(&place.checked_out_elsewhere()?);
-        let packs = self.objects_back(op, &mut plan, (&repository, &now, index.as_ref().ok()))?;
-        let files = self.files_back(&operation, &mut plan.kept, control)?;
-        plan.kept.extend(self.not_held(&operation)?);
+        let since = goal.operation().map_or(0, |operation| operation.begin.op);
+        let packs = self.objects_back(since, &mut plan, (&repository, &now, index.as_ref().ok()))?;
+        let mut files = None;
+        if let Some(operation) = goal.operation() {
+            files = self.files_back(operation, &mut plan.kept, control)?;
+            plan.kept.extend(self.not_held(operation)?);
+        }
         let seen = (now, index.ok().map(|index| index.now));
-        Ok(GitUndo { operation, plan, files, place, before, seen, packs })
+        Ok(GitUndo { goal, plan, files, place, before, seen, packs })
     }
 
     /// Returns how the files go back: those that the operation has changed, where they are as it left them. Those that it may have
@@ -311,19 +329,19 @@ impl Timeline {
     /// `busy` while a git is at work; `conflict` where something has moved since the preview: nothing was done then. `stale-plan` where
     /// files have: what git knows is back then, and the next try does the rest.
     pub fn take_git_back(&mut self, way: GitUndo, control: Interrupt<'_>) -> Result<GitUndone> {
-        let name = way.operation.begin.name();
+        let name = way.goal.name();
         let repository = way.repository();
-        let gone = || Error::new(Code::Conflict, "the repository is gone").path(&way.place.top);
         // No git changes the index while it is locked.
         let index = repository.lock_index()?;
-        let now = RepositoryNow::around(&way.place.top)?.ok_or_else(gone)?;
+        let now = RepositoryNow::around(&way.place.top)?.ok_or_else(|| gone(&way.place.top))?;
         if let Some(part) = way.changed_since(now.state())? {
             let text = format!("{part} changed since the preview, so nothing was done");
             return Err(Error::new(Code::StalePlan, text).hint("look again: `piton git-undo --preview`"));
         }
+        let over = way.goal.operation();
         let is_same =
-            |one: &LoggedOperation| one.begin.op == way.operation.begin.op && one.undone == way.operation.undone;
-        if !self.git_operations()?.iter().any(is_same) {
+            |one: &LoggedOperation| over.is_none_or(|over| (one.begin.op, one.undone) == (over.begin.op, over.undone));
+        if over.is_some() && !self.git_operations()?.iter().any(is_same) {
             let text = format!("{name} has been taken back meanwhile, so nothing was done");
             return Err(Error::new(Code::StalePlan, text).hint("look again: `piton git-undo --list`"));
         }
@@ -333,7 +351,7 @@ impl Timeline {
             turn: None,
             action: None,
             command: format!("piton git-undo {name}"),
-            over: Some(way.operation.begin.op),
+            over: over.map(|over| over.begin.op),
             hidden: false,
         };
         let present = self.take_present(control)?;
