@@ -109,7 +109,7 @@ impl Timeline {
     }
 
     /// Takes the lock if it is free now.
-    fn lock_if_free(&mut self, verb: &str) -> Result<Option<Locked<'_>>> {
+    pub(super) fn lock_if_free(&mut self, verb: &str) -> Result<Option<Locked<'_>>> {
         let lock = self.catalog.acquire_if_free(verb)?;
         let Timeline { catalog, capturer, codons } = self;
         Ok(lock.map(|lock| Locked { catalog, capturer, codons, lock }))
@@ -282,7 +282,7 @@ impl Timeline {
     /// # Errors
     /// As [`Timeline::settle`].
     pub fn leave(&mut self) -> Result<()> {
-        self.keep_repository();
+        self.keep_repository_at_end();
         self.lock_if_free("settling")?.map_or(Ok(()), |mut locked| locked.leave())
     }
 

@@ -57,17 +57,25 @@ pub(super) struct GitUndoArgs {
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn git_undo(context: &mut Context, args: &GitUndoArgs) -> Result<Exit> {
+    // The checkpoint is one of this directory's workspace, and commands of git are noted for the whole repository.
+    let goal = match &args.to {
+        Some(to) => {
+            let mut timeline = context.timeline()?;
+            timeline.keep_repository();
+            let checkpoint = timeline.catalog().resolve(to)?;
+            let noted = timeline.catalog().noted_state(&checkpoint, true)?;
+            Some((checkpoint, noted))
+        }
+        None => None,
+    };
     context.work_at_repository();
     let mut timeline = context.timeline()?;
     if args.list {
         return list(context, &timeline.newest_git_operations(LISTED)?);
     }
     timeline.catalog().refuse_interrupted()?;
-    let way = match &args.to {
-        Some(to) => {
-            let checkpoint = timeline.catalog().resolve(to)?;
-            Some(timeline.git_undo_to(&checkpoint, &|| Flow::Continue)?)
-        }
+    let way = match goal {
+        Some((checkpoint, noted)) => Some(timeline.git_undo_to(&checkpoint, noted, &|| Flow::Continue)?),
         None => {
             let number = args.operation.as_deref().map(number).transpose()?;
             timeline.git_undo(number, &|| Flow::Continue)?
@@ -121,9 +129,10 @@ fn done(context: &Context, told: &GitUndoDocument, undone: &GitUndone, is_part: 
         print::json(told)?;
         return Ok(exit);
     }
-    let what = match (&told.operation, told.checkpoint) {
+    let what = match (&told.operation, told.kept.as_slice()) {
         (Some(operation), _) => format!("Taken back: {}\n", printable(&operation.command)),
-        (None, number) => format!("The repository is as it was at checkpoint {}.\n", number.unwrap_or_default()),
+        (None, [_, ..]) => "The repository is back, but for the parts above that stay.\n".to_owned(),
+        (None, _) => "The repository is as it was at that checkpoint.\n".to_owned(),
     };
     print::data(&what)?;
     let back = undone.by.map(|by| format!("piton git-undo {}", name(by)));
@@ -234,6 +243,7 @@ fn document(way: &GitUndo, by: Option<u64>) -> GitUndoDocument {
         index: way.plan.index,
         in_progress: way.plan.operation.keys().map(RelPath::display).collect(),
         kept: way.plan.kept.iter().map(kept).collect(),
+        younger: way.plan.younger.iter().map(kept).collect(),
         files: way.files.as_ref().map(|(_, preview)| replies::preview(preview)),
         by: by.map(name),
     }
@@ -255,8 +265,11 @@ fn preview(context: &Context, way: &GitUndo) -> String {
             format!("{} ({name}, {time}, run {})", printable(command), printable(run))
         }
         GitGoal::At(checkpoint) => {
-            let record = &checkpoint.record;
-            format!("The repository at checkpoint {} ({})", record.number, print::local_time(&record.time))
+            format!(
+                "The repository at checkpoint {} ({})",
+                checkpoint.shown(),
+                print::local_time(&checkpoint.record.time)
+            )
         }
     };
     if context.root().is_ok_and(|root| root != way.top()) {
@@ -285,11 +298,11 @@ fn preview(context: &Context, way: &GitUndo) -> String {
     } else if !way.plan.operation.is_empty() {
         add_line!(text, "  git's own notes of its last merge or rebase go back");
     }
-    for part in &way.plan.kept {
+    for part in way.plan.kept.iter().chain(&way.plan.younger) {
         add_line!(text, "  stays: {}: {}", part.what, part.why);
     }
     if let GitGoal::At(checkpoint) = &way.goal {
-        add_line!(text, "  files stay as they are: `piton restore {}` brings them back", checkpoint.record.number);
+        add_line!(text, "  files stay as they are: `piton restore {}` brings them back", checkpoint.shown());
     }
     if operation.is_some_and(|one| one.begin.has_verb(PUSH)) {
         add_line!(text, "  NOT UNDONE: what the push has changed on the other side");

@@ -99,8 +99,8 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
         files => add_line!(text, "private  {}, which no git command shows", count(files, "file")),
     }
     if let Some(repository) = &facts.repository {
-        let number = record.number;
-        add_line!(text, "git      {}  `piton git-undo --to {number}` goes back to it", git_text(repository));
+        let name = checkpoint.shown();
+        add_line!(text, "git      {}  `piton git-undo --to {name}` goes back to it", git_text(repository));
     }
     for kept in catalog.repositories_of(checkpoint)? {
         add_line!(

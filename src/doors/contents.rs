@@ -28,7 +28,12 @@ pub fn shown(
         tree: checkpoint.tree.to_string(),
         faults: damage.map(str::to_owned).into_iter().collect(),
         // A state that is damaged is no part of the checkpoint.
-        repository: timeline.catalog().state_beside(checkpoint).ok().flatten().map(|beside| repository(&beside.state)),
+        repository: timeline
+            .catalog()
+            .noted_state(checkpoint, false)
+            .ok()
+            .flatten()
+            .map(|noted| repository(&noted.state)),
     }
 }
 

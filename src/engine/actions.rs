@@ -191,7 +191,7 @@ impl Session {
         }
         let (run, turn) = self.run_and_turn();
         let (action, command) = (action.id.clone(), command.clone());
-        Some(NewGitOperation { before, run, turn, action, command, over: None, hidden })
+        Some(NewGitOperation { before, run, turn, action, command, over: None, is_way_back: false, hidden })
     }
 
     /// Notes that the open turn acts in a workspace. All of its workspaces know of each other.

@@ -58,7 +58,7 @@ impl UserRepository {
     /// Returns the errors of git.
     pub fn table_state(&self) -> Result<RepositoryState> {
         let mut state = RepositoryState::default();
-        let told = self.ask(self.command().args(["for-each-ref", "--include-root-refs", REFS]), None)?;
+        let told = self.ask_briefly(self.command().args(["for-each-ref", "--include-root-refs", REFS]))?;
         for line in told.split(|byte| *byte == b'\n') {
             let mut words = line.splitn(3, |byte| *byte == b' ');
             let (Some(id), Some(target), Some(name)) = (words.next(), words.next(), words.next()) else { continue };
@@ -75,7 +75,7 @@ impl UserRepository {
         }
         // git does not list the name of a branch without a commit.
         if !state.refs.contains_key(HEAD)
-            && let Ok(target) = self.ask(self.command().args(["symbolic-ref", "-q", "HEAD"]), None)
+            && let Ok(target) = self.ask_briefly(self.command().args(["symbolic-ref", "-q", "HEAD"]))
         {
             state.refs.insert(HEAD.to_vec(), RefValue::Symbolic(target.trim_ascii().to_vec()));
         }
@@ -88,7 +88,7 @@ impl UserRepository {
     fn stash_log(&self) -> Result<Vec<u8>> {
         let mut command = self.command();
         command.args(["log", "-g", "--no-show-signature", "--date=raw", LOG, "refs/stash", "--"]);
-        let told = self.ask(&mut command, None)?;
+        let told = self.ask_briefly(&mut command)?;
         let (mut log, mut old) = (Vec::new(), NONE.as_bytes());
         let lines: Vec<&[u8]> = told.split(|byte| *byte == b'\n').collect();
         for line in lines.into_iter().rev() {

@@ -28,7 +28,7 @@ const QUIET: &[(&str, &str)] = &[
     ("maintenance.auto", "false"),
 ];
 
-/// The longest wait for a list of files: another git waits meanwhile.
+/// The longest wait for a list: another git, or an agent, waits meanwhile.
 const LISTING: Duration = Duration::from_secs(2);
 
 /// A copy of an index for git to read.
@@ -120,6 +120,16 @@ impl UserRepository {
         Err(self.refused(&verb, &String::from_utf8_lossy(&done.stderr)))
     }
 
+    /// As [`UserRepository::ask`], where somebody waits.
+    ///
+    /// # Errors
+    /// `busy` where it takes long; `conflict`.
+    pub(super) fn ask_briefly(&self, command: &mut Command) -> Result<Vec<u8>> {
+        let verb = command.get_args().next().unwrap_or_default().to_string_lossy().into_owned();
+        let told = run_within(command, b"", LISTING)?;
+        if told.status.success() { Ok(told.stdout) } else { Err(self.refused(&verb, "it gives no list")) }
+    }
+
     /// Returns the error of a git that has refused, with its own words.
     pub(super) fn refused(&self, verb: &str, said: &str) -> Error {
         let said = said.lines().map(|line| printable(line.trim())).collect::<Vec<_>>().join("; ");
@@ -146,11 +156,8 @@ impl UserRepository {
         command.args(["ls-files", "-z", "--cached", "--others", "--directory", "--ignored"]);
         command.args(patterns.iter().map(|pattern| format!("--exclude={pattern}")));
         command.current_dir(top).env("GIT_WORK_TREE", top).env("GIT_OPTIONAL_LOCKS", "0");
-        let told = run_within(&mut command, b"", LISTING)?;
-        if !told.status.success() {
-            return Err(self.refused("ls-files", "it lists no files"));
-        }
-        Ok(told.stdout.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
+        let told = self.ask_briefly(&mut command)?;
+        Ok(told.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
     }
 
     /// Returns those of some objects that the repository does not have.

@@ -22,6 +22,9 @@ pub const REMOTES: &[u8] = b"refs/remotes/";
 /// The beginning of the name of a branch.
 const BRANCHES: &[u8] = b"refs/heads/";
 
+/// The list of the commits that a cherry-pick or a revert has before it.
+const SEQUENCE: &str = "sequencer/todo";
+
 /// Files and directories that are there only while a command of git is in progress, with its verb. The first one counts: a
 /// rebase may stop in a cherry-pick.
 const IN_PROGRESS: &[(&str, &str)] = &[
@@ -117,7 +120,14 @@ impl RepositoryState {
     pub fn in_progress(&self) -> Option<&'static str> {
         let has = |name: &str| self.operation.keys().any(|path| path.components().next() == Some(name.as_bytes()));
         let is_there = |path: &str| self.operation.keys().any(|known| known.as_bytes() == path.as_bytes());
-        IN_PROGRESS.iter().find(|(name, _)| has(name) || is_there(name)).map(|(_, verb)| *verb)
+        let is_revert = || {
+            let todo = self.operation.iter().find(|(path, _)| path.as_bytes() == SEQUENCE.as_bytes());
+            todo.is_some_and(|(_, text)| text.starts_with(b"revert"))
+        };
+        match IN_PROGRESS.iter().find(|(name, _)| has(name) || is_there(name))? {
+            (_, "cherry-pick") if is_revert() => Some("revert"),
+            (_, verb) => Some(verb),
+        }
     }
 
     /// Returns the blob of the refs.
@@ -188,11 +198,12 @@ mod tests {
     fn what_is_checked_out_and_in_progress_is_known() {
         let id = "a1".repeat(20);
         let state = |head: &str, files: &[&str]| {
+            let content = |path: &str| if path.ends_with("todo") { b"revert a1 x".to_vec() } else { Vec::new() };
             let refs = [("HEAD", head.to_owned()), ("refs/heads/main", id.clone())];
             let refs = refs.iter().filter_map(|(name, text)| {
                 RefValue::parse(text.as_bytes()).map(|value| (name.as_bytes().to_vec(), value))
             });
-            let operation = files.iter().map(|path| (RelPath::parse(path.as_bytes()).unwrap(), Vec::new()));
+            let operation = files.iter().map(|path| (RelPath::parse(path.as_bytes()).unwrap(), content(path)));
             RepositoryState { refs: refs.collect(), operation: operation.collect(), ..RepositoryState::default() }
         };
         for (head, files, branch, is_there, verb) in [
@@ -203,6 +214,8 @@ mod tests {
             (id.as_str(), &["rebase-apply/next"], None, true, Some("rebase")),
             (id.as_str(), &["CHERRY_PICK_HEAD"], None, true, Some("cherry-pick")),
             (id.as_str(), &["REVERT_HEAD"], None, true, Some("revert")),
+            (id.as_str(), &["sequencer/opts"], None, true, Some("cherry-pick")),
+            (id.as_str(), &["sequencer/opts", "sequencer/todo"], None, true, Some("revert")),
             (id.as_str(), &["BISECT_LOG"], None, true, Some("bisect")),
             ("", &["AUTO_MERGE", "SQUASH_MSG"], None, false, None),
         ] {

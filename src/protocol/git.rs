@@ -91,6 +91,8 @@ pub struct GitUndoDocument {
     pub in_progress: Vec<String>,
     /// The parts that stay: they have changed since, their objects are gone, or no checkpoint holds them.
     pub kept: Vec<KeptItem>,
+    /// The parts that stay because they are younger than the checkpoint.
+    pub younger: Vec<KeptItem>,
     /// The preview of the files, as of a restore; null where none are known to have changed.
     pub files: Option<PreviewReply>,
     /// The operation that has taken it back; null in a preview.

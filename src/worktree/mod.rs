@@ -23,6 +23,7 @@ mod names;
 mod probe;
 mod read;
 pub mod repository;
+pub mod repository_marks;
 pub mod repository_state;
 mod request;
 mod select;

@@ -14,8 +14,6 @@ use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::path::RelPath;
 use crate::model::repository::{HEAD, RefValue, RepositoryState, is_ref_name};
-use crate::sys::clock::file_clock;
-use crate::sys::fs::mark::FileMark;
 
 /// The largest index that is kept, in bytes.
 const MAX_INDEX: u64 = 64 << 20;
@@ -38,14 +36,11 @@ const MAX_LINE: u64 = 4096;
 /// The most bytes of an operation in progress.
 const MAX_OPERATION: u64 = 16 << 20;
 
-/// The time, in nanoseconds, for which a file may change again with the same times: clocks of file systems go by ticks.
-const JUST_NOW: i64 = 50_000_000;
-
 /// The deepest directory of refs, and of an operation.
 const DEEPEST: usize = 32;
 
 /// Files and directories of the git directory that tell of an operation in progress.
-const OPERATION: &[&str] = &[
+pub(super) const OPERATION: &[&str] = &[
     "AUTO_MERGE",
     "BISECT_ANCESTORS_OK",
     "BISECT_EXPECTED_REV",
@@ -188,39 +183,6 @@ impl RepositoryPlace {
         Ok(known)
     }
 
-    /// Returns a mark of the files that make the state: as long as it is the same, so is the state. `None` where one of them has
-    /// changed so short a time ago that a further change could go unseen.
-    ///
-    /// # Errors
-    /// Errors of listing and of looking.
-    pub fn mark(&self) -> Result<Option<ObjectId>> {
-        let (mut paths, own) = (Vec::new(), self.dir != self.common);
-        for name in ["HEAD", "index"].iter().chain(OPERATION) {
-            paths.extend(files_of(&self.dir, name)?);
-        }
-        for root in [&self.common].into_iter().chain(own.then_some(&self.dir)) {
-            for name in ["packed-refs", "refs", "reftable", "logs/refs/stash"] {
-                paths.extend(files_of(root, name)?);
-            }
-        }
-        paths.sort_unstable();
-        let (mut text, mut newest) = (Vec::new(), i64::MIN);
-        for path in paths {
-            // One that is gone again changes the mark as well.
-            let mark = FileMark::at(&path)?.unwrap_or(FileMark::NONE);
-            newest = newest.max(mark.ctime).max(mark.mtime);
-            text.extend_from_slice(path.as_os_str().as_bytes());
-            text.push(0);
-            for number in [mark.dev, mark.ino, mark.size, mark.mtime.cast_unsigned(), mark.ctime.cast_unsigned()] {
-                text.extend_from_slice(&number.to_le_bytes());
-            }
-        }
-        if newest > file_clock() - JUST_NOW {
-            return Ok(None);
-        }
-        ObjectId::of(ObjectKind::Blob, &text).map(Some)
-    }
-
     /// Returns the refs with files of their own, which count more than packed ones.
     fn loose(&self) -> Result<BTreeMap<Vec<u8>, RefValue>> {
         let mut refs = BTreeMap::new();
@@ -283,23 +245,18 @@ fn packed_refs(bytes: &[u8]) -> impl Iterator<Item = (Vec<u8>, RefValue)> {
     })
 }
 
-/// Returns the file or link of a name, or the regular files below the directory of that name; none where nothing is there.
-fn files_of(root: &Path, name: &str) -> Result<Vec<PathBuf>> {
-    let place = root.join(name);
-    match place.symlink_metadata() {
-        Ok(facts) if facts.is_dir() => {
-            let files = files_below(root, Path::new(name))?;
-            Ok(files.iter().map(|file| root.join(file)).collect())
-        }
-        Ok(_) => Ok(vec![place]),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(Vec::new()),
-        Err(error) => Err(error).at("looking at", &place),
-    }
+/// Returns the regular files below a directory, as paths from `root` on. Symbolic links are passed over.
+pub(super) fn files_below(root: &Path, dir: &Path) -> Result<Vec<PathBuf>> {
+    Ok(below(root, dir)?.0)
 }
 
-/// Returns the regular files below a directory, as paths from `root` on. Symbolic links are passed over.
-fn files_below(root: &Path, dir: &Path) -> Result<Vec<PathBuf>> {
-    let (mut found, mut pending) = (Vec::new(), vec![(dir.to_owned(), 0)]);
+/// Returns a directory and those below it, as paths from `root` on.
+pub(super) fn dirs_below(root: &Path, dir: &Path) -> Result<Vec<PathBuf>> {
+    Ok(below(root, dir)?.1)
+}
+
+fn below(root: &Path, dir: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+    let (mut found, mut dirs, mut pending) = (Vec::new(), Vec::new(), vec![(dir.to_owned(), 0)]);
     while let Some((dir, depth)) = pending.pop() {
         let place = root.join(&dir);
         let listing = match std::fs::read_dir(&place) {
@@ -316,8 +273,9 @@ fn files_below(root: &Path, dir: &Path) -> Result<Vec<PathBuf>> {
                 found.push(path);
             }
         }
+        dirs.push(dir);
     }
-    Ok(found)
+    Ok((found, dirs))
 }
 
 #[cfg(test)]
@@ -360,49 +318,6 @@ mod tests {
         let operation: Vec<String> = state.operation.keys().map(RelPath::display).collect();
         assert_eq!(operation, ["MERGE_HEAD", "rebase-merge/git-rebase-todo"]);
         assert_eq!(RepositoryPlace::around(temp.path()), None);
-    }
-
-    /// Returns the mark once no file is from just now.
-    fn settled(place: &RepositoryPlace) -> ObjectId {
-        std::iter::repeat_with(|| place.mark().unwrap()).find_map(|mark| mark).unwrap()
-    }
-
-    #[test]
-    fn each_part_of_a_state_changes_its_mark() {
-        let temp = tempfile::tempdir().unwrap();
-        let (main, own) = (temp.path().join("main/.git"), temp.path().join("main/.git/worktrees/wt"));
-        put(&main.join("HEAD"), "ref: refs/heads/main\n");
-        put(&main.join("refs/heads/main"), A);
-        put(&own.join("commondir"), "../..\n");
-        put(&own.join("HEAD"), "ref: refs/heads/other\n");
-        put(&temp.path().join("wt/.git"), &format!("gitdir: {}\n", own.display()));
-        let place = RepositoryPlace::around(&temp.path().join("wt")).unwrap();
-        let mut last = settled(&place);
-        assert_eq!(settled(&place), last);
-        for (path, text) in [
-            (main.join("refs/heads/main"), B),
-            (main.join("refs/heads/deep/new"), A),
-            (main.join("packed-refs"), "x"),
-            (main.join("logs/refs/stash"), "x"),
-            (main.join("reftable/tables.list"), "x"),
-            (own.join("HEAD"), A),
-            (own.join("index"), "DIRC"),
-            (own.join("MERGE_HEAD"), A),
-            (own.join("rebase-merge/done"), "x"),
-            (own.join("refs/bisect/bad"), A),
-        ] {
-            put(&path, text);
-            assert_eq!(place.mark().unwrap(), None, "{} is from just now", path.display());
-            let now = settled(&place);
-            assert_ne!(now, last, "{}", path.display());
-            std::fs::remove_file(&path).unwrap();
-            last = settled(&place);
-            assert_ne!(now, last, "{} is gone", path.display());
-        }
-        // The rest is no matter of the state.
-        put(&main.join("objects/aa/bb"), "x");
-        put(&main.join("HEAD"), B);
-        assert_eq!(settled(&place), last);
     }
 
     #[test]

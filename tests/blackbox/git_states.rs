@@ -1,5 +1,7 @@
 //! The state of the repository beside each checkpoint, and the way back to it.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use crate::git_door::{GITS, Place};
@@ -9,13 +11,14 @@ use crate::support::tree;
 const STATE: &str = "git rev-parse HEAD; git symbolic-ref -q HEAD; git for-each-ref; git stash list --format=%H; git ls-files -s; \
     cd .git; ls -d *_HEAD rebase-* sequencer 2>/dev/null | grep -v -e ORIG -e AUTO";
 
-/// Returns the lines of `git-states` in the only workspace.
-fn lines(place: &Place) -> Vec<Value> {
-    let workspaces = std::fs::read_dir(place.lab.home.join("piton/workspaces")).unwrap();
-    let dirs = workspaces.map(|entry| entry.unwrap().path()).filter(|dir| dir.join("git-states").exists());
-    let text: Vec<String> = dirs.map(|dir| std::fs::read_to_string(dir.join("git-states")).unwrap()).collect();
-    let lines = text.iter().flat_map(|text| text.lines()).filter(|line| !line.is_empty());
-    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+/// Returns the states that the checkpoints of the only workspace have, in their order.
+fn states(place: &Place) -> Vec<u64> {
+    let dirs = std::fs::read_dir(place.lab.home.join("piton/workspaces")).unwrap();
+    let dirs = dirs.map(|entry| entry.unwrap().path()).filter(|dir| dir.join("git-states").exists());
+    let text: String = dirs.map(|dir| std::fs::read_to_string(dir.join("git-states")).unwrap()).collect();
+    let lines =
+        text.lines().filter(|line| !line.is_empty()).map(|line| serde_json::from_str::<Value>(&line[9..]).unwrap());
+    lines.map(|line| line["state"].as_u64().unwrap()).collect()
 }
 
 /// Takes a checkpoint, and returns its number.
@@ -79,8 +82,10 @@ fn what_was_made_since_a_checkpoint_stays_and_is_listed() {
     let undone = place.undo(&["--to", &number, "--yes", "--json"]);
     assert_eq!(undone.code, 0, "{undone:?}");
     let told = undone.json();
-    let kept: Vec<&str> = told["kept"].as_array().unwrap().iter().map(|one| one["what"].as_str().unwrap()).collect();
-    assert_eq!(kept, ["branch `new`", "tag `v2`", "the stash"], "{told}");
+    let younger: Vec<&str> =
+        told["younger"].as_array().unwrap().iter().map(|one| one["what"].as_str().unwrap()).collect();
+    assert_eq!(told["kept"], Value::Array(Vec::new()));
+    assert_eq!(younger, ["branch `new`", "tag `v2`", "the stash"], "{told}");
     assert_eq!((&told["operation"], told["checkpoint"].to_string()), (&Value::Null, number), "{told}");
     assert_eq!(place.run("git stash list --format=%H").stdout, stashes);
     assert_eq!(
@@ -120,8 +125,7 @@ fn a_checkpoint_shows_its_repository_and_shares_a_state_that_has_not_moved() {
         assert_eq!(line.contains("1 stash"), state > 2, "{script}: {line}");
         expected.push(state);
     }
-    let states: Vec<u64> = lines(&place).iter().map(|line| line["state"].as_u64().unwrap()).collect();
-    assert_eq!(states, expected);
+    assert_eq!(states(&place), expected);
     let told = place.lab.piton(&["show", "6", "--json"]).json();
     assert_eq!(
         (&told["repository"]["branch"], &told["repository"]["stashes"]),
@@ -143,7 +147,7 @@ fn a_state_that_is_not_known_is_never_that_of_another_checkpoint() {
     let first = checkpoint(&place);
     let dir = std::fs::read_dir(place.lab.home.join("piton/workspaces")).unwrap().next().unwrap().unwrap().path();
     // A process that was killed before it wrote the line, and one that has torn it.
-    std::fs::write(dir.join("git-states"), b"\n{\"checkpoint\":1,\"sta").unwrap();
+    std::fs::write(dir.join("git-states"), b"\n01234567 {\"checkpoint\":1,\"sta").unwrap();
     place.unseen("git branch -q -D x");
     let second = checkpoint(&place);
     refused(&first, "pruned", "not known");
@@ -162,24 +166,157 @@ fn a_state_that_is_not_known_is_never_that_of_another_checkpoint() {
 }
 
 #[test]
-fn the_newest_states_stay_and_those_of_pinned_checkpoints() {
+fn a_branch_without_a_commit_goes_back_to_none() {
     let Some(place) = Place::new(GITS[0]) else { return };
-    let pinned = checkpoint(&place);
-    assert_eq!(place.lab.piton(&["pin", &pinned]).code, 0);
-    let dropped = {
-        place.unseen("git branch b0; echo 0 > n");
-        checkpoint(&place)
-    };
-    for n in 1..=98 {
-        place.unseen(&format!("git branch b{n}; echo {n} > n"));
-        checkpoint(&place);
+    place.sh("git checkout -q --orphan fresh; git rm -rfq .; echo a > a");
+    let number = checkpoint(&place);
+    let was = place.run(STATE).stdout;
+    place.unseen("git add a; git commit -qm a");
+    let undone = place.undo(&["--to", &number, "--yes"]);
+    assert_eq!((undone.code, place.run(STATE).stdout), (0, was), "{undone:?}");
+    assert_eq!(place.run("git status --porcelain").stdout, "?? a\n");
+}
+
+#[test]
+fn head_and_index_stay_where_their_branch_cannot_go_back() {
+    for (before, command, why) in [
+        // Another work tree works on it by now.
+        (
+            "git checkout -q x",
+            "git checkout -q main; git worktree add -q ../other x; cd ../other; git commit -q --allow-empty -m o",
+            "another work tree",
+        ),
+        (
+            "git checkout -q -b y; echo y > f; git commit -qam y",
+            "git checkout -q main; git branch -D y; git reflog expire --expire=now --all; git gc -q --prune=now",
+            "not in the repository any more",
+        ),
+        ("git checkout -q -b d", "git checkout -q main; git branch -m d d/e", "stands in its way"),
+    ] {
+        let Some(place) = Place::new(GITS[0]) else { return };
+        place.unseen(before);
+        let number = checkpoint(&place);
+        place.unseen(command);
+        let head = "git symbolic-ref HEAD; git ls-files -s";
+        let was = place.run(head).stdout;
+        let undone = place.undo(&["--to", &number, "--yes"]);
+        assert!(matches!(undone.code, 3 | 4) && undone.stdout.contains(why), "{command}: {undone:?}");
+        assert_eq!(place.run(head).stdout, was, "{command}: {undone:?}");
+        assert!(undone.stdout.contains("stays: `HEAD`"), "{command}: {undone:?}");
     }
-    let known: Vec<u64> = lines(&place).iter().map(|line| line["state"].as_u64().unwrap()).collect();
-    assert_eq!(known, std::iter::once(1).chain(51..=100).collect::<Vec<_>>());
-    let store = place.lab.home.join("piton/local.git");
-    let refs = place.run(&format!("git --git-dir {} for-each-ref --format='%(refname)'", store.display())).stdout;
-    assert!(refs.contains("/git/at-1\n") && !refs.contains("/git/at-2\n"), "{refs}");
-    assert!(place.lab.piton(&["show", &pinned]).stdout.contains("`piton git-undo --to"));
-    assert!(!place.lab.piton(&["show", &dropped]).stdout.contains("`piton git-undo --to"));
-    assert_eq!(place.lab.piton(&["doctor"]).code, 0);
+}
+
+#[test]
+fn a_checkpoint_by_hand_is_taken_where_only_the_repository_has_moved() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    let by_hand = || place.lab.piton(&["checkpoint"]).stdout;
+    place.sh("echo a > a");
+    by_hand();
+    assert!(by_hand().contains("Nothing changed"), "nothing has moved");
+    place.unseen("git add a; git commit -qm a; git branch kept");
+    let second = by_hand();
+    assert!(!second.contains("Nothing changed"), "{second}");
+    assert!(by_hand().contains("Nothing changed"), "nothing has moved since");
+    place.unseen("git branch -q -D kept; git reset -q --soft HEAD~1");
+    let undone = place.undo(&["--to", "2", "--yes"]);
+    assert_eq!((undone.code, place.run("git log -1 --format=%s kept").stdout.as_str()), (0, "a\n"), "{undone:?}");
+}
+
+#[test]
+fn a_checkpoint_of_a_project_inside_of_a_repository_has_that_repository() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    let web = place.lab.work.join("web");
+    place.sh("mkdir web; echo '{}' > web/package.json; git add .; git commit -qm web");
+    let first = checkpoint(&place);
+    place.unseen("git branch -f x");
+    let taken = place.lab.piton_in(&web, &["checkpoint", "own", "--json"]);
+    let own = taken.json()["checkpoint"]["n"].to_string();
+    assert_eq!((first.as_str(), own.as_str()), ("1", "1"), "each workspace has its own numbers: {taken:?}");
+    let was = place.run(STATE).stdout;
+    place.unseen("echo o > f; git commit -qam other; git branch -q -D x");
+    let undone = place.lab.piton_in(&web, &["git-undo", "--to", &own, "--yes"]);
+    assert_eq!((undone.code, place.run(STATE).stdout), (0, was), "{undone:?}");
+    let again = place.lab.piton_in(&web, &["git-undo", "--yes"]);
+    assert!(again.code == 0 && place.run("git log -1 --format=%s").stdout == "other\n", "{again:?}");
+}
+
+#[test]
+fn a_moved_and_a_copied_repository_go_back_at_their_own_place() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    let number = checkpoint(&place);
+    let (moved, work) = (place.lab.root().join("moved"), place.lab.work.clone());
+    std::fs::rename(&work, &moved).unwrap();
+    let git = |dir: &Path, script: &str| {
+        let output = place.lab.command("/bin/sh", dir).args(["-c", script]).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    git(&moved, "git -c core.fsmonitor=false -c core.hooksPath=/dev/null branch -D x");
+    let undone = place.lab.piton_in(&moved, &["git-undo", "--to", &number, "--yes"]);
+    assert!(undone.code == 0 && git(&moved, "git branch").contains(" x\n"), "{undone:?}");
+    // A copy that takes the history over.
+    let copy = place.lab.root().join("copy");
+    git(&moved, &format!("cp -a . {}", copy.display()));
+    let adopted = place.lab.piton_in(&copy, &["adopt", moved.to_str().unwrap(), copy.to_str().unwrap(), "--yes"]);
+    assert_eq!(adopted.code, 0, "{adopted:?}");
+    for dir in [&moved, &copy] {
+        git(dir, "git -c core.fsmonitor=false -c core.hooksPath=/dev/null branch -D x");
+    }
+    let undone = place.lab.piton_in(&copy, &["git-undo", "--to", &number, "--yes"]);
+    assert!(undone.code == 0 && git(&copy, "git branch").contains(" x\n"), "{undone:?}");
+    assert!(!git(&moved, "git branch").contains(" x\n"), "the other one is not touched");
+}
+
+#[test]
+fn other_forms_of_a_repository_go_back_too() {
+    let reftable = "rm -rf .git; git init -q --ref-format=reftable; git add .; git commit -qm one; git branch x; echo s > f; git stash -q";
+    let sha256 = "rm -rf .git; git init -q --object-format=sha256; git add .; git commit -qm one; git branch x";
+    for (before, command) in [
+        (
+            reftable,
+            "git branch -q -D x; git stash clear; git checkout -q -b new; git branch -q -D main; git checkout -q --detach",
+        ),
+        (sha256, "git branch -q -D x; git commit -q --amend -m two"),
+        ("git update-index --split-index", "echo n > n; git add n; git branch -q -D x"),
+        ("git update-index --index-version 4", "git rm -q --cached f"),
+        (
+            "git commit -q --allow-empty -m 3; git commit -q --allow-empty -m 4; git bisect start HEAD HEAD~3 >/dev/null",
+            "git bisect reset 2>/dev/null",
+        ),
+        (
+            "git commit -q --allow-empty -m 3; git commit -q --allow-empty -m 4",
+            "git bisect start HEAD HEAD~3 >/dev/null",
+        ),
+        ("git worktree add -q ../other -b y", "git worktree remove ../other; git branch -q -D y"),
+        ("git remote add o .; git fetch -q o", "git remote remove o"),
+        ("", "for n in 1 2 3 4 5 6 7 8 9 10 11 12 13; do git tag t$n; done; git branch -q -D x"),
+    ] {
+        let Some(place) = Place::new(GITS[0]) else { return };
+        place.unseen(before);
+        let number = checkpoint(&place);
+        let refs = "git symbolic-ref -q HEAD; git rev-parse -q --verify HEAD; git for-each-ref refs/heads refs/remotes refs/bisect; git stash list; git ls-files -s; ls .git/BISECT_LOG";
+        let was = place.run(refs).stdout;
+        place.unseen(command);
+        assert_ne!(place.run(refs).stdout, was, "{command} did nothing");
+        let undone = place.undo(&["--to", &number, "--yes"]);
+        let now = place.run(refs).stdout;
+        let now: Vec<&str> = now.lines().filter(|line| !line.ends_with("refs/heads/new")).collect();
+        assert_eq!((undone.code, now.join("\n") + "\n"), (0, was), "{command}: {undone:?}");
+        if command.starts_with("for") {
+            assert!(undone.stdout.contains("stays: 3 more refs: made since"), "{undone:?}");
+        }
+    }
+}
+
+#[test]
+fn a_forget_takes_the_states_along() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place.sh("echo hidden > secret");
+    let number = checkpoint(&place);
+    let forgotten = place.lab.piton(&["forget", "secret", "--yes"]);
+    assert_eq!(forgotten.code, 0, "{forgotten:?}");
+    assert!(states(&place).is_empty());
+    assert!(!place.lab.piton(&["show", &number]).stdout.contains("git-undo"));
+    place.sh("echo more > more");
+    let next = checkpoint(&place);
+    assert!(place.lab.piton(&["show", &next]).stdout.contains("git-undo"));
 }

@@ -908,7 +908,7 @@ fn documents() -> Vec<Example> {
             },
         ),
         example("an item of its `refs`", RefMoveItem { name: s(), from: o(), to: o() }),
-        example("an item of its `kept`", KeptItem { what: s(), why: s() }),
+        example("an item of its `kept`, `younger`", KeptItem { what: s(), why: s() }),
         example("`list --remote`", RemoteListDocument { total: 1, checkpoints: vec![remote.clone()], faults: words() }),
         example("an item of its `checkpoints`", remote),
         example("`push`", push),

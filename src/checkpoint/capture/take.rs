@@ -42,7 +42,6 @@ impl Locked<'_> {
         let take = widened.as_ref().unwrap_or(take);
         self.catalog.require_workspace()?;
         refuse_too_broad(self.catalog, take)?;
-        let repository = self.catalog.repository_beside();
         // Held until the ref has moved: no object that counts as "already there" may be deleted before.
         let _shared = self.catalog.store.lock_shared(take.draft.kind.as_str(), LOCK_WAIT)?;
         // Under the lock, and before any object counts as stored: packs may be gone since the last capture.
@@ -68,6 +67,10 @@ impl Locked<'_> {
         // A kept repository is found by the number of its own checkpoint.
         let is_own = !observed.repositories.is_empty();
         let same = if is_own { None } else { same(catalog, &known, &take.draft, &observed)? };
+        // A person who asks for a checkpoint wants this moment of the repository too.
+        let is_asked = take.draft.kind == CheckpointKind::Manual;
+        let repository = if is_asked || same.is_none() { catalog.find_repository() } else { None };
+        let same = same.filter(|same| !(is_asked && catalog.has_repository_moved(same, repository.as_ref())));
         let is_gone = same.as_ref().map_or(Ok(false), |same| catalog.store.has(&same.id).map(|has| !has))?;
         if let Some(same) = same.filter(|_| !is_gone) {
             // Objects of an unchanged capture are kept too: the warm tree takes them for stored.
@@ -87,7 +90,7 @@ impl Locked<'_> {
             true => catalog.forget_commits(),
         }
         let ordinals = beside.iter().chain([&checkpoint]).map(|one| one.record.ordinal());
-        self.note_beside(&ordinals.collect::<Vec<_>>(), repository);
+        self.note_repository(&ordinals.collect::<Vec<_>>(), repository);
         self.tell_secrets(&mut observed);
         self.capturer.put_back(catalog, attempt, before, &observed, take)?;
         let taken = taken(checkpoint, false, changed, &observed, started);

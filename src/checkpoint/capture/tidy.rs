@@ -45,7 +45,9 @@ impl Locked<'_> {
         self.note_numbers(&*self.catalog.all()?)?;
         let is_done = self.thin_out()?;
         self.thin_out_repositories()?;
-        self.tidy_beside()?;
+        if let Err(error) = self.tidy_states() {
+            tracing::warn!(%error, "the states of the repository could not be tidied");
+        }
         if let Err(error) = self.sweep() {
             tracing::warn!(%error, "temporary files of killed processes stay");
         }

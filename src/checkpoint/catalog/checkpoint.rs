@@ -19,6 +19,13 @@ pub struct Checkpoint {
     pub name: RefName,
 }
 
+impl Checkpoint {
+    /// Returns its number, or its short id where it has none.
+    pub fn shown(&self) -> String {
+        if self.record.number.is_none() { self.id.short() } else { self.record.number.to_string() }
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;

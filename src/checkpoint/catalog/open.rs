@@ -18,6 +18,7 @@ use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::checkpoint::records::state::WorkspaceState;
 use crate::checkpoint::records::windows::WindowLog;
 use crate::checkpoint::records::workspace::Workspace;
+use crate::checkpoint::repository::states_log::StateLine;
 use crate::error::{Code, Result};
 use crate::model::id::ObjectId;
 use crate::model::number::Number;
@@ -26,6 +27,7 @@ use crate::model::repository::RepositoryState;
 use crate::store::{Log, Store};
 use crate::sys::clock::boot_id;
 use crate::sys::fs::lock::Held;
+use crate::worktree::repository_marks::StandingMark;
 use crate::worktree::repository_state::RepositoryPlace;
 
 /// All checkpoints, and the faults of unreadable refs.
@@ -75,8 +77,10 @@ pub struct Catalog {
     pub(super) local_log: RefCell<Option<Log>>,
     /// The state of a repository that was kept last.
     pub(crate) recent_state: RefCell<Option<RecentState>>,
-    /// The repository as the last checkpoints have found it, until that is written.
-    pub(crate) read_beside: RefCell<Option<ReadBeside>>,
+    /// The state of the repository that the last checkpoints have found, until it is written.
+    pub(crate) pending_state: RefCell<Option<PendingState>>,
+    /// The repository as it stood when the last line about it was written or read.
+    pub(crate) standing: RefCell<Option<StandingRepository>>,
     /// The private layers that were read.
     pub(super) layers: RefCell<LayerCache>,
     /// The log of checkpoints that are not durable elsewhere yet. It stays open as long as no other process had the
@@ -93,12 +97,24 @@ pub(crate) struct RecentState {
     pub(crate) index: Option<ObjectId>,
 }
 
+/// A repository that may stand as it was, so that a look is cheap.
+pub(crate) struct StandingRepository {
+    pub(crate) place: RepositoryPlace,
+    pub(crate) mark: StandingMark,
+    /// The line about it.
+    pub(crate) line: StateLine,
+    /// The checkpoints that were taken after a cheap look alone.
+    pub(crate) unproved: Vec<u64>,
+}
+
 /// A repository that was read for some checkpoints, and that is not written yet.
-pub(crate) struct ReadBeside {
+pub(crate) struct PendingState {
     pub(crate) place: RepositoryPlace,
     pub(crate) state: Arc<RepositoryState>,
     /// The mark of its files; `None` if one of them was from just now.
     pub(crate) mark: Option<ObjectId>,
+    /// The mark by which it is seen that it stands so.
+    pub(crate) standing: Option<StandingMark>,
     /// The places of the checkpoints in the sequence of the workspace.
     pub(crate) checkpoints: Vec<u64>,
 }
@@ -144,7 +160,8 @@ impl Catalog {
             local: OnceCell::new(),
             local_log: RefCell::default(),
             recent_state: RefCell::default(),
-            read_beside: RefCell::default(),
+            pending_state: RefCell::default(),
+            standing: RefCell::default(),
             layers: RefCell::default(),
             log: RefCell::default(),
         }
@@ -159,6 +176,7 @@ impl Catalog {
             identity::refuse_adopted(&self.workspace)?;
             // Another process may have moved refs since.
             self.refs.borrow_mut().clear();
+            *self.standing.borrow_mut() = None;
             *self.log.borrow_mut() = None;
             if let Err(error) = self.renew_layers() {
                 tracing::warn!(%error, "the private layer of a killed process is not completed yet");

@@ -1,6 +1,7 @@
 //! The records of workspaces: the directory of each history, its files, and checks of them.
 
 pub mod doors;
+pub(crate) mod framed;
 pub mod ground;
 pub mod health;
 pub mod home;

@@ -1,6 +1,9 @@
 //! The moment to which a repository goes back.
 
+use std::path::Path;
+
 use super::log::LoggedOperation;
+use super::noted::NotedState;
 use super::operations::RepositoryNow;
 use super::undo::GitUndo;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
@@ -24,7 +27,15 @@ impl GitGoal {
     pub fn name(&self) -> String {
         match self {
             GitGoal::Before(operation) => operation.begin.name(),
-            GitGoal::At(checkpoint) => format!("--to {}", checkpoint.record.number),
+            GitGoal::At(_) => format!("--to {}", self.checkpoint_name()),
+        }
+    }
+
+    /// Returns the number of the checkpoint, or its short id where it has none; empty for an operation.
+    pub fn checkpoint_name(&self) -> String {
+        match self {
+            GitGoal::Before(_) => String::new(),
+            GitGoal::At(checkpoint) => checkpoint.shown(),
         }
     }
 
@@ -38,34 +49,44 @@ impl GitGoal {
 }
 
 impl Timeline {
-    /// Returns the way to the state of the repository that a checkpoint has found. Files are no part of it.
+    /// Returns the way to the state of the repository that a checkpoint has found, and that `noted` has. Files are no part of it. The
+    /// checkpoint may be another workspace's in the same repository.
     ///
     /// # Errors
     /// `pruned` where that state is not known, or not kept any more; `conflict` for a repository that is gone, or another one at its place;
     /// errors of git and of reading.
-    pub fn git_undo_to(&mut self, checkpoint: &Checkpoint, control: Interrupt<'_>) -> Result<GitUndo> {
+    pub fn git_undo_to(
+        &mut self,
+        checkpoint: &Checkpoint,
+        noted: Option<NotedState>,
+        control: Interrupt<'_>,
+    ) -> Result<GitUndo> {
         require_git()?;
-        self.keep_repository();
         self.end_gone(control)?;
-        let number = checkpoint.record.number;
-        let found = self.catalog().state_beside(checkpoint)?.ok_or_else(|| {
-            let text = format!("the state of the repository at checkpoint {number} is not known, or not kept any more");
-            Error::new(Code::Pruned, text).hint("`piton show N` says what checkpoint N knows of the repository")
+        let goal = GitGoal::At(Box::new(checkpoint.clone()));
+        let noted = noted.ok_or_else(|| {
+            let text = format!("the state of the repository at checkpoint {} is not known", goal.checkpoint_name());
+            Error::new(Code::Pruned, text).hint(
+                "there was no repository, or its state is too old, or was never written: `piton show N` has a line `git` where it is known",
+            )
         })?;
-        let place = RepositoryPlace::at_top(&found.top()?).ok_or_else(|| gone(&found.top().unwrap_or_default()))?;
+        let root = self.workspace().path.clone();
+        let place = RepositoryPlace::around(&root).ok_or_else(|| gone(&root))?;
         let now = place.identity();
-        let is_same = found.identity.as_deref().zip(now.as_deref()).and_then(|(a, b)| RepositoryPlace::is_same(a, b));
+        let is_same = noted.identity.as_deref().zip(now.as_deref()).and_then(|(a, b)| RepositoryPlace::is_same(a, b));
         if is_same == Some(false) {
-            let text = format!("the repository of checkpoint {number} is gone, and another one is at its place");
+            let text = format!(
+                "the repository of checkpoint {} is gone, and another one is at its place",
+                goal.checkpoint_name()
+            );
             return Err(Error::new(Code::Conflict, text).path(&place.top));
         }
-        let now = RepositoryNow::at(place)?;
-        self.way(GitGoal::At(Box::new(checkpoint.clone())), (found.state, None), now, control)
+        self.way(goal, (noted.state, None), RepositoryNow::at(place)?, control)
     }
 }
 
 /// Returns the error of a repository that is gone.
-pub(super) fn gone(top: &std::path::Path) -> Error {
+pub(super) fn gone(top: &Path) -> Error {
     Error::new(Code::Conflict, "the repository is gone")
         .path(top)
         .hint("`piton list` names the checkpoint before that, and `piton restore N .git` brings a repository back")

@@ -79,6 +79,10 @@ impl Timeline {
 /// Returns what a command writes into the work tree.
 pub(super) fn written(begin: &GitOperation) -> FilesWritten {
     let is_told_by_git = begin.action.as_deref().is_some_and(|action| action.starts_with(OF_GIT));
+    // The way to a checkpoint's moment moves no file.
+    if begin.way_back && begin.over.is_none() {
+        return FilesWritten::None;
+    }
     // Of a long command only the beginning is known.
     if begin.command.ends_with('…') {
         return FilesWritten::Any;

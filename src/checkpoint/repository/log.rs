@@ -61,6 +61,9 @@ pub struct GitOperation {
     pub files: Option<ObjectId>,
     /// The operation that this one takes back.
     pub over: Option<u64>,
+    /// True for a way back of piton's own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub way_back: bool,
     /// True for a command that is no git itself, and that may run some.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
@@ -286,6 +289,7 @@ mod tests {
             top: "work".to_owned(),
             files: None,
             over,
+            way_back: over.is_some(),
             hidden: false,
             verbs: None,
             repository: None,

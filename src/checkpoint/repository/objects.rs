@@ -8,7 +8,7 @@ use super::states::OperationEdge;
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Result};
 use crate::git::user_repository::UserRepository;
-use crate::model::repository::{HEAD, RefValue, RepositoryState};
+use crate::model::repository::{RefValue, RepositoryState};
 
 /// The largest pack that is kept of one operation, in bytes.
 const MAX_PACK: u64 = 32 << 20;
@@ -41,17 +41,6 @@ fn left(before: &RepositoryState, now: &RepositoryState) -> Vec<String> {
     all(before).difference(&all(now)).cloned().collect()
 }
 
-/// Returns the commit at HEAD; `None` before the first one.
-fn head(state: &RepositoryState) -> Option<&str> {
-    match state.refs.get(HEAD)? {
-        RefValue::Object(id) => Some(id),
-        RefValue::Symbolic(name) => match state.refs.get(name)? {
-            RefValue::Object(id) => Some(id),
-            RefValue::Symbolic(_) => None,
-        },
-    }
-}
-
 impl Timeline {
     /// Keeps the objects that an operation has left without a name. A pack that would be too large is not kept.
     pub(super) fn keep_lost(&mut self, op: u64, edge: OperationEdge, now: &RepositoryNow) -> Result<()> {
@@ -64,7 +53,7 @@ impl Timeline {
         }
         let repository = UserRepository::at(&now.place().dir, &now.place().common);
         // Of an index that git cannot read, nothing is known.
-        let staged = index.and_then(|index| repository.staged(index, head(&before)).ok()).unwrap_or_default();
+        let staged = index.and_then(|index| repository.staged(index, before.commit()).ok()).unwrap_or_default();
         let all = [ids.as_slice(), &staged].concat();
         let pack_of = |ids: &[String]| repository.pack_of(ids, &named(state), MAX_PACK);
         let pack = match pack_of(&all) {

@@ -5,12 +5,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::beside;
 use super::log::{
     GitEnd, GitLogLine, GitOperation, KEPT, LoggedOperation, append, mark_open, may_be_open, operations, remove,
     rewrite, verbs_of,
 };
 use super::states::OperationEdge;
+use super::states_log;
 use crate::checkpoint::capture::request::Take;
 use crate::checkpoint::locked::Locked;
 use crate::checkpoint::records::lock::WorkspaceLock;
@@ -30,6 +30,7 @@ use crate::model::text::{cut, printable};
 use crate::store::{Log, Store};
 use crate::sys::clock::{now_ms, rfc3339};
 use crate::sys::interrupt::Interrupt;
+use crate::worktree::git_index::stage_the_same;
 use crate::worktree::repository_state::RepositoryPlace;
 
 /// The longest command that is written down, in characters.
@@ -43,11 +44,6 @@ pub struct RepositoryNow {
 }
 
 impl RepositoryNow {
-    /// Makes it of both.
-    pub(super) fn of(place: RepositoryPlace, state: Arc<RepositoryState>) -> RepositoryNow {
-        RepositoryNow { place, state }
-    }
-
     /// Returns its directories.
     pub(super) fn place(&self) -> &RepositoryPlace {
         &self.place
@@ -99,6 +95,8 @@ pub struct NewGitOperation {
     pub command: String,
     /// The operation that it takes back.
     pub over: Option<u64>,
+    /// True for a way back of piton's own.
+    pub is_way_back: bool,
     /// True for a command that is no git itself, and that may run some.
     pub hidden: bool,
 }
@@ -123,7 +121,7 @@ impl Timeline {
         let top = quoted_top(place)?;
         // git tells of a command of which its client has told already: one that has moved nothing yet is the same.
         let is_ours = |last: &&LoggedOperation| {
-            new.over.is_none() && last.end.is_none() && last.begin.run == new.run && (new.hidden || !last.begin.hidden)
+            !new.is_way_back && last.end.is_none() && last.begin.run == new.run && (new.hidden || !last.begin.hidden)
         };
         if let Some(open) = known.last().filter(is_ours)
             && open.begin.top == top
@@ -148,6 +146,7 @@ impl Timeline {
             top,
             files,
             over: new.over,
+            way_back: new.is_way_back,
             hidden: new.hidden,
             verbs: Some(verbs),
         };
@@ -196,7 +195,7 @@ impl Timeline {
         }
         let before = self.catalog().repository_state(begin.op, OperationEdge::Before)?;
         let moved = before.as_ref() != now.as_ref().map(RepositoryNow::state)
-            && !(begin.hidden && before.zip(now.as_ref()).is_some_and(|(before, now)| is_alike(&before, now)));
+            && !(begin.hidden && before.zip(now.as_ref()).is_some_and(|(before, now)| is_alike(&before, &now.state)));
         let is_whole = self.workspace().scope == Scope::Tree && (moved || !begin.hidden);
         let take = Take::of(CheckpointKind::Turn, &begin.run, "after a command of git");
         let files = if is_whole { Some(self.take(&take, control)?.checkpoint.id) } else { None };
@@ -227,26 +226,25 @@ impl Timeline {
     }
 }
 
-/// Returns true if a state differs by nothing that somebody would take back: by what git knows of files on the disk, and of other
+/// Returns true if two states differ by nothing that somebody would take back: by what git knows of files on the disk, and of other
 /// repositories.
-pub(super) fn is_alike(before: &RepositoryState, now: &RepositoryNow) -> bool {
+pub(super) fn is_alike(before: &RepositoryState, now: &RepositoryState) -> bool {
     let own = |state: &RepositoryState| {
         let refs = state.refs.iter().filter(|(name, _)| !name.starts_with(REMOTES));
         let refs: Vec<_> = refs.map(|(name, value)| (name.clone(), value.clone())).collect();
         (refs, state.stash.clone(), state.operation.clone())
     };
-    if own(before) != own(&now.state) {
-        return false;
-    }
-    let repository = UserRepository::at(&now.place.dir, &now.place.common);
-    let entries = |state: &RepositoryState| repository.index_entries(state.index.as_deref());
-    // Of an index that git cannot read, it is not certain.
-    before.index == now.state.index
-        || entries(before).is_ok_and(|before| entries(&now.state).is_ok_and(|now| now == before))
+    let stages_the_same = || match (&before.index, &now.index) {
+        (before, now) if before == now => true,
+        // Of an index that cannot be read, it is not certain.
+        (Some(before), Some(now)) => stage_the_same(before, now).unwrap_or_default(),
+        _ => false,
+    };
+    own(before) == own(now) && stages_the_same()
 }
 
 /// Returns the top of a work tree as it is written down.
-pub(super) fn quoted_top(place: &RepositoryPlace) -> Result<String> {
+fn quoted_top(place: &RepositoryPlace) -> Result<String> {
     let top = place.top.strip_prefix("/").unwrap_or(&place.top);
     Ok(quote(RelPath::from_path(top)?.as_bytes()))
 }
@@ -257,7 +255,7 @@ pub(super) fn quoted_top(place: &RepositoryPlace) -> Result<String> {
 /// Returns the errors of writing.
 pub(crate) fn forget_git(local: Option<&Store>, workspace: &Workspace, lock: &WorkspaceLock) -> Result<()> {
     remove(&workspace.dir, lock)?;
-    beside::remove(&workspace.dir, lock)?;
+    states_log::remove(&workspace.dir, lock)?;
     let Some(local) = local else { return Ok(()) };
     let log = workspace.dir.join(local.log_name());
     local.complete(&log)?;
@@ -272,7 +270,7 @@ pub(crate) fn forget_git(local: Option<&Store>, workspace: &Workspace, lock: &Wo
 
 impl Locked<'_> {
     /// Returns true if a line is to outlive a power cut. Of an action that may not be a command of git at all, that is too much.
-    pub(super) fn is_synced(&self, is_idle: bool) -> bool {
+    fn is_synced(&self, is_idle: bool) -> bool {
         self.catalog.policy.durability == Durability::Power && !is_idle
     }
 

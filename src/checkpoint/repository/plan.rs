@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::objects::stashes;
 use crate::git::ref_moves::RefMove;
 use crate::model::path::RelPath;
-use crate::model::repository::{REMOTES, RefValue, RepositoryState, STASH};
+use crate::model::repository::{HEAD, REMOTES, RefValue, RepositoryState, STASH};
 use crate::model::text::printable;
 
 /// A part of a repository that stays as it is.
@@ -18,9 +18,9 @@ pub struct KeptPart {
 }
 
 impl KeptPart {
-    /// Returns true if it was to go back. A part that is younger than the moment of a checkpoint is none of its.
-    pub(super) fn is_wanted(&self) -> bool {
-        self.why != MADE_SINCE
+    /// Returns a ref as a part that stays.
+    fn of_ref(name: &[u8], why: &str) -> KeptPart {
+        KeptPart { what: title(name), why: why.to_owned() }
     }
 }
 
@@ -49,6 +49,12 @@ const IN_THE_WAY: &str = "another one stands in its way: git cannot have `a` bes
 /// The reason of a ref whose objects are gone.
 const GONE: &str = "its commit is not in the repository any more (`git gc` removes what no ref names)";
 
+/// The reason of HEAD, and of the index, whose branch or commit stays as it is.
+const WITHOUT_BRANCH: &str = "its branch or commit cannot go back";
+
+/// Refs that belong to an operation in progress.
+const OF_OPERATION: &[&[u8]] = &[b"refs/bisect/", b"refs/rewritten/"];
+
 /// The reason of a branch that another work tree works on.
 const ELSEWHERE: &str = "another work tree has it checked out";
 
@@ -63,21 +69,23 @@ pub struct RepositoryPlan {
     pub index: bool,
     /// Files of an operation in progress that are written, or removed.
     pub operation: BTreeMap<RelPath, Option<Vec<u8>>>,
-    /// The parts that stay.
+    /// The parts that stay although they were to go back.
     pub kept: Vec<KeptPart>,
+    /// The parts that stay because they are younger than the moment to which the rest goes back.
+    pub younger: Vec<KeptPart>,
 }
 
 /// Returns files that somebody else has changed since as parts that stay.
 pub(super) fn moved_on<'p>(paths: impl Iterator<Item = &'p RelPath>) -> Vec<KeptPart> {
     let part = |path: &RelPath| KeptPart { what: format!("`{}`", path.display()), why: MOVED_ON.to_owned() };
-    first_named(paths.map(part).collect(), MOVED_ON)
+    first_named(paths.map(part).collect(), "files", MOVED_ON)
 }
 
-/// Cuts a list of files: `why` is the reason of those that are only counted.
-pub(super) fn first_named(mut parts: Vec<KeptPart>, why: &str) -> Vec<KeptPart> {
+/// Cuts a list of parts of one sort: `why` is the reason of those that are only counted.
+pub(super) fn first_named(mut parts: Vec<KeptPart>, sort: &str, why: &str) -> Vec<KeptPart> {
     let more = parts.len().saturating_sub(MOST_NAMED);
     parts.truncate(MOST_NAMED);
-    let rest = (more > 0).then(|| KeptPart { what: format!("{more} more files"), why: why.to_owned() });
+    let rest = (more > 0).then(|| KeptPart { what: format!("{more} more {sort}"), why: why.to_owned() });
     parts.extend(rest);
     parts
 }
@@ -91,7 +99,31 @@ impl RepositoryPlan {
     /// Keeps some refs where they are: the files and the index of another work tree belong to its commit.
     pub(super) fn spare(&mut self, elsewhere: &BTreeSet<Vec<u8>>) {
         let spared = self.refs.extract_if(.., |one| elsewhere.contains(&one.name));
-        self.kept.extend(spared.map(|one| KeptPart { what: title(&one.name), why: ELSEWHERE.to_owned() }));
+        self.kept.extend(spared.map(|one| KeptPart::of_ref(&one.name, ELSEWHERE)));
+    }
+
+    /// Keeps HEAD and the index where they are, if the branch or the commit that HEAD has in the state `before` cannot go back. Otherwise
+    /// everything would look staged, or two work trees would be on one branch. `elsewhere` has the branches of other work trees.
+    pub(super) fn keep_head_without_its_branch(&mut self, before: &RepositoryState, elsewhere: &BTreeSet<Vec<u8>>) {
+        let moves_head = self.refs.iter().any(|one| one.name == HEAD);
+        let stays = |name: &[u8]| {
+            let what = title(name);
+            self.kept.iter().any(|part| part.what == what && part.why != MOVED_ON)
+        };
+        let is_bare = match before.refs.get(HEAD) {
+            Some(RefValue::Symbolic(branch)) => stays(branch) || (moves_head && elsewhere.contains(branch)),
+            _ => stays(HEAD),
+        };
+        if !is_bare {
+            return;
+        }
+        self.refs.retain(|one| one.name != HEAD);
+        if moves_head {
+            self.kept.push(KeptPart::of_ref(HEAD, WITHOUT_BRANCH));
+        }
+        if std::mem::take(&mut self.index) {
+            self.kept.push(KeptPart { what: INDEX.to_owned(), why: WITHOUT_BRANCH.to_owned() });
+        }
     }
 }
 
@@ -130,6 +162,21 @@ pub(super) fn plan(
     now: &RepositoryState,
     index: Option<&IndexEntries>,
 ) -> RepositoryPlan {
+    let (mut plan, remote) = plan_but_remote(before, after, now, index);
+    // Where a command has moved more than what is known of another repository, it has fetched that: this is no loss.
+    if plan.is_nothing() {
+        plan.refs = remote;
+    }
+    plan
+}
+
+/// As [`plan`], with the refs of other repositories apart.
+fn plan_but_remote(
+    before: &RepositoryState,
+    after: Option<&RepositoryState>,
+    now: &RepositoryState,
+    index: Option<&IndexEntries>,
+) -> (RepositoryPlan, Vec<RefMove>) {
     let mut plan = RepositoryPlan::default();
     if index.is_none() {
         plan.kept.push(KeptPart { what: INDEX.to_owned(), why: UNREADABLE.to_owned() });
@@ -144,7 +191,7 @@ pub(super) fn plan(
             PartStep::Stays => {}
             PartStep::HasMovedOn => keep(title(name)),
             PartStep::GoesBack if to.is_some() && is_in_the_way(&now.refs, name) => {
-                kept.push(KeptPart { what: title(name), why: IN_THE_WAY.to_owned() });
+                kept.push(KeptPart::of_ref(name, IN_THE_WAY));
             }
             PartStep::GoesBack if name.starts_with(REMOTES) => remote.push(RefMove { name: name.clone(), from, to }),
             PartStep::GoesBack => refs.push(RefMove { name: name.clone(), from, to }),
@@ -179,26 +226,32 @@ pub(super) fn plan(
     }
     plan.refs = refs;
     plan.kept.extend(kept);
-    // Where a command has moved more than what is known of another repository, it has fetched that: this is no loss.
-    if plan.is_nothing() {
-        plan.refs = remote;
-    }
-    plan
+    (plan, remote)
 }
 
 /// Plans the way from `now` to the state of an earlier moment. Refs that were made since stay, and so does a stash that has only grown.
 pub(super) fn plan_to(before: &RepositoryState, now: &RepositoryState, index: Option<&IndexEntries>) -> RepositoryPlan {
-    let mut plan = plan(before, None, now, index);
-    // Of another repository more is known now, which is no loss.
-    plan.refs.retain(|one| !one.name.starts_with(REMOTES));
-    let made = plan.refs.extract_if(.., |one| one.to.is_none() && one.name != STASH);
-    let made = made.map(|one| KeptPart { what: title(&one.name), why: MADE_SINCE.to_owned() }).collect();
-    plan.kept.extend(first_named(made, MADE_SINCE));
+    let (mut plan, remote) = plan_but_remote(before, None, now, index);
+    // More is known of another repository now, which is no loss. One that is not known any more comes back.
+    plan.refs.extend(remote.into_iter().filter(|one| one.from.is_none()));
+    // A branch that had no commit yet loses what it has now, as everything else that goes back.
+    let unborn = match before.refs.get(HEAD) {
+        Some(RefValue::Symbolic(branch)) if !before.refs.contains_key(branch) => Some(branch),
+        _ => None,
+    };
+    let is_younger = |one: &RefMove| {
+        let is_of_operation = OF_OPERATION.iter().any(|prefix| one.name.starts_with(prefix));
+        one.to.is_none() && one.name != STASH && Some(&one.name) != unborn && !is_of_operation
+    };
+    let younger = plan.refs.extract_if(.., |one| is_younger(one));
+    plan.younger =
+        first_named(younger.map(|one| KeptPart::of_ref(&one.name, MADE_SINCE)).collect(), "refs", MADE_SINCE);
     let all = |state: &RepositoryState| -> BTreeSet<String> { stashes(&state.stash).collect() };
     let (old, new) = (all(before), all(now));
     if plan.stash.is_some() && !new.is_subset(&old) {
-        let why = if old.is_subset(&new) { MADE_SINCE } else { MOVED_ON };
-        plan.kept.push(KeptPart { what: "the stash".to_owned(), why: why.to_owned() });
+        let is_grown = old.is_subset(&new);
+        let (parts, why) = if is_grown { (&mut plan.younger, MADE_SINCE) } else { (&mut plan.kept, MOVED_ON) };
+        parts.push(KeptPart { what: "the stash".to_owned(), why: why.to_owned() });
         plan.refs.retain(|one| one.name != STASH);
         plan.stash = None;
     }
@@ -246,7 +299,7 @@ pub(super) fn object(one: &RefMove) -> Option<String> {
 pub(super) fn keep_without_objects(plan: &mut RepositoryPlan, gone: &[String]) {
     let is_gone = |one: &RefMove| object(one).is_some_and(|id| gone.contains(&id));
     let lost: Vec<RefMove> = plan.refs.iter().filter(|one| is_gone(one)).cloned().collect();
-    plan.kept.extend(lost.iter().map(|one| KeptPart { what: title(&one.name), why: GONE.to_owned() }));
+    plan.kept.extend(lost.iter().map(|one| KeptPart::of_ref(&one.name, GONE)));
     plan.refs.retain(|one| !is_gone(one));
     if lost.iter().any(|one| one.name == STASH) {
         plan.stash = None;
@@ -258,7 +311,6 @@ pub(super) fn keep_without_objects(plan: &mut RepositoryPlan, gone: &[String]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::repository::HEAD;
 
     fn state(refs: &[(&str, char)]) -> RepositoryState {
         let value = |digit: char| RefValue::Object(digit.to_string().repeat(40));
@@ -356,9 +408,9 @@ mod tests {
             let plan = plan_to(&before, &now, Some(&index("", None, "")));
             let names: Vec<String> =
                 plan.refs.iter().map(|one| String::from_utf8_lossy(&one.name).into_owned()).collect();
-            let stays: Vec<&str> = plan.kept.iter().map(|part| part.what.as_str()).collect();
+            let stays: Vec<&str> = plan.younger.iter().map(|part| part.what.as_str()).collect();
             assert_eq!((names, stays), (moves.iter().map(ToString::to_string).collect(), kept), "{now:?}");
-            assert!(plan.kept.iter().all(|part| !part.is_wanted()), "{:?}", plan.kept);
+            assert_eq!(plan.kept, [], "{now:?}");
         }
         for (old, now, goes_back, is_wanted) in
             [("ab", "a", true, false), ("ab", "", true, false), ("a", "ab", false, false), ("ab", "bc", false, true)]
@@ -366,7 +418,7 @@ mod tests {
             let stashed = |ids: &str| RepositoryState { stash: log(ids), ..before.clone() };
             let plan = plan_to(&stashed(old), &stashed(now), Some(&index("", None, "")));
             assert_eq!(plan.stash.is_some(), goes_back, "{old} {now}");
-            assert_eq!(plan.kept.iter().any(KeptPart::is_wanted), is_wanted, "{old} {now}: {:?}", plan.kept);
+            assert_eq!(!plan.kept.is_empty(), is_wanted, "{old} {now}: {:?}", plan.kept);
         }
     }
 

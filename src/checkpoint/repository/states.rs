@@ -54,8 +54,8 @@ impl Catalog {
         format!("refs/piton/{}/git/{}", self.workspace.id, number(op, edge))
     }
 
-    /// Returns the name of the ref of a state beside checkpoints.
-    pub(super) fn beside_ref(&self, state: u64) -> String {
+    /// Returns the name of the ref of a state at checkpoints.
+    pub(super) fn noted_ref(&self, state: u64) -> String {
         format!("refs/piton/{}/git/at-{state}", self.workspace.id)
     }
 
@@ -64,14 +64,14 @@ impl Catalog {
     /// # Errors
     /// As [`Catalog::kept_state`].
     pub(super) fn repository_state(&self, op: u64, edge: OperationEdge) -> Result<Option<Arc<RepositoryState>>> {
-        self.kept_state(&self.state_ref(op, edge))
+        self.kept_state(&self.state_ref(op, edge), true)
     }
 
-    /// Returns the state under a ref; `None` where it is not kept.
+    /// Returns the state under a ref; `None` where it is not kept. The index, which may be large, is left out unless it is asked for.
     ///
     /// # Errors
     /// `store-damaged`; errors of reading.
-    pub(super) fn kept_state(&self, name: &str) -> Result<Option<Arc<RepositoryState>>> {
+    pub(super) fn kept_state(&self, name: &str, index: bool) -> Result<Option<Arc<RepositoryState>>> {
         let Some(store) = self.local_if_any()? else { return Ok(None) };
         let Some(commit) = store.target_of(name)? else { return Ok(None) };
         if let Some(recent) = self.recent_state.borrow().as_ref().filter(|recent| recent.commit == commit) {
@@ -82,6 +82,7 @@ impl Catalog {
             let blob = |id: &ObjectId| store.read_blob_within(id, MAX_PART);
             match entry.name.as_slice() {
                 REFS => state.refs = RepositoryState::decoded_refs(&blob(&entry.id)?)?,
+                INDEX if !index => {}
                 INDEX => state.index = Some(blob(&entry.id)?),
                 STASH => state.stash = blob(&entry.id)?,
                 OPERATION => state.operation = operation(store, &entry.id)?,

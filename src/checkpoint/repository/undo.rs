@@ -67,7 +67,7 @@ impl GitUndo {
 
     /// Returns true if something stays as it is that was to go back.
     pub fn is_part(&self) -> bool {
-        self.plan.kept.iter().any(KeptPart::is_wanted) || self.has_kept_files()
+        !self.plan.kept.is_empty() || self.has_kept_files()
     }
 
     /// Returns true if files stay as they are that the operation has changed.
@@ -254,9 +254,18 @@ impl Timeline {
             GitGoal::Before(_) => plan(&before, after.as_deref(), &now, index.as_ref().ok()),
             GitGoal::At(_) => plan_to(&before, &now, index.as_ref().ok()),
         };
-        plan.spare(&place.checked_out_elsewhere()?);
-        let since = goal.operation().map_or(0, |operation| operation.begin.op);
+        let elsewhere = place.checked_out_elsewhere()?;
+        plan.spare(&elsewhere);
+        let since = match &goal {
+            GitGoal::Before(operation) => operation.begin.op,
+            // Objects that a command has left before that moment are not needed.
+            GitGoal::At(checkpoint) => {
+                let later = self.git_operations()?.into_iter().find(|one| one.begin.time >= checkpoint.record.time);
+                later.map_or(u64::MAX, |one| one.begin.op)
+            }
+        };
         let packs = self.objects_back(since, &mut plan, (&repository, &now, index.as_ref().ok()))?;
+        plan.keep_head_without_its_branch(&before, &elsewhere);
         let mut files = None;
         if let Some(operation) = goal.operation() {
             files = self.files_back(operation, &mut plan.kept, control)?;
@@ -336,12 +345,16 @@ impl Timeline {
         let now = RepositoryNow::around(&way.place.top)?.ok_or_else(|| gone(&way.place.top))?;
         if let Some(part) = way.changed_since(now.state())? {
             let text = format!("{part} changed since the preview, so nothing was done");
-            return Err(Error::new(Code::StalePlan, text).hint("look again: `piton git-undo --preview`"));
+            return Err(
+                Error::new(Code::StalePlan, text).hint(format!("look again: `piton git-undo {name} --preview`"))
+            );
         }
         let over = way.goal.operation();
         let is_same =
-            |one: &LoggedOperation| over.is_none_or(|over| (one.begin.op, one.undone) == (over.begin.op, over.undone));
-        if over.is_some() && !self.git_operations()?.iter().any(is_same) {
+            |one: &LoggedOperation, over: &LoggedOperation| (one.begin.op, one.undone) == (over.begin.op, over.undone);
+        if let Some(over) = over
+            && !self.git_operations()?.iter().any(|one| is_same(one, over))
+        {
             let text = format!("{name} has been taken back meanwhile, so nothing was done");
             return Err(Error::new(Code::StalePlan, text).hint("look again: `piton git-undo --list`"));
         }
@@ -352,6 +365,7 @@ impl Timeline {
             action: None,
             command: format!("piton git-undo {name}"),
             over: over.map(|over| over.begin.op),
+            is_way_back: true,
             hidden: false,
         };
         let present = self.take_present(control)?;

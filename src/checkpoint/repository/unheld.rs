@@ -124,7 +124,7 @@ pub(super) fn parts(files: &[UnheldFile]) -> Vec<KeptPart> {
         let why = if one.excluded { EXCLUDED } else { OVER };
         KeptPart { what: format!("`{}`", path.unwrap_or_default()), why: why.to_owned() }
     };
-    first_named(files.iter().map(named).collect(), "no checkpoint holds them")
+    first_named(files.iter().map(named).collect(), "files", "no checkpoint holds them")
 }
 
 #[cfg(test)]

@@ -53,6 +53,19 @@ pub fn seen_in(bytes: &[u8], shared: &mut dyn FnMut(&str) -> Result<Vec<u8>>) ->
     Ok(files(decode(bytes, shared)?)?.into_iter().collect())
 }
 
+/// Returns true if two indexes stage the same: the same paths with the same modes, contents and flags. Times and sizes of files on the
+/// disk, and the caches of git, do not count.
+///
+/// # Errors
+/// `conflict` for an index that is damaged or of a kind this reader does not know.
+pub fn stage_the_same(one: &[u8], other: &[u8]) -> Result<bool> {
+    let (one, other) = (parse_any(one)?, parse_any(other)?);
+    let staged = |parsed: &Parsed| parsed.link.as_ref().map(|link| (link.base.clone(), link.deleted.clone()));
+    let same = |(one, other): (&IndexSlot, &IndexSlot)| one.name == other.name && one.staged == other.staged;
+    let is_same_length = one.slots.len() == other.slots.len();
+    Ok(is_same_length && staged(&one) == staged(&other) && one.slots.iter().zip(&other.slots).all(same))
+}
+
 /// Reads a whole index; `shared` gives the bytes of the shared index of a split one.
 fn decode(bytes: &[u8], shared: &mut dyn FnMut(&str) -> Result<Vec<u8>>) -> Result<Vec<IndexSlot>> {
     let parsed = parse_any(bytes)?;

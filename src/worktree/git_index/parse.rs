@@ -41,7 +41,13 @@ pub(super) struct IndexSlot {
     pub(super) tracked: bool,
     /// The file as git has seen it last.
     pub(super) seen: SeenFile,
+    /// The staged entry.
+    pub(super) staged: StagedEntry,
 }
+
+/// An entry without what git remembers of the file on the disk: its mode, its flags of both kinds, and its id, which is shorter in a
+/// repository of SHA-1.
+pub(super) type StagedEntry = (u32, u16, u16, [u8; 32]);
 
 /// A file as git has seen it last: the time of its content, its length and its content. Time and length are 0 where git has to look
 /// again.
@@ -120,14 +126,18 @@ fn entry(reader: &mut IndexReader<'_>, version: u32, hash: IndexHash, previous: 
     reader.take(8)?;
     let length = reader.u32()?;
     // 32 bytes are the id of another hash.
-    let id = reader.take(hash.len())?.try_into().ok().map(ObjectId::from_bytes);
+    let bytes = reader.take(hash.len())?;
+    let mut whole = [0; 32];
+    whole[..bytes.len()].copy_from_slice(bytes);
+    let id = bytes.try_into().ok().map(ObjectId::from_bytes);
     let seen = SeenFile { seconds, nanos, length, id };
     let flags = reader.u16()?;
+    let mut more = 0;
     if flags & EXTENDED != 0 {
         if version < 3 {
             return Err(damaged("has extended flags in version 2"));
         }
-        reader.take(2)?;
+        more = reader.u16()?;
     }
     let name = if version == 4 {
         let strip = reader.varint()?;
@@ -146,7 +156,9 @@ fn entry(reader: &mut IndexReader<'_>, version: u32, hash: IndexHash, previous: 
     if !fits || name.len() > MAX_NAME {
         return Err(damaged("has a name of another length than stated"));
     }
-    Ok(IndexSlot { name, tracked: !matches!(mode & TYPE, GITLINK | TREE), seen })
+    // The rest of the flags is the length of the name.
+    let staged = (mode, flags & !(NAME_LENGTH | EXTENDED), more, whole);
+    Ok(IndexSlot { name, tracked: !matches!(mode & TYPE, GITLINK | TREE), seen, staged })
 }
 
 fn extensions(reader: &mut IndexReader<'_>, hash: IndexHash) -> Result<Option<Link>> {

@@ -188,3 +188,37 @@ proptest! {
         let _ = decode(&index, &mut |_| Err(damaged("has no base"))).and_then(files);
     }
 }
+
+#[test]
+fn times_on_the_disk_are_no_difference_of_two_indexes() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path();
+    if !git(dir, &["init", "-q"]) {
+        return;
+    }
+    write(dir, NAMES);
+    git(dir, &["add", "."]);
+    let read = || std::fs::read(dir.join(".git/index")).unwrap();
+    let mut last = read();
+    for (args, is_same) in [
+        (&["update-index", "--refresh"][..], true),
+        (&["update-index", "--index-version", "4"], true),
+        (&["update-index", "--force-untracked-cache"], true),
+        (&["update-index", "--assume-unchanged", "a"], false),
+        (&["update-index", "--skip-worktree", "z"], false),
+        (&["update-index", "--chmod=+x", "deep/x"], false),
+        (&["rm", "-q", "--cached", "with space"], false),
+        (&["add", "-N", "with space"], false),
+        (&["update-index", "--split-index"], false),
+        (&["add", "with space"], false),
+    ] {
+        let file = std::fs::File::options().write(true).open(dir.join("a")).unwrap();
+        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(50)).unwrap();
+        git(dir, args);
+        let now = read();
+        assert_eq!(stage_the_same(&last, &now).unwrap(), is_same, "{args:?}");
+        assert!(stage_the_same(&now, &now).unwrap());
+        last = now;
+    }
+    assert!(stage_the_same(&last, b"DIRC").is_err());
+}

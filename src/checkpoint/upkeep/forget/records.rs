@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::checkpoint::catalog::dropped::Ledger;
+use crate::checkpoint::records::framed;
 use crate::checkpoint::records::home::Home;
 use crate::checkpoint::records::leftovers::FETCH;
 use crate::checkpoint::records::lock::WorkspaceLock;
@@ -92,7 +93,7 @@ impl RecordEdit<'_> {
         let Some(bytes) = content(path)? else { return Ok(()) };
         let (mut edited, mut is_news) = (Vec::with_capacity(bytes.len()), false);
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let new = match framed(line) {
+            let new = match unframed(line) {
                 Some(mut value) => self.value(&mut value).then(|| frame(&value)),
                 None => self.pattern.and_then(|pattern| pattern.masked(line)),
             };
@@ -188,15 +189,12 @@ pub(super) fn remove_derived(dir: &Path, _lock: &WorkspaceLock) -> Result<()> {
 }
 
 /// Returns the value of a journal's line; `None` if the line is damaged.
-fn framed(line: &[u8]) -> Option<Value> {
-    let (sum, json) = (line.get(..8)?, line.strip_suffix(b"\n")?.get(9..)?);
-    let sum = u32::from_str_radix(std::str::from_utf8(sum).ok()?, 16).ok()?;
-    (sum == crc32fast::hash(json)).then(|| serde_json::from_slice(json).ok())? // it has its sum
+fn unframed(line: &[u8]) -> Option<Value> {
+    serde_json::from_slice(framed::framed(line.strip_suffix(b"\n")?)?).ok() // it has its sum
 }
 
 fn frame(value: &Value) -> Vec<u8> {
-    let json = value.to_string();
-    format!("{:08x} {json}\n", crc32fast::hash(json.as_bytes())).into_bytes()
+    framed::frame(&value.to_string()).into_bytes()
 }
 
 fn name(path: &Path) -> &str {
