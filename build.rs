@@ -40,7 +40,7 @@ const READERS: [&str; 4] = [
 ];
 
 /// The small program that git calls as a hook, and what it includes.
-const GIT_HOOK: [&str; 2] = ["hooks/git/hook.rs", "src/git/quiet.rs"];
+const GIT_HOOK: [&str; 3] = ["hooks/git/hook.rs", "hooks/git/system.rs", "src/git/quiet.rs"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     for file in READERS.iter().chain(&GIT_HOOK).chain([&TABLE, &WORDS, &DEFAULTS, &"build.rs"]) {

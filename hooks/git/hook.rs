@@ -1,24 +1,28 @@
-//! The hook `reference-transaction` as a program of its own: git starts it five times for one commit, and each start of a shell
-//! takes five times as long as one of this. `build.rs` makes it, and `piton install git` writes it with the path of piton in it.
+//! The small program that answers git, as its hook `reference-transaction` and as the program in `core.fsmonitor`: git starts the one
+//! five times for one commit, and the other for each look at the work tree. A start of a shell takes five times as long, one of piton
+//! ten times. `build.rs` makes it, and `piton install git` writes it with the path of piton in it.
 //!
-//! It asks piton in the state `prepared`, but for two cases. Either no command is known whose end is not told, and the git that has
-//! called this certainly destroys nothing. Or the command of that git is the only such one. It is as careful as `hook.sh`: only piton's answer is a refusal; where piton is gone or fails, git goes on.
+//! As the hook, it asks piton in the state `prepared`, but for two cases. Either no command is known whose end is not told, and the git
+//! that has called this certainly destroys nothing. Or the command of that git is the only such one. It is as careful as `hook.sh`: only
+//! piton's answer is a refusal; where piton is gone or fails, git goes on.
+//!
+//! As the program in `core.fsmonitor`, it answers in these two cases, and to a git that only reads, if nothing wants changed paths told.
+//! The answer is then piton's own: everything may have changed. In all other cases it becomes piton.
 //!
 //! It has no library, neither Rust's nor C's: loading one would take most of its time.
 
 #![no_std]
 #![no_main]
 
-use core::arch::{asm, naked_asm};
-use core::ffi::CStr;
+use core::arch::naked_asm;
 use core::hint::black_box;
-use core::slice;
+use core::{ptr, slice};
+
+use system::{MAX_PATH, Path, call, exit, numbers, read, text, variable, whole, write};
 
 #[path = "../../src/git/quiet.rs"]
 mod quiet;
-
-/// The length of the longest path, with its NUL (Linux's `PATH_MAX`).
-const MAX_PATH: usize = 4096;
+mod system;
 
 /// The bytes before the path of piton, by which the installation finds its place.
 const MARK: &[u8; 24] = b"piton git-door program: ";
@@ -38,78 +42,22 @@ static PROGRAM: [u8; MARK.len() + MAX_PATH] = {
 /// The exit code by which a hook refuses.
 const REFUSED: usize = 1;
 
-/// The longest command line that is read here; piton reads longer ones.
-const MAX_LINE: usize = 16 << 10;
+/// The longest command line, or file of settings, that is read here; piton reads longer ones.
+const MAX_READ: usize = 16 << 10;
 
-/// The numbers of system calls and of what they take, from Linux's headers.
-mod sys {
-    #[cfg(target_arch = "x86_64")]
-    mod numbers {
-        pub const READ: usize = 0;
-        pub const CLONE: usize = 56;
-        pub const EXECVE: usize = 59;
-        pub const WAIT4: usize = 61;
-        pub const GETPPID: usize = 110;
-        pub const GETDENTS64: usize = 217;
-        pub const EXIT_GROUP: usize = 231;
-        pub const OPENAT: usize = 257;
-        pub const O_DIRECTORY: usize = 0o200_000;
-    }
-    #[cfg(target_arch = "aarch64")]
-    mod numbers {
-        pub const OPENAT: usize = 56;
-        pub const GETDENTS64: usize = 61;
-        pub const READ: usize = 63;
-        pub const EXIT_GROUP: usize = 94;
-        pub const GETPPID: usize = 173;
-        pub const CLONE: usize = 220;
-        pub const EXECVE: usize = 221;
-        pub const WAIT4: usize = 260;
-        pub const O_DIRECTORY: usize = 0o40_000;
-    }
-    pub use numbers::*;
+/// The words behind the program in `core.fsmonitor`: its own, and those that git adds. The last one is a token.
+const DOOR: [&[u8]; 3] = [b"git-door", b"fsmonitor", b"2"];
 
-    pub const HERE: usize = -100_isize as usize;
-    pub const O_CLOEXEC: usize = 0o2_000_000;
-    pub const SIGCHLD: usize = 17;
-    pub const ENOENT: isize = -2;
-    pub const EINTR: isize = -4;
-}
+/// The answer that everything may have changed, with the token of one that watches nothing (`src/cli/git_door/answer.rs`).
+const EVERYTHING: &[u8] = b"piton\0/\0";
 
-/// Asks the system.
-///
-/// # Safety
-/// The arguments have to be those of the call.
-unsafe fn call(number: usize, [first, second, third, fourth]: [usize; 4]) -> isize {
-    let result: isize;
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number as isize => result,
-            in("rdi") first,
-            in("rsi") second,
-            in("rdx") third,
-            in("r10") fourth,
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack)
-        );
-    }
-    #[cfg(target_arch = "aarch64")]
-    unsafe {
-        asm!(
-            "svc 0",
-            in("x8") number,
-            inlateout("x0") first as isize => result,
-            in("x1") second,
-            in("x2") third,
-            in("x3") fourth,
-            options(nostack)
-        );
-    }
-    result
-}
+/// The key by which settings want the changed paths told, and its variable (`src/cli/git_door/answer.rs`).
+const KEY: &[u8] = b"fsmonitor_answers";
+const VARIABLE: &[u8] = b"PITON_GIT_FSMONITOR_ANSWERS=";
+
+/// The place of the user's settings below the directory of all programs' settings, and that of a work tree's at its top.
+const USERS_SETTINGS: &[u8] = b"/piton/config.yaml";
+const WORKSPACE_SETTINGS: &[u8] = b".piton.yaml";
 
 /// Begins with the stack as the system has made it: the count of arguments, those, NULL, the environment, NULL.
 #[unsafe(naked)]
@@ -127,29 +75,33 @@ unsafe extern "C" fn begin(stack: *const usize) -> ! {
     let count = unsafe { *stack };
     let arguments = unsafe { stack.add(1) }.cast::<*const u8>();
     let environment = unsafe { arguments.add(count + 1) };
-    exit(unsafe { hook(slice::from_raw_parts(arguments, count), environment) })
-}
-
-fn exit(code: usize) -> ! {
-    unsafe { call(sys::EXIT_GROUP, [code, 0, 0, 0]) };
-    loop {
-        // The process is gone by now.
-        core::hint::spin_loop();
-    }
+    exit(unsafe { answer(slice::from_raw_parts(arguments, count), environment) })
 }
 
 /// Answers git by an exit code.
 ///
 /// # Safety
 /// The arguments have to be C strings; the environment has to be a list of them with NULL at its end.
-unsafe fn hook(arguments: &[*const u8], environment: *const *const u8) -> usize {
-    let is_prepared = arguments.get(1).is_some_and(|state| unsafe { text(*state) } == b"prepared");
-    if !is_prepared {
-        return 0;
+unsafe fn answer(arguments: &[*const u8], environment: *const *const u8) -> usize {
+    match arguments.get(1).map(|word| unsafe { text(*word) }) {
+        Some(b"prepared") => unsafe { before_refs(environment) },
+        Some(word) if word == DOOR[0] => unsafe { before_files(arguments, environment) },
+        _ => 0,
     }
-    let caller = unsafe { call(sys::GETPPID, [0; 4]) }.unsigned_abs();
+}
+
+/// git is about to move refs.
+///
+/// # Safety
+/// As [`answer`].
+unsafe fn before_refs(environment: *const *const u8) -> usize {
+    let caller = caller();
     let is_harmless = match unsafe { marks(environment, caller) } {
-        Marks::None => is_quiet_git(caller),
+        Marks::None => {
+            let mut buffer = [0; MAX_READ];
+            line(caller, &mut buffer)
+                .is_some_and(|(verb, words)| quiet::is_quiet(verb, words) && !quiet::moves_by_settings(verb))
+        }
         Marks::Callers => true,
         Marks::Unknown => false,
     };
@@ -158,6 +110,92 @@ unsafe fn hook(arguments: &[*const u8], environment: *const *const u8) -> usize 
     }
     drain();
     0
+}
+
+/// git is about to look at the work tree.
+///
+/// # Safety
+/// As [`answer`].
+unsafe fn before_files(arguments: &[*const u8], environment: *const *const u8) -> usize {
+    let mut words = arguments.iter().skip(1).map(|word| unsafe { text(*word) });
+    let is_asked = arguments.len() == DOOR.len() + 2 && DOOR.iter().all(|word| words.next() == Some(word));
+    if is_asked && unsafe { is_harmless(environment) && !may_want_paths(environment) } {
+        // A part of it is no answer: git looks at everything itself.
+        return usize::from(!write(1, EVERYTHING));
+    }
+    unsafe { become_piton(arguments, environment) }
+}
+
+/// Returns true if there is nothing to do before a command goes on to files, and no end of an earlier one to tell.
+///
+/// # Safety
+/// As [`answer`].
+unsafe fn is_harmless(environment: *const *const u8) -> bool {
+    let caller = caller();
+    let mut buffer = [0; MAX_READ];
+    let line = line(caller, &mut buffer);
+    let quiet = line.filter(|(verb, words)| quiet::is_quiet(verb, words.clone())).map(|(verb, _)| verb);
+    // A git that only reads is no part of an earlier command, told or not.
+    quiet.is_some_and(quiet::is_reading)
+        || match unsafe { marks(environment, caller) } {
+            Marks::None => quiet.is_some(),
+            Marks::Callers => true,
+            Marks::Unknown => false,
+        }
+}
+
+/// Returns true if a layer of the settings may want the changed paths told.
+///
+/// # Safety
+/// As [`answer`].
+unsafe fn may_want_paths(environment: *const *const u8) -> bool {
+    let named = |name: &[u8]| unsafe { variable(environment, name) };
+    let is_named = |value: &&[u8]| !value.is_empty();
+    let mut users = Path::new();
+    match (named(b"XDG_CONFIG_HOME=").filter(is_named), named(b"HOME=").filter(is_named)) {
+        (Some(config), _) => users.add(config),
+        (None, Some(home)) => users.add(home).add(b"/.config"),
+        (None, None) => return true,
+    };
+    let mut workspaces = Path::new();
+    named(VARIABLE).is_some()
+        || may_hold_key(users.add(USERS_SETTINGS))
+        || may_hold_key(workspaces.add(WORKSPACE_SETTINGS))
+}
+
+/// Returns true if a file of settings may hold the key, or cannot be read here.
+fn may_hold_key(path: &Path) -> bool {
+    let mut buffer = [0; MAX_READ];
+    // A pipe would be waited for.
+    match path.opened(numbers::O_NONBLOCK) {
+        numbers::ENOENT | numbers::ENOTDIR => false,
+        file => usize::try_from(file)
+            .ok()
+            .and_then(|file| whole(file, &mut buffer))
+            .is_none_or(|text| text.windows(KEY.len()).any(|part| part == KEY)),
+    }
+}
+
+/// Becomes piton, with the same words. Returns where there is none: git looks at everything itself.
+///
+/// # Safety
+/// As [`answer`].
+unsafe fn become_piton(arguments: &[*const u8], environment: *const *const u8) -> usize {
+    let mut words = [ptr::null(); DOOR.len() + 3];
+    words.iter_mut().zip(arguments).take(DOOR.len() + 2).for_each(|(place, word)| *place = *word);
+    words[0] = program();
+    unsafe { call(numbers::EXECVE, [words[0] as usize, words.as_ptr() as usize, environment as usize, 0]) };
+    REFUSED
+}
+
+/// Returns the path of piton.
+fn program() -> *const u8 {
+    black_box(&PROGRAM)[MARK.len()..].as_ptr()
+}
+
+/// Returns the process that has called this.
+fn caller() -> usize {
+    unsafe { call(numbers::GETPPID, [0; 4]) }.unsigned_abs()
 }
 
 /// The marks of commands that were told of, and whose ends are not told yet.
@@ -171,56 +209,30 @@ enum Marks {
     Unknown,
 }
 
-/// # Safety
-/// It has to be a C string.
-unsafe fn text<'a>(pointer: *const u8) -> &'a [u8] {
-    unsafe { CStr::from_ptr(pointer.cast()) }.to_bytes()
-}
-
 /// Reads all that git tells before it waits for the end.
 fn drain() {
     let mut buffer = [0_u8; 4096];
     while read(0, &mut buffer) > 0 {}
 }
 
-fn read(file: usize, buffer: &mut [u8]) -> isize {
-    loop {
-        let got = unsafe { call(sys::READ, [file, buffer.as_mut_ptr() as usize, buffer.len(), 0]) };
-        if got != sys::EINTR {
-            return got;
-        }
-    }
+/// Returns the verb of a git and the words behind it; `None` for another program, and where its command line cannot be read here.
+fn line(process: usize, buffer: &mut [u8]) -> Option<(&str, impl Iterator<Item = &str> + Clone)> {
+    // Each word has a NUL behind it. Where the last one has none, its process has written over it.
+    let line = read_of(process, b"/cmdline", buffer)?.strip_suffix(b"\0")?;
+    quiet::parts(core::str::from_utf8(line).ok()?.split('\0'), |_, _| ())
 }
 
 /// Reads a file of a process; `None` where it is longer than the buffer, or cannot be read.
 fn read_of<'b>(process: usize, name: &[u8], buffer: &'b mut [u8]) -> Option<&'b [u8]> {
     let mut path = Path::new();
     path.add(b"/proc/").number(process).add(name);
-    let file = usize::try_from(path.opened(0)).ok()?;
-    let mut length = 0;
-    loop {
-        match usize::try_from(read(file, &mut buffer[length..])).ok()? {
-            0 => break,
-            got => length += got,
-        }
-    }
-    buffer.get(..length).filter(|read| read.len() < buffer.len())
-}
-
-/// Returns true for a git that certainly destroys nothing.
-fn is_quiet_git(process: usize) -> bool {
-    let mut line = [0_u8; MAX_LINE];
-    // Each word has a NUL behind it. Where the last one has none, its process has written over it.
-    let whole = read_of(process, b"/cmdline", &mut line).and_then(|line| line.strip_suffix(b"\0"));
-    let words = whole.and_then(|line| core::str::from_utf8(line).ok()).map(|line| line.split('\0'));
-    let parts = words.and_then(|words| quiet::parts(words, |_, _| ()));
-    parts.is_some_and(|(verb, arguments)| quiet::is_quiet(verb, arguments) && !quiet::moves_by_settings(verb))
+    whole(usize::try_from(path.opened(0)).ok()?, buffer)
 }
 
 /// Looks for marks.
 ///
 /// # Safety
-/// As [`hook`].
+/// As [`answer`].
 unsafe fn marks(environment: *const *const u8, caller: usize) -> Marks {
     let mut path = Path::new();
     let named = |name: &[u8]| unsafe { variable(environment, name) }.filter(|value| !value.is_empty());
@@ -231,22 +243,10 @@ unsafe fn marks(environment: *const *const u8, caller: usize) -> Marks {
         _ => return Marks::Unknown,
     };
     path.add(b"/git-calls");
-    match path.opened(sys::O_DIRECTORY) {
-        sys::ENOENT => Marks::None,
+    match path.opened(numbers::O_DIRECTORY) {
+        numbers::ENOENT => Marks::None,
         file => usize::try_from(file).map_or(Marks::Unknown, |dir| marks_in(dir, caller)),
     }
-}
-
-/// # Safety
-/// As [`hook`].
-unsafe fn variable<'a>(mut environment: *const *const u8, name: &[u8]) -> Option<&'a [u8]> {
-    while !unsafe { *environment }.is_null() {
-        if let Some(value) = unsafe { text(*environment) }.strip_prefix(name) {
-            return Some(value);
-        }
-        environment = unsafe { environment.add(1) };
-    }
-    None
 }
 
 /// Looks at the entries of an open directory but for itself and the one above it. An entry is its number, its place, its length, its
@@ -255,7 +255,7 @@ fn marks_in(dir: usize, caller: usize) -> Marks {
     let mut buffer = [0_u8; 1024];
     let mut found = Marks::None;
     loop {
-        let got = unsafe { call(sys::GETDENTS64, [dir, buffer.as_mut_ptr() as usize, buffer.len(), 0]) };
+        let got = unsafe { call(numbers::GETDENTS64, [dir, buffer.as_mut_ptr() as usize, buffer.len(), 0]) };
         let entries = usize::try_from(got).ok().and_then(|got| buffer.get(..got));
         let Some(mut entries) = entries else { return Marks::Unknown };
         if entries.is_empty() {
@@ -288,139 +288,36 @@ fn is_mark_of(process: usize, name: &[u8]) -> bool {
     let Some(began) = stat[end + 1..].trim_ascii_start().split(|byte| *byte == b' ').nth(22 - 3) else { return false };
     let mut mark = Path::new();
     mark.number(process).add(b"-").add(began);
-    mark.bytes.get(..mark.length) == Some(name)
+    mark.bytes() == Some(name)
 }
 
 /// Asks piton, and takes nothing but its refusal for one.
 ///
 /// # Safety
-/// As [`hook`].
+/// As [`answer`].
 unsafe fn ask(environment: *const *const u8) -> usize {
-    let program = black_box(&PROGRAM)[MARK.len()..].as_ptr();
+    let program = program();
     let words = [
         program,
         c"git-door".as_ptr().cast(),
         c"reference-transaction".as_ptr().cast(),
         c"prepared".as_ptr().cast(),
-        core::ptr::null(),
+        ptr::null(),
     ];
-    let child = unsafe { call(sys::CLONE, [sys::SIGCHLD, 0, 0, 0]) };
+    let child = unsafe { call(numbers::CLONE, [numbers::SIGCHLD, 0, 0, 0]) };
     if child == 0 {
-        unsafe { call(sys::EXECVE, [program as usize, words.as_ptr() as usize, environment as usize, 0]) };
+        unsafe { call(numbers::EXECVE, [program as usize, words.as_ptr() as usize, environment as usize, 0]) };
         exit(0);
     }
     let Ok(child) = usize::try_from(child) else { return 0 };
     let mut status = 0_i32;
-    while unsafe { call(sys::WAIT4, [child, &raw mut status as usize, 0, 0]) } == sys::EINTR {}
+    while unsafe { call(numbers::WAIT4, [child, &raw mut status as usize, 0, 0]) } == numbers::EINTR {}
     // The exit code is the second byte of one that was not ended by a signal.
     if status == (REFUSED as i32) << 8 { REFUSED } else { 0 }
-}
-
-/// A path as a C string.
-struct Path {
-    bytes: [u8; MAX_PATH],
-    length: usize,
-}
-
-impl Path {
-    fn new() -> Path {
-        Path { bytes: [0; MAX_PATH], length: 0 }
-    }
-
-    /// Adds to it. One that is too long becomes one that is not there.
-    fn add(&mut self, part: &[u8]) -> &mut Path {
-        match self.bytes.get_mut(self.length..self.length + part.len()) {
-            Some(place) if self.length + part.len() < MAX_PATH => {
-                place.copy_from_slice(part);
-                self.length += part.len();
-            }
-            _ => (self.bytes[0], self.length) = (0, MAX_PATH),
-        }
-        self
-    }
-
-    fn number(&mut self, number: usize) -> &mut Path {
-        if number > 9 {
-            self.number(number / 10);
-        }
-        self.add(&[b'0' + (number % 10) as u8])
-    }
-
-    /// Opens it to read.
-    fn opened(&self, flags: usize) -> isize {
-        unsafe { call(sys::OPENAT, [sys::HERE, self.bytes.as_ptr() as usize, flags | sys::O_CLOEXEC, 0]) }
-    }
 }
 
 /// git goes on.
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     exit(0)
-}
-
-/// Rust's own library names it in tables of unwinding, which never takes place here.
-#[unsafe(no_mangle)]
-extern "C" fn rust_eh_personality() {}
-
-/// The functions that compiled code takes for granted. They are simple, as little is copied.
-mod memory {
-    #[unsafe(no_mangle)]
-    unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, count: usize) -> *mut u8 {
-        let mut at = 0;
-        while at < count {
-            unsafe { to.add(at).write_volatile(from.add(at).read()) };
-            at += 1;
-        }
-        to
-    }
-
-    #[unsafe(no_mangle)]
-    unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, count: usize) -> *mut u8 {
-        if (to as usize) <= from as usize {
-            return unsafe { memcpy(to, from, count) };
-        }
-        let mut at = count;
-        while at > 0 {
-            at -= 1;
-            unsafe { to.add(at).write_volatile(from.add(at).read()) };
-        }
-        to
-    }
-
-    #[unsafe(no_mangle)]
-    unsafe extern "C" fn memset(to: *mut u8, byte: i32, count: usize) -> *mut u8 {
-        let mut at = 0;
-        while at < count {
-            unsafe { to.add(at).write_volatile(byte as u8) };
-            at += 1;
-        }
-        to
-    }
-
-    #[unsafe(no_mangle)]
-    unsafe extern "C" fn memcmp(one: *const u8, other: *const u8, count: usize) -> i32 {
-        let mut at = 0;
-        while at < count {
-            let (one, other) = unsafe { (one.add(at).read_volatile(), other.add(at).read_volatile()) };
-            if one != other {
-                return i32::from(one) - i32::from(other);
-            }
-            at += 1;
-        }
-        0
-    }
-
-    #[unsafe(no_mangle)]
-    unsafe extern "C" fn bcmp(one: *const u8, other: *const u8, count: usize) -> i32 {
-        unsafe { memcmp(one, other, count) }
-    }
-
-    #[unsafe(no_mangle)]
-    unsafe extern "C" fn strlen(text: *const u8) -> usize {
-        let mut at = 0;
-        while unsafe { text.add(at).read_volatile() } != 0 {
-            at += 1;
-        }
-        at
-    }
 }

@@ -161,6 +161,28 @@ fi
         std::fs::read_link(self.hook("reference-transaction")).unwrap()
     }
 
+    /// The small programs in piton's home.
+    fn programs(&self) -> Vec<PathBuf> {
+        let listed = std::fs::read_dir(self.lab.home.join("piton/bin")).into_iter().flatten();
+        listed.map(|entry| entry.unwrap().path()).collect()
+    }
+
+    /// The value of `core.fsmonitor` that counts.
+    fn setting(&self) -> String {
+        self.git(&["config", "core.fsmonitor"]).trim_end().to_owned()
+    }
+
+    /// The value that calls piton itself.
+    fn plain_setting(&self) -> String {
+        format!("[ -x '{0}' ] && exec '{0}' git-door fsmonitor", self.program().display())
+    }
+
+    /// Returns true if a command has git ask piton for changed files.
+    fn asks_for_files(&self, args: &[&str]) -> bool {
+        self.git(args);
+        self.asked().contains("git-door|fsmonitor|2|")
+    }
+
     /// The files of a repository that an installation may touch.
     fn picture(&self) -> Picture {
         let mut found = Picture::new();
@@ -218,10 +240,11 @@ fn git_asks_before_it_goes_on_and_after_the_uninstallation_nothing_is_left() {
 
         door.lab.write("f", "changed");
         assert_eq!(door.git(&["status", "--short"]), " M f\n");
-        assert!(door.asked().starts_with("git-door|fsmonitor|2|"));
+        assert_eq!(door.asked(), "", "this destroys nothing");
         door.git(&["reset", "-q", "--hard"]);
         let asked = door.asked();
-        assert!(asked.contains("git-door|fsmonitor|2|token|f=changed|"), "before the file is lost: {asked}");
+        assert!(asked.starts_with("git-door|fsmonitor|2|"), "{asked}");
+        assert!(asked.contains("|f=changed|"), "before the file is lost: {asked}");
         assert_eq!(door.lab.read("f"), "first");
 
         door.git(&["branch", "quiet"]);
@@ -875,8 +898,8 @@ fn the_small_hook_asks_before_a_loss_alone() {
         assert!(asks(&["commit", "-q", "--allow-empty", "-m", "four"]));
         std::fs::remove_file(calls.join("1-2")).unwrap();
         // A command of which another hook has told is asked about once. The process of the shell becomes that of git.
-        let told = r#"touch "$0/$$-$(cut -d' ' -f22 /proc/$$/stat)" && exec git update-ref refs/heads/told HEAD"#;
-        let done = door.run_in(&door.lab.work, Path::new("/bin/sh"), &["-c", told, calls.to_str().unwrap()]);
+        let words = ["-c", TOLD, calls.to_str().unwrap(), "update-ref", "refs/heads/told", "HEAD"];
+        let done = door.run_in(&door.lab.work, Path::new("/bin/sh"), &words);
         assert_eq!((done.code, door.asked().as_str()), (0, ""), "{done:?}");
         assert!(asks(&["update-ref", "refs/heads/again", "HEAD"]), "the mark of one that is gone is another's");
         std::fs::remove_dir_all(&calls).unwrap();
@@ -894,6 +917,200 @@ fn the_small_hook_asks_before_a_loss_alone() {
         door.uninstall(&[]);
         assert!(!door.hook("reference-transaction").exists());
     }
+}
+
+/// A script that has a git with its mark of a told command, as its process becomes that of git.
+const TOLD: &str = r#"touch "$0/$$-$(cut -d' ' -f22 /proc/$$/stat)" && exec git "$@""#;
+
+#[test]
+fn a_git_that_destroys_nothing_starts_no_piton() {
+    for git in gits() {
+        let door = Door::with(&git);
+        door.git(&["branch", "side"]);
+        door.install(&[]);
+        door.stand_in();
+        let linked = door.lab.root().join("linked");
+        door.git(&["worktree", "add", "-q", linked.to_str().unwrap(), "side"]);
+        door.lab.write("g", "new");
+        door.lab.write("f", "changed");
+        door.asked();
+        for args in [
+            &["status", "--short"][..],
+            &["-c", "user.name=x", "-C", ".", "status"],
+            &["diff", "--quiet", "HEAD", "--", "g"],
+            &["add", "g"],
+            &["commit", "-qm", "more"],
+            &["checkout", "-q", "-b", "new"],
+            &["-C", linked.to_str().unwrap(), "status"],
+        ] {
+            assert!(!door.asks_for_files(args), "{args:?}");
+        }
+        let index = std::fs::read(door.lab.work.join(".git/index")).unwrap();
+        assert!(index.windows(6).any(|part| part == b"piton\0"), "git was answered");
+        assert_eq!(door.git(&["status", "--short"]), " M f\n");
+        for args in [
+            &["stash", "-q"][..],
+            &["stash", "pop", "-q"],
+            &["checkout", "-q", "--", "f"],
+            &["restore", "f"],
+            &["checkout", "-q", "main"],
+            &["switch", "-q", "-"],
+            &["merge", "-q", "main"],
+            &["cherry-pick", "--keep-redundant-commits", "side"],
+            &["rebase", "-q", "--force-rebase", "side"],
+            &["clean", "-qfd"],
+            &["read-tree", "-u", "-m", "HEAD"],
+            &["rm", "-q", "f"],
+            &["reset", "-q", "--hard"],
+            &["reset", "-q", "HEAD~0"],
+            &["commit", "-q", "--amend", "--no-edit", "--allow-empty"],
+            &["-C", linked.to_str().unwrap(), "reset", "-q", "--hard"],
+        ] {
+            assert!(door.asks_for_files(args), "{args:?}");
+        }
+        // Words that do not fit into what is read of a command.
+        let many = vec!["f"; 16 << 10];
+        assert!(door.asks_for_files(&[&["status", "--short"], &many[..]].concat()));
+        // No git asks; and the question has another form.
+        for form in ["2", "1"] {
+            let script = format!("{} \"$@\"", door.setting());
+            door.run_in(&door.lab.work, Path::new("/bin/sh"), &["-c", &script, "git", form, "token"]);
+            assert!(door.asked().contains(&format!("git-door|fsmonitor|{form}|token|")));
+        }
+        // The end of an earlier command is told first, but not by a git that only reads.
+        let calls = door.lab.home.join("piton/git-calls");
+        std::fs::create_dir_all(&calls).unwrap();
+        assert!(!door.asks_for_files(&["add", "."]));
+        std::fs::write(calls.join("1-2"), "").unwrap();
+        assert!(door.asks_for_files(&["add", "."]));
+        assert!(!door.asks_for_files(&["status"]));
+        std::fs::remove_file(calls.join("1-2")).unwrap();
+        // A command that was told of is asked about once.
+        let words = ["-c", TOLD, calls.to_str().unwrap(), "reset", "-q", "--hard"];
+        let done = door.run_in(&door.lab.work, Path::new("/bin/sh"), &words);
+        assert_eq!((done.code, door.asked().as_str()), (0, ""), "{done:?}");
+        assert!(door.asks_for_files(&["reset", "-q", "--hard"]), "the mark of one that is gone is another's");
+    }
+}
+
+#[test]
+fn a_git_that_may_be_told_paths_asks_piton() {
+    let Some(door) = Door::new() else { return };
+    door.install(&[]);
+    door.stand_in();
+    let own = std::fs::read(door.lab.user_file()).unwrap_or_default();
+    let others = "guard: off\n# ".to_owned() + &"long ".repeat(4096);
+    let texts = [
+        ("guard: off\n", false),
+        ("", false),
+        ("git: {fsmonitor_answers: paths}\n", true),
+        ("# fsmonitor_answers\n", true),
+        // These are not read here as a whole.
+        (&others, true),
+    ];
+    let workspaces = door.lab.work.join(".piton.yaml");
+    std::fs::create_dir_all(door.lab.user_file().parent().unwrap()).unwrap();
+    for file in [&door.lab.user_file(), &workspaces] {
+        for (text, asks) in texts {
+            std::fs::write(file, text).unwrap();
+            assert_eq!(door.asks_for_files(&["status"]), asks, "{}: {text:.40}", file.display());
+        }
+        std::fs::write(file, "").unwrap();
+    }
+    std::fs::remove_file(&workspaces).unwrap();
+    std::fs::create_dir(&workspaces).unwrap();
+    assert!(door.asks_for_files(&["status"]), "what cannot be read may hold it");
+    std::fs::remove_dir(&workspaces).unwrap();
+    assert_eq!(door.run_in(&door.lab.work, Path::new("/usr/bin/mkfifo"), &[workspaces.to_str().unwrap()]).code, 0);
+    assert!(!door.asks_for_files(&["status"]), "a pipe is no settings file");
+    std::fs::remove_file(&workspaces).unwrap();
+    std::fs::remove_file(door.lab.user_file()).unwrap();
+    type Pairs = &'static [(&'static str, &'static str)];
+    let environments: [(Pairs, &[&str], bool); 5] = [
+        (&[], &[], false),
+        (&[("PITON_GIT_FSMONITOR_ANSWERS", "")], &[], true),
+        (&[], &["XDG_CONFIG_HOME"], false),
+        (&[("HOME", "")], &["XDG_CONFIG_HOME"], true),
+        (&[], &["XDG_CONFIG_HOME", "HOME"], true),
+    ];
+    for (set, unset, asks) in environments {
+        let mut command = door.lab.command(door.git.to_str().unwrap(), &door.lab.work);
+        command.args(["status", "--short"]).envs(set.iter().copied());
+        for name in unset {
+            command.env_remove(name);
+        }
+        assert!(command.status().unwrap().success());
+        assert_eq!(door.asked().contains("|fsmonitor|"), asks, "{set:?} {unset:?}");
+    }
+    std::fs::create_dir_all(door.lab.home.join(".config/piton")).unwrap();
+    std::fs::write(door.lab.home.join(".config/piton/config.yaml"), texts[2].0).unwrap();
+    let mut command = door.lab.command(door.git.to_str().unwrap(), &door.lab.work);
+    assert!(command.args(["status", "--short"]).env_remove("XDG_CONFIG_HOME").status().unwrap().success());
+    assert!(door.asked().contains("|fsmonitor|"));
+    std::fs::write(door.lab.user_file(), own).unwrap();
+}
+
+#[test]
+fn the_setting_names_its_small_program_where_that_can_be_used() {
+    let Some(door) = Door::new() else { return };
+    let before = door.picture();
+    let plain = door.plain_setting();
+    door.install(&[]);
+    let value = door.setting();
+    assert_eq!(door.programs().len(), 2, "of the setting, and of a hook");
+    let small = door.programs().into_iter().find(|program| *program != door.hook_program()).unwrap();
+    let named = format!("[ -x '{0}' ] && exec '{0}' git-door fsmonitor \"$@\"; {plain}", small.display());
+    assert_eq!(value, named);
+    // The form of a piton of before is renewed, and goes out.
+    let old = std::fs::read_to_string(door.config()).unwrap();
+    let end = old.find("\tfsmonitor = ").unwrap();
+    let old = format!("{}\tfsmonitor = \"{plain}\"{}", &old[..end], &old[old.find(" # piton install git").unwrap()..]);
+    for takes_out in [false, true] {
+        std::fs::write(door.config(), &old).unwrap();
+        assert_eq!(door.setting(), plain);
+        assert_eq!(row(&door, "before it destroys files, moves refs or pushes")["state"], "well");
+        if takes_out {
+            door.uninstall(&[]);
+            assert_eq!(door.picture(), before);
+            assert!(door.programs().is_empty());
+        } else {
+            assert_eq!(door.install(&[])["files"][0]["done"], "changed");
+            assert_eq!(door.setting(), named);
+        }
+    }
+    door.install(&[]);
+    // Without it, and on another machine, git asks piton itself; without both, nobody.
+    door.stand_in();
+    assert!(!door.asks_for_files(&["status"]));
+    std::fs::remove_file(&small).unwrap();
+    assert!(door.asks_for_files(&["status"]));
+    door.no_stand_in();
+    assert_eq!(row(&door, "its small program, which spares it starts of piton, is gone")["state"], "note");
+    std::fs::write(&small, "#!/bin/sh\n").unwrap();
+    assert_eq!(row(&door, "starts of piton, is of another build")["state"], "note");
+    door.install(&[]);
+    assert_eq!(small.metadata().unwrap().mode() & 0o777, 0o500);
+    std::fs::rename(door.program(), door.lab.home.join("bin/gone")).unwrap();
+    for args in [&["status"][..], &["reset", "--hard"], &["checkout", "-q", "-b", "other"]] {
+        let alone = door.git_in(&door.lab.work, args);
+        assert_eq!((alone.code, alone.stderr.as_str()), (0, ""), "{args:?}");
+    }
+    std::fs::rename(door.lab.home.join("bin/gone"), door.program()).unwrap();
+    // Other users are to write here, who would not find it.
+    door.git(&["config", "core.sharedRepository", "group"]);
+    door.install(&[]);
+    assert_eq!((door.setting(), door.programs()), (plain, Vec::new()));
+    door.git(&["config", "--unset", "core.sharedRepository"]);
+    door.install(&[]);
+    assert_eq!((door.setting(), door.programs().len()), (named, 2));
+    door.uninstall(&[]);
+    // The setting of all repositories has one of its own.
+    door.install(&["--global"]);
+    let [small] = door.programs().try_into().unwrap();
+    assert!(door.setting().starts_with(&format!("[ -x '{}' ]", small.display())));
+    door.git(&["status"]);
+    assert_eq!(door.piton(&["uninstall", "--all"]).code, 0);
+    assert!(door.programs().is_empty() && !door.lab.home.join("piton/bin").exists());
 }
 
 #[test]
@@ -1057,8 +1274,7 @@ fn an_agent_under_run_has_the_door_without_any_setting() {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    let program = door.program();
-    let value = format!("[ -x '{0}' ] && exec '{0}' git-door fsmonitor", program.display());
+    let value = door.plain_setting();
     let given = |at: u8| format!("GIT_CONFIG_KEY_{at}=core.fsmonitor\n");
     let said = run(&[]);
     assert!(said.starts_with("GIT_CONFIG_COUNT=1\n") && said.contains(&given(0)), "{said}");
@@ -1073,7 +1289,7 @@ fn an_agent_under_run_has_the_door_without_any_setting() {
     door.git(&["config", "--unset", "core.fsmonitor"]);
     assert_eq!(door.picture(), before);
     door.install(&[]);
-    assert_eq!(run(&[]), format!("local\t{value}\n"));
+    assert_eq!(run(&[]), format!("local\t{}\n", door.setting()));
     door.piton(&["daemon", "stop"]);
 }
 

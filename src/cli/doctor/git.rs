@@ -16,8 +16,8 @@ use crate::cli::install::{has_git_doors, place::GIT};
 use crate::cli::print;
 use crate::doors::protection::{HookFault, SetGit};
 use crate::error::{Code, Result};
-use crate::git::door::hooks::{ASIDE, GitHook, program_of as program_of_hook};
-use crate::git::door::{KEY, is_off, is_pitons, program_of};
+use crate::git::door::hooks::{ASIDE, GitHook, program_of as program_of_hook, small};
+use crate::git::door::{KEY, is_off, is_pitons, program_of, small_of};
 use crate::git::users::{UsersFiles, UsersGit, UsersRepository, UsersSetting};
 use crate::model::policy::GitAnswers;
 use crate::model::text::printable;
@@ -69,6 +69,9 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
 
 /// Says of a whole door whether it answers, and which of its parts are missing.
 fn works(found: &FoundDoor, last: &UsersSetting, report: &mut DoctorReport) {
+    if let Some(what) = slow(&last.value) {
+        report.note(GIT, format!("{what}: `{}` writes it anew", found.step()));
+    }
     match tried(&found.repository.top, &last.value) {
         Err(what) => {
             report.open(GIT, format!("it asks piton, and gets no answer: {what}"), "see what this says, and report it");
@@ -81,6 +84,18 @@ fn works(found: &FoundDoor, last: &UsersSetting, report: &mut DoctorReport) {
             report.note(GIT, format!("what moves refs alone, and pushes, are not guarded: `{INSTALL}` adds the hooks"));
         }
     }
+}
+
+/// Says why the small program of a setting is not as it is to be. Where it is gone, git asks piton itself.
+fn slow(value: &OsStr) -> Option<String> {
+    let place = small_of(value)?;
+    let place = Path::new(&place);
+    let is = match text(place) {
+        None => "gone",
+        there if there == program_of(value).and_then(|program| small(&program)) => return None,
+        Some(_) => "of another build",
+    };
+    Some(format!("its small program, which spares it starts of piton, is {is} ({})", print::path(place)))
 }
 
 /// Says what git is told of changed files, where the settings want the paths.

@@ -13,7 +13,7 @@ use crate::cli::print;
 use crate::cli::print::Consent;
 use crate::error::{Code, Error, Result};
 use crate::git::door::config::{with_line, without_line};
-use crate::git::door::hooks::GitHook;
+use crate::git::door::hooks::{GitHook, small};
 use crate::git::door::{KEY, is_off, is_pitons, program_of, value};
 use crate::git::users::{UsersFiles, UsersGit, UsersRepository, UsersSetting};
 use crate::model::text::printable;
@@ -45,16 +45,18 @@ impl Installation<'_> {
         let config = repository.common.join("config");
         // With the user's setting, one of the repository would be the same once more.
         let is_global = values.last().is_some_and(|last| last.scope == "global" && self.is_current(last));
-        let change = if is_global { None } else { Some(self.setting_in(&git, &config)?) };
+        if !is_global {
+            // Where that cannot be done, nobody is to be asked.
+            self.setting(&git, &config, None)?;
+        }
         let consent = self.consent(repository, scope.yes)?;
-        if let Some(change) = change {
-            self.noted(&config)?;
-            self.carry_out(GIT, &change)?;
+        let is_own = is_own(repository, &git)?;
+        if !is_global {
+            self.setting_in(&git, &config, is_own)?;
         }
         match consent {
             None => {
-                let is_own = is_own(repository, &git)?;
-                self.hooks_in(&repository.hooks, is_own);
+                self.hooks_in(&repository.hooks, is_own && repository.hooks.starts_with(&repository.common));
                 Ok(())
             }
             Some(refused) => {
@@ -67,9 +69,8 @@ impl Installation<'_> {
     fn global_in(&mut self, scope: &GitScope, git: &UsersGit) -> Result<()> {
         refuse_others(&git.settings(KEY, UsersFiles::Global)?, &["global"])?;
         let config = global_file()?;
-        let change = self.setting_in(git, &config)?;
-        self.noted(&config)?;
-        self.carry_out(GIT, &change)?;
+        self.setting(git, &config, None)?;
+        self.setting_in(git, &config, true)?;
         // Where all repositories have one directory of hooks, its hooks belong to this.
         let hooks = git.global_path("core.hooksPath")?.filter(|dir| dir.is_absolute());
         let Some(hooks) = hooks else {
@@ -92,14 +93,27 @@ impl Installation<'_> {
         }
     }
 
+    /// Puts the setting into a file. `is_own` is true for one that is of one user and one machine.
+    fn setting_in(&mut self, git: &UsersGit, config: &Path, is_own: bool) -> Result<()> {
+        self.noted(config)?;
+        let content = if is_own { small(OsStr::new(&self.program)) } else { None };
+        let small = self.small_program(content, config).unwrap_or_else(|error| {
+            print::say(&format!("piton: git will start piton itself each time, which is slower: {}", error.text()));
+            None
+        });
+        let change = self.setting(git, config, small.as_deref())?;
+        self.carry_out(GIT, &change)?;
+        if small.is_none() { self.remove_program(config) } else { Ok(()) }
+    }
+
     /// Plans the setting in a file, and has git read it before it is written.
-    fn setting_in(&self, git: &UsersGit, config: &Path) -> Result<FileChange> {
+    fn setting(&self, git: &UsersGit, config: &Path, small: Option<&Path>) -> Result<FileChange> {
         refuse_locked(config)?;
         let there = ClientFile::read_bytes(config)?;
-        let program = OsStr::new(self.program.as_str());
-        let after = with_line(program, there.bytes().unwrap_or_default()).map_err(|error| error.path(config))?;
+        let value = value(OsStr::new(&self.program), small.map(Path::as_os_str));
+        let after = with_line(&value, there.bytes().unwrap_or_default()).map_err(|error| error.path(config))?;
         let read = git.settings(KEY, UsersFiles::Text(&after))?;
-        if read.last().is_none_or(|last| last.value != value(program)) {
+        if read.last().is_none_or(|last| last.value != value) {
             return Err(Error::new(Code::Conflict, "git would not read the setting as it is meant")
                 .path(config)
                 .hint(format!("look at the places of `{KEY}` in it; nothing was changed")));
@@ -122,8 +136,8 @@ impl Installation<'_> {
         self.noted(&path)?;
         self.unlinked(&path)?;
         let program = self.program.clone();
-        let small = if is_own { self.hook_program(hook, &path) } else { Ok(None) };
-        let small = small.unwrap_or_else(|error| {
+        let content = if is_own { hook.program(OsStr::new(&program)) } else { None };
+        let small = self.small_program(content, &path).unwrap_or_else(|error| {
             print::say(&format!("piton: the hook {} will be a script, which is slower: {}", hook.name(), error.text()));
             None
         });
@@ -208,6 +222,7 @@ impl Installation<'_> {
                 self.carry_out(GIT, &FileChange::of(there, after, 0o644)?)?;
             }
         }
+        self.remove_program(config)?;
         self.forgotten(config)
     }
 
@@ -321,12 +336,11 @@ fn worktree_files(common: &Path) -> Vec<PathBuf> {
     dirs.map(|dir| dir.join("config.worktree")).filter(|file| file.is_file()).collect()
 }
 
-/// Returns true if the hooks of a repository are in its git directory, which is this user's, and no others are to write there.
+/// Returns true if the git directory of a repository is this user's, and no others are to write there.
 fn is_own(repository: &UsersRepository, git: &UsersGit) -> Result<bool> {
-    let is_inside = repository.hooks.starts_with(&repository.common);
     // One that cannot be looked at is not this user's.
     let is_users = repository.common.metadata().is_ok_and(|facts| facts.uid() == user());
-    Ok(is_inside && is_users && git.settings("core.sharedRepository", UsersFiles::All)?.is_empty())
+    Ok(is_users && git.settings("core.sharedRepository", UsersFiles::All)?.is_empty())
 }
 
 /// Returns true if the hooks of a repository are outside of it, where others may have theirs too.

@@ -1,10 +1,10 @@
-//! The hook that git calls most, as a small program in piton's home, to which a link in a directory of hooks leads.
+//! The small programs in piton's home: the hook that git calls most, to which a link in a directory of hooks leads, and the one that a
+//! configuration file of git names.
 //!
 //! A link leads nowhere on another machine and in another container, and once piton's home is gone. git takes it for no hook then,
 //! while a program of another kind of machine would make git fail. Each hook has a program of its own: who writes over the hook writes
-//! through the link, and that is to concern one repository alone.
+//! through the link, and that is to concern one repository alone. So has each configuration file: the program goes with its line.
 
-use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -37,12 +37,12 @@ const NAME: &str = "piton-git-hook-";
 /// The digits that tell the programs of different hooks apart.
 const DIGITS: usize = 16;
 
-/// Returns the place of the program of a hook.
+/// Returns the place of the program of a hook or a configuration file.
 ///
 /// # Errors
 /// Returns the errors of hashing.
-fn place(home: &Home, hook: &Path) -> Result<PathBuf> {
-    let id = ObjectId::of(ObjectKind::Blob, hook.as_os_str().as_encoded_bytes())?.to_string();
+fn place(home: &Home, file: &Path) -> Result<PathBuf> {
+    let id = ObjectId::of(ObjectKind::Blob, file.as_os_str().as_encoded_bytes())?.to_string();
     Ok(home.path().join(DIR).join(format!("{NAME}{}", &id[..DIGITS])))
 }
 
@@ -59,13 +59,14 @@ fn is_written_over(path: &Path) -> bool {
 }
 
 impl Installation<'_> {
-    /// Writes the program of a hook, and returns its place; `None` where there is none for this machine, or it cannot be run there.
+    /// Writes the program of a hook or a configuration file, and returns its place; `None` where there is none for this machine, or it
+    /// cannot be run there.
     ///
     /// # Errors
     /// `permission`, `disk-full`.
-    pub(super) fn hook_program(&self, hook: GitHook, path: &Path) -> Result<Option<PathBuf>> {
+    pub(super) fn small_program(&self, content: Option<Vec<u8>>, path: &Path) -> Result<Option<PathBuf>> {
         let place = place(&self.context.home, path)?;
-        let Some(content) = hook.program(OsStr::new(&self.program)) else { return Ok(None) };
+        let Some(content) = content else { return Ok(None) };
         if self.dry_run {
             return Ok(Some(place));
         }
@@ -130,7 +131,7 @@ impl Installation<'_> {
         self.tell(GIT, InstallOutcome::Removed, path)
     }
 
-    /// Removes the program of a hook, where the hook is no link to it.
+    /// Removes the program of a configuration file, or of a hook where that is no link to it.
     ///
     /// # Errors
     /// `permission`.

@@ -5,7 +5,6 @@
 
 use std::ffi::OsStr;
 
-use super::value;
 use crate::error::{Code, Error, Result};
 use crate::git::quote::config_value;
 
@@ -21,14 +20,14 @@ const SECTION: &[u8] = b"[core]";
 /// The first part of the line.
 const FIRST: &[u8] = b"\tfsmonitor = \"";
 
-/// Returns the file's text with the line, which calls `program`. A line that is there is renewed.
+/// Returns the file's text with the line, which has this value. A line that is there is renewed.
 ///
 /// # Errors
 /// `conflict` where nothing can be added, since the last line goes on behind the end of the file.
-pub fn with_line(program: &OsStr, text: &[u8]) -> Result<Vec<u8>> {
+pub fn with_line(value: &OsStr, text: &[u8]) -> Result<Vec<u8>> {
     let text = without_line(text);
     let lines = scanned(&text);
-    let line = [b"\tfsmonitor = ", config_value(&value(program)).as_slice(), MARK].concat();
+    let line = [b"\tfsmonitor = ", config_value(value).as_slice(), MARK].concat();
     if let Some(head) = lines.iter().position(|line| line.is_core && !line.end().is_empty()) {
         let end = lines[head].end();
         let (before, after) = (&lines[..=head], &lines[head + 1..]);
@@ -167,6 +166,7 @@ fn goes_on(body: &[u8], is_quoted: &mut bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::git::door::value;
 
     #[test]
     fn the_very_bytes_come_back() {
@@ -193,11 +193,12 @@ mod tests {
             b"[user]\n\tname = x\n\n\n# last",
         ];
         for text in texts {
-            for program in ["/usr/bin/piton", "/opt/it's \"h\\ere\"/piton"].map(OsStr::new) {
-                let with = with_line(program, text).unwrap();
+            let programs = ["/usr/bin/piton", "/opt/it's \"h\\ere\"/piton"].map(OsStr::new);
+            for program in [value(programs[0], None), value(programs[1], Some(programs[1]))] {
+                let with = with_line(&program, text).unwrap();
                 let shown = String::from_utf8_lossy(&with).into_owned();
                 assert!(has_line(&with) && !has_line(text), "{shown}");
-                assert_eq!(with_line(program, &with).unwrap(), with, "twice is once");
+                assert_eq!(with_line(&program, &with).unwrap(), with, "twice is once");
                 let renewed = with_line(OsStr::new("/other"), &with).unwrap();
                 assert_eq!(renewed, with_line(OsStr::new("/other"), text).unwrap(), "{shown}");
                 assert_eq!(without_line(&with), text, "{shown}");

@@ -21,7 +21,7 @@ pub enum GitHook {
 /// The directory of hooks that were moved aside, in the directory of hooks.
 pub const ASIDE: &str = "piton-next";
 
-/// The hook that git calls most, as a program (`hooks/git/hook.rs`); empty on a machine for which `build.rs` makes none.
+/// The small program that git calls most (`hooks/git/hook.rs`); empty on a machine for which `build.rs` makes none.
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/git-hook"));
 
 /// The bytes in it before the place of piton's path, and the length of that place with a NUL at its end.
@@ -70,11 +70,7 @@ impl GitHook {
 
     /// Returns the hook as a program that needs no shell; `None` where there is none for this hook, this machine or so long a path.
     pub fn program(self, program: &OsStr) -> Option<Vec<u8>> {
-        let path = program.as_bytes();
-        let place = mark_end(PROGRAM).filter(|_| self == GitHook::ReferenceTransaction && path.len() < MAX_PATH)?;
-        let mut made = PROGRAM.to_vec();
-        made.get_mut(place..place + path.len())?.copy_from_slice(path);
-        Some(made)
+        if self == GitHook::ReferenceTransaction { small(program) } else { None }
     }
 
     /// Returns another script with piton's lines. Lines that are there are renewed. `None` if no shell runs it.
@@ -96,6 +92,16 @@ impl GitHook {
         let parts: Vec<&[u8]> = text.split("'@PITON@'").map(str::as_bytes).collect();
         parts.join(quoted.as_slice())
     }
+}
+
+/// Returns the small program, which is this hook and may be called by the setting; `None` where there is none for this machine or so
+/// long a path.
+pub fn small(program: &OsStr) -> Option<Vec<u8>> {
+    let path = program.as_bytes();
+    let place = mark_end(PROGRAM).filter(|_| path.len() < MAX_PATH)?;
+    let mut made = PROGRAM.to_vec();
+    made.get_mut(place..place + path.len())?.copy_from_slice(path);
+    Some(made)
 }
 
 /// Returns a script without piton's lines.

@@ -23,7 +23,7 @@ pub fn variables(program: &OsStr, environment: &dyn Fn(&str) -> Option<OsString>
     }
     Some([
         (format!("GIT_CONFIG_KEY_{count}"), KEY.into()),
-        (format!("GIT_CONFIG_VALUE_{count}"), value(program)),
+        (format!("GIT_CONFIG_VALUE_{count}"), value(program, None)),
         (COUNT.to_owned(), (count.checked_add(1)?).to_string().into()),
     ])
 }
@@ -56,7 +56,7 @@ mod tests {
                 "{environment:?}"
             );
             let Some([(_, key), (_, text), (_, count)]) = found else { continue };
-            assert_eq!((key.as_os_str(), text), (OsStr::new(KEY), value(OsStr::new("/p"))));
+            assert_eq!((key.as_os_str(), text), (OsStr::new(KEY), value(OsStr::new("/p"), None)));
             assert_eq!(count.to_str().unwrap().parse::<u16>().unwrap(), at.unwrap().parse::<u16>().unwrap() + 1);
         }
     }
