@@ -995,6 +995,7 @@ fn a_git_that_destroys_nothing_starts_no_piton() {
 
 #[test]
 fn a_git_that_may_be_told_paths_asks_piton() {
+    type Pairs = &'static [(&'static str, &'static str)];
     let Some(door) = Door::new() else { return };
     door.install(&[]);
     door.stand_in();
@@ -1025,7 +1026,6 @@ fn a_git_that_may_be_told_paths_asks_piton() {
     assert!(!door.asks_for_files(&["status"]), "a pipe is no settings file");
     std::fs::remove_file(&workspaces).unwrap();
     std::fs::remove_file(door.lab.user_file()).unwrap();
-    type Pairs = &'static [(&'static str, &'static str)];
     let environments: [(Pairs, &[&str], bool); 5] = [
         (&[], &[], false),
         (&[("PITON_GIT_FSMONITOR_ANSWERS", "")], &[], true),
