@@ -6,11 +6,13 @@ use std::fs::OpenOptions;
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use super::install::git_hook_link::variables_program;
 use super::install::program;
 use crate::agents::{Client, Decision, Event, EventKind};
+use crate::checkpoint::Home;
 use crate::error::{IoContext, Result};
 use crate::git::door::variables::variables;
-use crate::git::door::{KEY, program_of};
+use crate::git::door::{KEY, program_of, value};
 use crate::git::sh;
 use crate::git::users::{UsersFiles, UsersGit};
 use crate::sys::process::may_run;
@@ -31,8 +33,12 @@ pub(super) fn git_variables(dir: &Path) -> Vec<(String, OsString)> {
         return Vec::new();
     }
     let Ok(program) = program() else { return Vec::new() };
-    let environment = |name: &str| std::env::var_os(name);
-    variables(OsStr::new(&program), &environment).map(Vec::from).unwrap_or_default()
+    let small = Home::locate().and_then(|home| variables_program(&home, &program)).unwrap_or_else(|error| {
+        tracing::debug!(%error, "git will start piton itself each time");
+        None
+    });
+    let value = value(OsStr::new(&program), small.as_ref().map(|path| path.as_os_str()));
+    variables(value, &|name| std::env::var_os(name)).map(Vec::from).unwrap_or_default()
 }
 
 /// Gives a client's commands the git door, if this event is the one for that.

@@ -1274,10 +1274,12 @@ fn an_agent_under_run_has_the_door_without_any_setting() {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    let value = door.plain_setting();
     let given = |at: u8| format!("GIT_CONFIG_KEY_{at}=core.fsmonitor\n");
     let said = run(&[]);
     assert!(said.starts_with("GIT_CONFIG_COUNT=1\n") && said.contains(&given(0)), "{said}");
+    let [small] = door.programs().try_into().unwrap();
+    let value =
+        format!("[ -x '{0}' ] && exec '{0}' git-door fsmonitor \"$@\"; {1}", small.display(), door.plain_setting());
     assert!(said.ends_with(&format!("command\t{value}\n")), "{said}");
     let said = run(&[("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "user.name"), ("GIT_CONFIG_VALUE_0", "x")]);
     assert!(said.starts_with("GIT_CONFIG_COUNT=2\nGIT_CONFIG_KEY_0=user.name\n") && said.contains(&given(1)), "{said}");
@@ -1290,7 +1292,11 @@ fn an_agent_under_run_has_the_door_without_any_setting() {
     assert_eq!(door.picture(), before);
     door.install(&[]);
     assert_eq!(run(&[]), format!("local\t{}\n", door.setting()));
+    door.uninstall(&[]);
+    assert_eq!(door.programs(), [small], "sessions may go on");
     door.piton(&["daemon", "stop"]);
+    assert_eq!(door.piton(&["uninstall", "--all"]).code, 0);
+    assert!(!door.lab.home.join("piton/bin").exists());
 }
 
 #[test]

@@ -58,6 +58,8 @@ impl Names {
                 pattern(r#"("baseline":"running".*"watcher":)"(cold|warm)""#, r#"$1"cold""#),
                 pattern(r"(?i)\b(checkpoint|restore|rollback)( --yes)? #?\d+\b", "$1$2 N"),
                 pattern(r"(?m)(^|\\n) +\d+  ([0-9a-f]{7,})", "$1 N  $2"),
+                // There is no small program of git's door on each machine.
+                pattern(r#"\[ -x '[^']*' \] && exec '[^']*/piton-git-hook-[^']*' git-door fsmonitor \\"\$@\\"; "#, ""),
             ],
             hex: Regex::new(r"\b[0-9a-f]{7,64}\b").unwrap(),
         }

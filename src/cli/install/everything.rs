@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::installation::{Direction, Installation};
 use super::notes::{GitDoors, HookedProjects};
-use super::place::{InstallScope, Target, home, variable};
+use super::place::{GIT, InstallScope, Target, home, variable};
 use crate::agents::Client;
 use crate::checkpoint::{Home, Workspace};
 use crate::cli::at_work::ProcessAtWork;
@@ -91,6 +91,9 @@ fn git_doors_out(context: &Context, work: &mut Installation<'_>) -> Result<Vec<P
         } else {
             absent.push(dir.to_owned());
         }
+    }
+    if let Err(error) = work.remove_variables_program() {
+        work.fail(GIT, error);
     }
     absent.sort();
     // Of a repository that is away, its own directory is named.

@@ -1,10 +1,11 @@
-//! The small programs in piton's home: the hook that git calls most, to which a link in a directory of hooks leads, and the one that a
-//! configuration file of git names.
+//! The small programs in piton's home. To that of a hook, a link in a directory of hooks leads; the others have their names in a
+//! configuration file of git, or in variables of an agent's commands.
 //!
 //! A link leads nowhere on another machine and in another container, and once piton's home is gone. git takes it for no hook then,
 //! while a program of another kind of machine would make git fail. Each hook has a program of its own: who writes over the hook writes
 //! through the link, and that is to concern one repository alone. So has each configuration file: the program goes with its line.
 
+use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +19,7 @@ use super::place::GIT;
 use crate::checkpoint::Home;
 use crate::cli::print;
 use crate::error::{IoContext, Result};
-use crate::git::door::hooks::{GitHook, program_of};
+use crate::git::door::hooks::{GitHook, program_of, small};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::protocol::InstallOutcome;
 use crate::sys::fs::aside::put_link;
@@ -37,7 +38,7 @@ const NAME: &str = "piton-git-hook-";
 /// The digits that tell the programs of different hooks apart.
 const DIGITS: usize = 16;
 
-/// Returns the place of the program of a hook or a configuration file.
+/// Returns the place of the program of a hook, a configuration file, or piton itself, which gives variables.
 ///
 /// # Errors
 /// Returns the errors of hashing.
@@ -58,6 +59,24 @@ fn is_written_over(path: &Path) -> bool {
     is_link(path) && text(path).is_some_and(|text| program_of(&text).is_none())
 }
 
+/// Writes the program that variables name, as long as they have git ask a piton; `None` as for [`Installation::small_program`].
+///
+/// # Errors
+/// `permission`, `disk-full`.
+pub(crate) fn variables_program(home: &Home, program: &str) -> Result<Option<PathBuf>> {
+    let place = place(home, Path::new(program))?;
+    small(OsStr::new(program)).map_or(Ok(None), |content| written(home, place, &content))
+}
+
+/// Writes a program at its place; `None` where it cannot be run there.
+fn written(home: &Home, place: PathBuf, content: &[u8]) -> Result<Option<PathBuf>> {
+    if !may_run(&place) || text(&place).is_none_or(|there| there != content) {
+        create_private_dir(&home.path().join(DIR))?;
+        replace_with_mode(&place, content, MODE)?;
+    }
+    Ok(may_run(&place).then_some(place))
+}
+
 impl Installation<'_> {
     /// Writes the program of a hook or a configuration file, and returns its place; `None` where there is none for this machine, or it
     /// cannot be run there.
@@ -67,14 +86,15 @@ impl Installation<'_> {
     pub(super) fn small_program(&self, content: Option<Vec<u8>>, path: &Path) -> Result<Option<PathBuf>> {
         let place = place(&self.context.home, path)?;
         let Some(content) = content else { return Ok(None) };
-        if self.dry_run {
-            return Ok(Some(place));
-        }
-        if !may_run(&place) || text(&place).as_ref() != Some(&content) {
-            create_private_dir(&self.context.home.path().join(DIR))?;
-            replace_with_mode(&place, &content, MODE)?;
-        }
-        Ok(may_run(&place).then_some(place))
+        if self.dry_run { Ok(Some(place)) } else { written(&self.context.home, place, &content) }
+    }
+
+    /// Removes the program that variables name.
+    ///
+    /// # Errors
+    /// `permission`.
+    pub(super) fn remove_variables_program(&self) -> Result<()> {
+        self.remove_program(Path::new(&self.program))
     }
 
     /// Gives a hook that another program has written through a link a file of its own.
@@ -131,7 +151,7 @@ impl Installation<'_> {
         self.tell(GIT, InstallOutcome::Removed, path)
     }
 
-    /// Removes the program of a configuration file, or of a hook where that is no link to it.
+    /// Removes the program of a file, unless that is a hook that is a link to it.
     ///
     /// # Errors
     /// `permission`.

@@ -1,15 +1,15 @@
 //! The git door by variables alone: `GIT_CONFIG_COUNT` and its like, which a git reads as settings, and all that it starts.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 
-use super::{KEY, value};
+use super::KEY;
 
 /// The variable with the number of settings.
 pub const COUNT: &str = "GIT_CONFIG_COUNT";
 
-/// Returns the variables by which git asks `program`, beside the settings that an environment has already. `None` where one of these
+/// Returns the variables by which [`KEY`] has a value, beside the settings that an environment has already. `None` where one of these
 /// is about the same setting, or git itself could not read them.
-pub fn variables(program: &OsStr, environment: &dyn Fn(&str) -> Option<OsString>) -> Option<[(String, OsString); 3]> {
+pub fn variables(value: OsString, environment: &dyn Fn(&str) -> Option<OsString>) -> Option<[(String, OsString); 3]> {
     let count = environment(COUNT).unwrap_or_default();
     let count: u16 = if count.is_empty() { 0 } else { count.to_str()?.parse().ok()? };
     let is_same = |key: OsString| key.eq_ignore_ascii_case(KEY);
@@ -23,7 +23,7 @@ pub fn variables(program: &OsStr, environment: &dyn Fn(&str) -> Option<OsString>
     }
     Some([
         (format!("GIT_CONFIG_KEY_{count}"), KEY.into()),
-        (format!("GIT_CONFIG_VALUE_{count}"), value(program, None)),
+        (format!("GIT_CONFIG_VALUE_{count}"), value),
         (COUNT.to_owned(), (count.checked_add(1)?).to_string().into()),
     ])
 }
@@ -49,14 +49,14 @@ mod tests {
         ];
         for (environment, at) in table {
             let look = |name: &str| environment.iter().find(|(own, _)| *own == name).map(|(_, text)| text.into());
-            let found = variables(OsStr::new("/p"), &look);
+            let found = variables("v".into(), &look);
             assert_eq!(
                 found.as_ref().map(|found| found[0].0.as_str()),
                 at.map(|at| format!("GIT_CONFIG_KEY_{at}")).as_deref(),
                 "{environment:?}"
             );
             let Some([(_, key), (_, text), (_, count)]) = found else { continue };
-            assert_eq!((key.as_os_str(), text), (OsStr::new(KEY), value(OsStr::new("/p"), None)));
+            assert_eq!((key, text), (KEY.into(), "v".into()));
             assert_eq!(count.to_str().unwrap().parse::<u16>().unwrap(), at.unwrap().parse::<u16>().unwrap() + 1);
         }
     }
