@@ -1,6 +1,7 @@
 //! The answer to a git that asks which files have changed (`git.fsmonitor_answers`).
 //!
-//! With `all`, the default, neither a socket nor a parser of settings is used. With `paths`, the daemon is asked, which watches the work
+//! With `all`, the default, neither a socket nor a parser of settings is used. Then a git that destroys nothing is mostly answered by the
+//! small program, which decides by the same rules (`hooks/git/hook.rs`). With `paths`, the daemon is asked, which watches the work
 //! tree. A git that rewrites files is told everything all the same: it is to see itself what it overwrites.
 
 use std::path::{Path, PathBuf};
@@ -134,6 +135,20 @@ fn summon(home: &Home, top: &Path) {
         // Without it, git looks itself.
         if let Err(error) = Link::summon(home).and_then(|()| crate::sys::fs::durable::replace_file(&mark, b"")) {
             tracing::debug!(%error, "no daemon for git");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_small_program_knows_the_same_words() {
+        let source = include_str!("../../../hooks/git/hook.rs");
+        let answer = joined(NO_TOKEN, vec!["/".to_owned()]).replace('\0', "\\0");
+        for text in [&answer, KEY, &format!("{VARIABLE}="), WORKSPACE_FILE, "/piton/config.yaml"] {
+            assert!(source.contains(&format!("b\"{text}\"")), "{text}");
         }
     }
 }
