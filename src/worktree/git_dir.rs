@@ -1,5 +1,6 @@
 //! Finding and reading the user's git directory, read-only, with every file taken for hostile.
 
+use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
@@ -84,22 +85,27 @@ fn as_path(bytes: &[u8]) -> &Path {
     Path::new(std::ffi::OsStr::from_bytes(bytes))
 }
 
-/// Reads a regular file of at most `cap` bytes; `None` when it does not exist. Never blocks on what is not a file.
+/// Opens a regular file to read it; `None` when it does not exist. Never blocks on what is not a file.
 ///
 /// # Errors
-/// For anything else, for a larger file, and where it cannot be read.
-pub fn read_regular(path: &Path, cap: u64) -> std::io::Result<Option<Vec<u8>>> {
+/// For anything else, and where it cannot be opened.
+pub(super) fn open_regular(path: &Path) -> std::io::Result<Option<File>> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = match std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    let meta = file.metadata()?;
-    if !meta.is_file() {
-        return Err(std::io::Error::other("not a regular file"));
-    }
-    let mut content = Vec::with_capacity(meta.len().min(cap) as usize + 1);
+    if file.metadata()?.is_file() { Ok(Some(file)) } else { Err(std::io::Error::other("not a regular file")) }
+}
+
+/// Reads a regular file of at most `cap` bytes; `None` when it does not exist. Never blocks on what is not a file.
+///
+/// # Errors
+/// For anything else, for a larger file, and where it cannot be read.
+pub fn read_regular(path: &Path, cap: u64) -> std::io::Result<Option<Vec<u8>>> {
+    let Some(file) = open_regular(path)? else { return Ok(None) };
+    let mut content = Vec::with_capacity(file.metadata()?.len().min(cap) as usize + 1);
     file.take(cap + 1).read_to_end(&mut content)?;
     if content.len() as u64 > cap {
         return Err(std::io::Error::other(format!("larger than {cap} bytes")));

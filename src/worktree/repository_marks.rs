@@ -7,12 +7,15 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::repository_state::{OPERATION, RepositoryPlace, dirs_below, files_below};
+use super::repository_state::{OPERATION, RepositoryPlace, below};
 use crate::error::{IoContext, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::stamp::times_prove;
 use crate::sys::clock::file_clock;
 use crate::sys::fs::mark::FileMark;
+
+/// The most files and directories of refs that are looked at before a checkpoint.
+const MOST: usize = 10_000;
 
 /// Directories in which a command of git in progress writes into its files.
 const WRITTEN_INTO: &[&str] = &["rebase-apply", "rebase-merge", "sequencer"];
@@ -24,7 +27,7 @@ pub struct StandingMark(Vec<(PathBuf, FileMark)>);
 impl StandingMark {
     /// Returns true if all of them are as they were.
     pub fn holds(&self) -> bool {
-        self.0.iter().all(|(path, seen)| marked(path).is_ok_and(|now| now == *seen))
+        self.0.iter().all(|(path, seen)| marked(path).is_ok_and(|now| now == Some(*seen)))
     }
 }
 
@@ -47,7 +50,7 @@ impl RepositoryPlace {
         paths.sort_unstable();
         let (mut text, mut is_proved, now) = (Vec::new(), true, file_clock());
         for path in paths {
-            let mark = marked(&path)?;
+            let Some(mark) = marked(&path)? else { return Ok(None) };
             is_proved &= mark == FileMark::NONE || times_prove(mark.mtime, mark.ctime, now);
             text.extend_from_slice(path.as_os_str().as_bytes());
             text.push(0);
@@ -66,7 +69,7 @@ impl RepositoryPlace {
     pub fn standing_mark(&self) -> Result<Option<StandingMark>> {
         let mut paths = vec![self.dir.clone(), self.dir.join("HEAD"), self.dir.join("index")];
         for name in WRITTEN_INTO {
-            if marked(&self.dir.join(name))? != FileMark::NONE {
+            if marked(&self.dir.join(name))? != Some(FileMark::NONE) {
                 return Ok(None);
             }
         }
@@ -75,11 +78,11 @@ impl RepositoryPlace {
             paths.extend(
                 ["packed-refs", "reftable", "reftable/tables.list", "logs/refs/stash"].map(|name| root.join(name)),
             );
-            paths.extend(dirs_below(root, Path::new("refs"))?.into_iter().map(|dir| root.join(dir)));
+            paths.extend(below(root, Path::new("refs"), MOST)?.1.into_iter().map(|dir| root.join(dir)));
         }
         let mut seen = Vec::with_capacity(paths.len());
         for path in paths {
-            let mark = marked(&path)?;
+            let Some(mark) = marked(&path)? else { return Ok(None) };
             seen.push((path, mark));
         }
         let now = file_clock();
@@ -95,9 +98,16 @@ impl RepositoryPlace {
     }
 }
 
-/// Returns the mark of a file or directory, also of one that is not there.
-fn marked(path: &Path) -> Result<FileMark> {
-    Ok(FileMark::at(path)?.unwrap_or(FileMark::NONE))
+/// Returns the mark of a file or directory, also of one that is not there. `None` for a link: what is behind it can change elsewhere.
+fn marked(path: &Path) -> Result<Option<FileMark>> {
+    match path.symlink_metadata() {
+        Ok(facts) if facts.is_symlink() => Ok(None),
+        Ok(facts) => Ok(Some(FileMark::from(&facts))),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(Some(FileMark::NONE))
+        }
+        Err(error) => Err(error).at("looking at", path),
+    }
 }
 
 /// Returns the file or link of a name, or the regular files below the directory of that name; none where nothing is there.
@@ -105,7 +115,7 @@ fn files_of(root: &Path, name: &str) -> Result<Vec<PathBuf>> {
     let place = root.join(name);
     match place.symlink_metadata() {
         Ok(facts) if facts.is_dir() => {
-            let files = files_below(root, Path::new(name))?;
+            let files = below(root, Path::new(name), MOST)?.0;
             Ok(files.iter().map(|file| root.join(file)).collect())
         }
         Ok(_) => Ok(vec![place]),

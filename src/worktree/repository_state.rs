@@ -2,14 +2,13 @@
 //! and no git is run. Refs that are a table are read elsewhere (`git/ref_table`).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use super::git_dir::{GitDir, read_regular};
+use super::git_dir::{GitDir, open_regular, read_regular};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::path::RelPath;
@@ -61,6 +60,10 @@ pub(super) const OPERATION: &[&str] = &[
     "sequencer",
 ];
 
+/// Files of an operation in progress with names of the branches that it will move, one in a line.
+const WORKED_ON: &[&str] =
+    &["rebase-merge/head-name", "rebase-merge/update-refs", "rebase-apply/head-name", "BISECT_START"];
+
 /// The directories of a repository, as its work tree leads to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepositoryPlace {
@@ -100,7 +103,7 @@ impl RepositoryPlace {
     fn first_of_log(&self) -> Option<ObjectId> {
         let mut line = Vec::new();
         // One that cannot be read tells nothing.
-        let log = File::open(self.common.join("logs/HEAD")).ok()?;
+        let log = open_regular(&self.common.join("logs/HEAD")).ok()??;
         BufReader::new(log.take(MAX_LINE)).read_until(b'\n', &mut line).ok()?;
         if line.is_empty() { None } else { ObjectId::of(ObjectKind::Blob, &line).ok() }
     }
@@ -117,7 +120,7 @@ impl RepositoryPlace {
         }
     }
 
-    /// Returns the branches that other work trees of the repository have checked out.
+    /// Returns the branches that other work trees of the repository have checked out, or work on: in a rebase or a bisect.
     ///
     /// # Errors
     /// Errors of reading.
@@ -142,6 +145,15 @@ impl RepositoryPlace {
             if let Some(RefValue::Symbolic(name)) = RefValue::parse(&text) {
                 branches.insert(name);
             }
+            for name in WORKED_ON {
+                let place = head.with_file_name("").join(name);
+                let text = read_regular(&place, MAX_LIST).at("reading", &place)?.unwrap_or_default();
+                let names = text.split(|byte| *byte == b'\n').map(|line| match line.starts_with(b"refs/") {
+                    true => line.to_vec(),
+                    false => [b"refs/heads/", line].concat(),
+                });
+                branches.extend(names.filter(|name| is_ref_name(name)));
+            }
         }
         Ok(branches)
     }
@@ -164,12 +176,23 @@ impl RepositoryPlace {
         for (name, value) in packed_refs(&listed) {
             refs.entry(name).or_insert(value);
         }
-        let head = self.dir.join("HEAD");
-        let text = read_regular(&head, MAX_REF).at("reading", &head)?.unwrap_or_default();
-        refs.extend(RefValue::parse(&text).map(|value| (HEAD.to_vec(), value)));
+        refs.extend(self.head()?.map(|value| (HEAD.to_vec(), value)));
         let log = self.common.join("logs/refs/stash");
         let stash = read_regular(&log, MAX_LIST).at("reading", &log)?.unwrap_or_default();
         self.state_beside(RepositoryState { refs, stash, ..RepositoryState::default() })
+    }
+
+    /// Reads HEAD; `None` for one that names nothing.
+    fn head(&self) -> Result<Option<RefValue>> {
+        let head = self.dir.join("HEAD");
+        // The form of old gits, which all of them still read: a link to the file of a branch.
+        if let Ok(target) = std::fs::read_link(&head)
+            && is_ref_name(target.as_os_str().as_bytes())
+        {
+            return Ok(Some(RefValue::Symbolic(target.into_os_string().into_vec())));
+        }
+        let text = read_regular(&head, MAX_REF).at("reading", &head)?.unwrap_or_default();
+        Ok(RefValue::parse(&text))
     }
 
     /// Reads the rest of a state whose refs and stash are known already.
@@ -246,17 +269,18 @@ fn packed_refs(bytes: &[u8]) -> impl Iterator<Item = (Vec<u8>, RefValue)> {
 }
 
 /// Returns the regular files below a directory, as paths from `root` on. Symbolic links are passed over.
-pub(super) fn files_below(root: &Path, dir: &Path) -> Result<Vec<PathBuf>> {
-    Ok(below(root, dir)?.0)
+fn files_below(root: &Path, dir: &Path) -> Result<Vec<PathBuf>> {
+    Ok(below(root, dir, MAX_REFS)?.0)
 }
 
-/// Returns a directory and those below it, as paths from `root` on.
-pub(super) fn dirs_below(root: &Path, dir: &Path) -> Result<Vec<PathBuf>> {
-    Ok(below(root, dir)?.1)
-}
-
-fn below(root: &Path, dir: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+/// Returns the regular files below a directory, and that directory with those in it, as paths from `root` on. Symbolic links are passed
+/// over.
+///
+/// # Errors
+/// `too-large` for more than `most` files and directories; errors of listing.
+pub(super) fn below(root: &Path, dir: &Path, most: usize) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let (mut found, mut dirs, mut pending) = (Vec::new(), Vec::new(), vec![(dir.to_owned(), 0)]);
+    let mut seen = 0;
     while let Some((dir, depth)) = pending.pop() {
         let place = root.join(&dir);
         let listing = match std::fs::read_dir(&place) {
@@ -265,6 +289,13 @@ fn below(root: &Path, dir: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
         };
         for entry in listing {
             let entry = entry.at("listing", &place)?;
+            seen += 1;
+            if seen > most {
+                let text = format!("there are more than {most} files of refs, and they are not looked at");
+                return Err(Error::new(Code::TooLarge, text)
+                    .path(root)
+                    .hint("`git pack-refs --all` makes one of them"));
+            }
             let path = dir.join(entry.file_name());
             let Ok(kind) = entry.file_type() else { continue }; // gone again
             if kind.is_dir() && depth < DEEPEST {

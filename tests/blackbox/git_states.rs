@@ -320,3 +320,140 @@ fn a_forget_takes_the_states_along() {
     let next = checkpoint(&place);
     assert!(place.lab.piton(&["show", &next]).stdout.contains("git-undo"));
 }
+
+/// Returns the ids of the commits that the checkpoints `1..=count` have noted for HEAD.
+fn commits(place: &Place, count: usize) -> Vec<Value> {
+    let shown = |n: usize| place.lab.piton(&["show", &n.to_string(), "--json"]).json()["repository"]["commit"].clone();
+    (1..=count).map(shown).collect()
+}
+
+#[test]
+fn a_repository_whose_parts_are_links_gets_no_old_state() {
+    for links in [
+        "mv .git/refs ../r; ln -s ../../r .git/refs",
+        "git pack-refs --all; mv .git/packed-refs ../p; ln -s ../../p .git/packed-refs",
+        "rm .git/HEAD; ln -s refs/heads/main .git/HEAD",
+    ] {
+        let Some(place) = Place::new(GITS[0]) else { return };
+        place.unseen(links);
+        checkpoint(&place);
+        place.unseen(
+            "echo n > n; git update-ref refs/heads/main $(git commit-tree -m z 'HEAD^{tree}'); git pack-refs --all",
+        );
+        checkpoint(&place);
+        let known = commits(&place, 2);
+        let head = place.run("git rev-parse HEAD").stdout.trim().to_owned();
+        assert!(known[0].is_string() && known[0] != known[1], "{links}: {known:?}");
+        assert_eq!(known[1], head, "{links}");
+    }
+}
+
+#[test]
+fn a_hostile_repository_costs_a_checkpoint_nothing_but_its_state() {
+    for hostile in [
+        "rm .git/logs/HEAD; mkfifo .git/logs/HEAD",
+        "rm .git/HEAD; mkfifo .git/HEAD",
+        "rm .git/index; mkfifo .git/index",
+        "mv .git/refs .git/x; ln -s / .git/refs",
+        "rm -rf .git; git init -q --ref-format=reftable; mkfifo pipe; git config include.path ../pipe",
+    ] {
+        let Some(place) = Place::new(GITS[0]) else { return };
+        place.unseen(&format!("echo n > n; {hostile}"));
+        for label in ["one", "two", "three"] {
+            let program = env!("CARGO_BIN_EXE_piton");
+            let mut command = place.lab.command("timeout", &place.lab.work);
+            let taken = command.args(["40", program, "checkpoint", label]).output().unwrap();
+            assert_eq!(taken.status.code(), Some(0), "{hostile}: {taken:?}");
+        }
+    }
+}
+
+#[test]
+fn an_operation_in_progress_goes_back_only_as_a_whole() {
+    let merge = "git checkout -q -b o; echo o > f; git commit -qam o; git checkout -q main; echo m > f; git commit -qam m; git merge -q o";
+    let Some(place) = Place::new(GITS[0]) else { return };
+    // Content that only the index had is gone.
+    place.unseen(&format!("{merge}; echo unique > f; git add f"));
+    let number = checkpoint(&place);
+    place.unseen("git merge --abort; git gc -q --prune=now");
+    let was = place.run(STATE).stdout;
+    let undone = place.undo(&["--to", &number, "--yes"]);
+    assert!(undone.stdout.contains("stays: a merge, rebase or the like in progress"), "{undone:?}");
+    assert_eq!(place.run(STATE).stdout, was, "{undone:?}");
+    // Work that a rebase has put aside is told of, and is kept beyond git's own memory.
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place.unseen("echo m > f; git commit -qam m");
+    let number = checkpoint(&place);
+    place.unseen("git checkout -q -b t HEAD~1; echo q > f; git commit -qam q; echo precious > sub/g; git rebase -q --autostash main");
+    let id = place.run("cat .git/rebase-merge/autostash").stdout.trim().to_owned();
+    let undone = place.undo(&["--to", &number, "--yes"]);
+    let told = format!("stays: work that the rebase has put aside: it is in no file then; `git stash store {id}`");
+    assert!(undone.code == 4 && undone.stdout.contains(&told), "{undone:?}");
+    place.unseen("git reflog expire --expire=now --all; git gc -q --prune=now");
+    assert_eq!(place.undo(&["--yes"]).code, 0);
+    assert_eq!(place.run(&format!("git show {id}:sub/g")).stdout, "precious\n");
+}
+
+#[test]
+fn a_branch_that_another_work_tree_rebases_stays() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place.unseen(
+        "git checkout -q -b feat; echo a > f; git commit -qam a; git checkout -q main; echo m > f; git commit -qam m",
+    );
+    let number = checkpoint(&place);
+    place.unseen(
+        "git worktree add -q ../wt feat; cd ../wt; echo b > n; git add n; git commit -qm b; git rebase -q main",
+    );
+    let was = place.run("git rev-parse feat").stdout;
+    let undone = place.undo(&["--to", &number, "--yes"]);
+    assert!(undone.stdout.contains("stays: branch `feat`: another work tree"), "{undone:?}");
+    assert_eq!(place.run("git rev-parse feat").stdout, was);
+}
+
+#[test]
+fn a_stash_that_is_partly_gone_goes_back_without_a_hole() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place.unseen("for n in 1 2 3; do echo $n > f; git stash -q; done");
+    let number = checkpoint(&place);
+    place.unseen("git stash drop -q 'stash@{1}'; git gc -q --prune=now; git stash drop -q");
+    let undone = place.undo(&["--to", &number, "--yes"]);
+    assert!(undone.code == 4 && undone.stdout.contains("a part of the stash"), "{undone:?}");
+    let stashes = "git stash list --format=%gd; git show 'stash@{0}:f' 'stash@{1}:f'; git fsck 2>&1 | grep reflog";
+    assert_eq!(place.run(stashes).stdout, "stash@{0}\nstash@{1}\n3\n1\n");
+}
+
+#[test]
+fn a_state_goes_with_its_checkpoint_and_a_damaged_one_stops_no_later_one() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    let store = place.lab.home.join("piton/local.git");
+    let git = format!("git --git-dir {}", store.display());
+    place.unseen("git branch private-name");
+    checkpoint(&place);
+    place.unseen("git branch -D private-name; echo n > n");
+    checkpoint(&place);
+    assert_eq!(place.lab.piton(&["delete", "1", "--yes"]).code, 0);
+    let refs = place.run(&format!("{git} for-each-ref --format='%(refname)'")).stdout;
+    assert!(!refs.contains("/git/at-1\n") && refs.contains("/git/at-2\n"), "{refs}");
+    // The newest state is damaged.
+    place.run(&format!(
+        "o=$({git} rev-parse $({git} for-each-ref --format='%(refname)' | grep at-2)); d={}/objects; \
+         f=$d/$(echo $o | cut -c1-2)/$(echo $o | cut -c3-); chmod u+w $f; truncate -s 10 $f",
+        store.display()
+    ));
+    place.unseen("git branch more; echo m > m");
+    let third = checkpoint(&place);
+    let shown = place.lab.piton(&["show", &third]).stdout;
+    assert!(shown.contains("`piton git-undo --to 3`"), "{shown}");
+}
+
+#[test]
+fn another_repository_without_a_log_is_not_taken_for_the_same() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place.run("rm -rf .git; git init -q; echo n > n");
+    let number = checkpoint(&place);
+    place.run("rm -rf .git; git init -q; git config core.logAllRefUpdates false; git add .; git commit -qm other");
+    let was = place.run(STATE).stdout;
+    let done = place.undo(&["--to", &number, "--yes"]);
+    assert!(done.code != 0 && done.stderr.contains("another one is at its place"), "{done:?}");
+    assert_eq!(place.run(STATE).stdout, was);
+}

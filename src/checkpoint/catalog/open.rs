@@ -3,7 +3,7 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::checkpoint::Checkpoint;
 use super::commits::CommitCache;
@@ -79,6 +79,10 @@ pub struct Catalog {
     pub(crate) recent_state: RefCell<Option<RecentState>>,
     /// The state of the repository that the last checkpoints have found, until it is written.
     pub(crate) pending_state: RefCell<Option<PendingState>>,
+    /// The number of the newest state of a repository when all were counted last.
+    pub(crate) states_counted: Cell<u64>,
+    /// The moment until which no look at the repository is tried.
+    pub(crate) rests_until: Cell<Option<Instant>>,
     /// The repository as it stood when the last line about it was written or read.
     pub(crate) standing: RefCell<Option<StandingRepository>>,
     /// The private layers that were read.
@@ -161,6 +165,8 @@ impl Catalog {
             local_log: RefCell::default(),
             recent_state: RefCell::default(),
             pending_state: RefCell::default(),
+            states_counted: Cell::default(),
+            rests_until: Cell::default(),
             standing: RefCell::default(),
             layers: RefCell::default(),
             log: RefCell::default(),

@@ -1,11 +1,12 @@
 //! The moment to which a repository goes back.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::log::LoggedOperation;
 use super::noted::NotedState;
 use super::operations::RepositoryNow;
-use super::undo::GitUndo;
+use super::undo::{GitUndo, is_same_repository};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, Result};
@@ -72,9 +73,7 @@ impl Timeline {
         })?;
         let root = self.workspace().path.clone();
         let place = RepositoryPlace::around(&root).ok_or_else(|| gone(&root))?;
-        let now = place.identity();
-        let is_same = noted.identity.as_deref().zip(now.as_deref()).and_then(|(a, b)| RepositoryPlace::is_same(a, b));
-        if is_same == Some(false) {
+        if !is_same_repository(&place, noted.identity.as_deref(), || Ok(Some(Arc::clone(&noted.state))))? {
             let text = format!(
                 "the repository of checkpoint {} is gone, and another one is at its place",
                 goal.checkpoint_name()

@@ -8,9 +8,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::operations::{RepositoryNow, is_alike};
+use super::operations::{RepositoryNow, stages_alike};
 use super::states_log::{StateLine, append, last_line, length, lines, rewrite};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::{Catalog, PendingState, StandingRepository};
@@ -19,7 +19,7 @@ use crate::checkpoint::records::mishaps;
 use crate::checkpoint::records::pins::Pins;
 use crate::checkpoint::records::workspace::Scope;
 use crate::checkpoint::timeline::Timeline;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::model::repository::RepositoryState;
 use crate::worktree::repository_marks::StandingMark;
 use crate::worktree::repository_state::RepositoryPlace;
@@ -35,6 +35,15 @@ const LONG: u64 = 256 << 10;
 
 /// The longest wait of a process that ends for the workspace's lock.
 const PATIENCE: Duration = Duration::from_millis(300);
+
+/// The times that a repository which moves is read again.
+const TRIES: usize = 3;
+
+/// The time that a look may take. After one that has failed and taken longer, none is tried for a while.
+const QUICK: Duration = Duration::from_millis(200);
+
+/// The time for which none is tried then.
+const REST: Duration = Duration::from_mins(1);
 
 /// The repository as a checkpoint finds it.
 pub(crate) enum FoundRepository {
@@ -64,7 +73,14 @@ impl Catalog {
         if self.standing.borrow().as_ref().is_some_and(stands) {
             return Some(FoundRepository::Stands);
         }
-        Some(self.read_repository(&place).unwrap_or_else(FoundRepository::Unread))
+        let began = Instant::now();
+        if self.rests_until.get().is_some_and(|until| began < until) {
+            return None;
+        }
+        Some(self.read_repository(&place).unwrap_or_else(|error| {
+            self.rests_until.set((began.elapsed() > QUICK).then(|| Instant::now() + REST));
+            FoundRepository::Unread(error)
+        }))
     }
 
     /// Returns the repository whose state checkpoints note.
@@ -79,20 +95,44 @@ impl Catalog {
         if let Some(last) = last_line(&self.workspace.dir)?.filter(|last| mark.is_some() && last.mark == mark) {
             return Ok(FoundRepository::Same(last, place.clone(), standing));
         }
-        let state = Arc::clone(RepositoryNow::at(place.clone())?.state());
+        let read = || RepositoryNow::at(place.clone()).map(|now| Arc::clone(now.state()));
+        let mut state = read()?;
         // A mark from before a change meanwhile would stand for the state from after it.
         let is_still = mark.is_some() && place.mark()? == mark;
+        if !is_still {
+            // The state that was read may have parts of two moments.
+            let again = (0..TRIES).find_map(|_| match read() {
+                Ok(now) if now == state => Some(Ok(now)),
+                Ok(now) => {
+                    state = now;
+                    None
+                }
+                Err(error) => Some(Err(error)),
+            });
+            let moves = || Error::new(Code::Busy, "the repository moves all the time").path(&place.dir);
+            state = again.ok_or_else(moves)??;
+        }
         let (mark, standing) = (mark.filter(|_| is_still), standing.filter(|_| is_still));
         let place = place.clone();
         Ok(FoundRepository::Moved(PendingState { place, state, mark, standing, checkpoints: Vec::new() }))
     }
 
-    /// Returns true if a repository is in another state than at a checkpoint, as far as both are known.
+    /// Returns true if a repository is in another state than at a checkpoint, or if that one's is not known.
     pub(crate) fn has_repository_moved(&self, checkpoint: &Checkpoint, found: Option<&FoundRepository>) -> bool {
-        let Some(FoundRepository::Moved(pending)) = found else { return false };
-        // A state that is damaged is not known.
-        let noted = self.noted_state(checkpoint, true).ok().flatten();
-        noted.is_some_and(|noted| !is_alike(&noted.state, &pending.state))
+        // Lines that cannot be read tell of no state.
+        let noted = self.state_number(checkpoint).ok().flatten().map(|(state, _)| state);
+        match found {
+            None | Some(FoundRepository::Unread(_)) => false,
+            Some(FoundRepository::Same(line, ..)) => noted != line.state,
+            Some(FoundRepository::Stands) => {
+                self.standing.borrow().as_ref().is_some_and(|standing| noted != standing.line.state)
+            }
+            Some(FoundRepository::Moved(pending)) => {
+                // A state that is damaged is not known.
+                let noted = noted.and_then(|noted| self.kept_state(&self.noted_ref(noted), true).ok().flatten());
+                noted.is_none_or(|noted| !is_same(&noted, &pending.state))
+            }
+        }
     }
 
     /// Returns the state of the repository at a checkpoint; `None` where that is not known or not kept any more. A large index is read
@@ -101,14 +141,19 @@ impl Catalog {
     /// # Errors
     /// `store-damaged`; errors of reading.
     pub fn noted_state(&self, checkpoint: &Checkpoint, index: bool) -> Result<Option<NotedState>> {
+        let Some((state, identity)) = self.state_number(checkpoint)? else { return Ok(None) };
+        let state = self.kept_state(&self.noted_ref(state), index)?;
+        Ok(state.map(|state| NotedState { state, identity }))
+    }
+
+    /// Returns the number of a checkpoint's state, and the identity of the repository.
+    fn state_number(&self, checkpoint: &Checkpoint) -> Result<Option<(u64, Option<String>)>> {
         if self.is_foreign(checkpoint) {
             return Ok(None);
         }
         let ordinal = checkpoint.record.ordinal();
         let line = lines(&self.workspace.dir)?.into_iter().rev().find(|line| line.checkpoints.contains(&ordinal));
-        let Some((state, line)) = line.and_then(|line| Some((line.state?, line))) else { return Ok(None) };
-        let state = self.kept_state(&self.noted_ref(state), index)?;
-        Ok(state.map(|state| NotedState { state, identity: line.repository }))
+        Ok(line.and_then(|line| Some((line.state?, line.repository))))
     }
 }
 
@@ -179,32 +224,32 @@ impl Locked<'_> {
         let kept = self.keep_states();
         pending.checkpoints.extend_from_slice(checkpoints);
         *self.catalog.pending_state.borrow_mut() = Some(pending);
-        kept.map(drop)
+        kept
     }
 
-    /// Writes the state that waits in memory, and proves what a cheap look has seen. Returns the number of the state if it is new.
-    fn keep_states(&self) -> Result<Option<u64>> {
+    /// Writes the state that waits in memory, and proves what a cheap look has seen.
+    fn keep_states(&self) -> Result<()> {
         let proved = self.prove_standing();
-        let kept = self.keep_pending()?;
-        proved.map(|()| kept)
+        self.keep_pending().and(proved)
     }
 
     fn keep_states_and_tidy(&self) -> Result<()> {
-        match self.keep_states()? {
-            Some(state) if self.has_many_states(state)? => self.shorten_states(),
-            _ => Ok(()),
-        }
+        self.keep_states()?;
+        let newest = last_line(&self.catalog.workspace.dir)?.map_or(0, |last| last.newest);
+        // Each new state is a reason to look, once.
+        let is_new = self.catalog.states_counted.replace(newest) != newest;
+        if is_new && self.has_many_states()? { self.shorten_states() } else { Ok(()) }
     }
 
-    fn keep_pending(&self) -> Result<Option<u64>> {
+    fn keep_pending(&self) -> Result<()> {
         let catalog = &*self.catalog;
-        let Some(pending) = catalog.pending_state.borrow_mut().take() else { return Ok(None) };
+        let Some(pending) = catalog.pending_state.borrow_mut().take() else { return Ok(()) };
         let last = last_line(&catalog.workspace.dir)?;
         let newest = last.as_ref().map_or(0, |last| last.newest);
         let known = last.and_then(|last| Some((last.state?, last.bytes)));
-        let standing =
-            known.map(|(state, _)| catalog.kept_state(&catalog.noted_ref(state), true)).transpose()?.flatten();
-        let same = known.filter(|_| standing.is_some_and(|standing| is_alike(&standing, &pending.state)));
+        // One that is damaged is none to share.
+        let standing = known.and_then(|(state, _)| catalog.kept_state(&catalog.noted_ref(state), true).ok().flatten());
+        let same = known.filter(|_| standing.is_some_and(|standing| is_same(&standing, &pending.state)));
         let (state, bytes) = match same {
             Some(same) => same,
             None => {
@@ -221,7 +266,7 @@ impl Locked<'_> {
         };
         self.note_lines(&line)?;
         self.stand(pending.place, pending.standing, &line);
-        Ok(same.is_none().then_some(state))
+        Ok(())
     }
 
     /// Keeps a state under a number that none has had, and returns that. `newest` is the highest one that is known.
@@ -259,24 +304,37 @@ impl Locked<'_> {
         if length(&self.catalog.workspace.dir) > LONG { self.shorten_states() } else { Ok(()) }
     }
 
-    /// Returns true if states are to go, now that one is new.
-    fn has_many_states(&self, state: u64) -> Result<bool> {
-        let sizes: BTreeMap<u64, u64> = lines(&self.catalog.workspace.dir)?
-            .into_iter()
-            .filter_map(|line| Some((line.state?, line.bytes)))
-            .collect();
-        Ok(state.is_multiple_of(KEPT) || sizes.values().sum::<u64>() > 2 * MOST_BYTES)
+    /// Drops the states of checkpoints that are gone.
+    pub(crate) fn drop_states_of_gone(&self) -> Result<()> {
+        let known = lines(&self.catalog.workspace.dir)?;
+        let there = self.ordinals(&|_| true)?;
+        let is_there = |line: &StateLine| line.checkpoints.iter().all(|checkpoint| there.contains(checkpoint));
+        if known.iter().all(is_there) { Ok(()) } else { self.shorten_states() }
+    }
+
+    fn ordinals(&self, is_kept: &dyn Fn(&Checkpoint) -> bool) -> Result<HashSet<u64>> {
+        let all = self.catalog.all()?;
+        Ok(all.checkpoints.iter().filter(|one| is_kept(one)).map(|one| one.record.ordinal()).collect())
+    }
+
+    /// Returns true if there are many more states than are kept.
+    fn has_many_states(&self) -> Result<bool> {
+        let lines = lines(&self.catalog.workspace.dir)?.into_iter();
+        let sizes: BTreeMap<u64, u64> = lines.filter_map(|line| Some((line.state?, line.bytes))).collect();
+        Ok(sizes.len() as u64 >= 2 * KEPT || sizes.values().sum::<u64>() > 2 * MOST_BYTES)
     }
 
     /// Drops what is noted of checkpoints that are gone, and the oldest states that no pinned checkpoint has.
     fn shorten_states(&self) -> Result<()> {
         let dir = &self.catalog.workspace.dir;
-        let (all, pins, known) = (self.catalog.all()?, Pins::load(dir)?, lines(dir)?);
-        let Some(last) = known.last() else { return Ok(()) };
-        let ordinals = |is_kept: &dyn Fn(&Checkpoint) -> bool| -> HashSet<u64> {
-            all.checkpoints.iter().filter(|one| is_kept(one)).map(|one| one.record.ordinal()).collect()
-        };
-        let (there, pinned) = (ordinals(&|_| true), ordinals(&|one| pins.holds(&one.record)));
+        let (pins, known) = (Pins::load(dir)?, lines(dir)?);
+        let Some(mut last) = known.last().cloned() else { return Ok(()) };
+        let (there, pinned) = (self.ordinals(&|_| true)?, self.ordinals(&|one| pins.holds(&one.record))?);
+        last.checkpoints.retain(|checkpoint| there.contains(checkpoint));
+        if last.checkpoints.is_empty() {
+            // Its number stays used.
+            last = StateLine { state: None, mark: None, ..last };
+        }
         // The later one of two lines counts.
         let of: BTreeMap<u64, &StateLine> =
             known.iter().flat_map(|line| line.checkpoints.iter().map(move |checkpoint| (*checkpoint, line))).collect();
@@ -300,11 +358,18 @@ impl Locked<'_> {
         let left: BTreeSet<u64> = kept.keys().copied().chain(last.state).collect();
         let old: BTreeSet<u64> =
             known.iter().filter_map(|line| line.state).filter(|state| !left.contains(state)).collect();
-        // The last line stays as it is: it has the mark.
-        let lines: Vec<&StateLine> = kept.values().chain([last]).collect();
-        rewrite(dir, &lines, &self.lock)?;
-        self.catalog.drop_kept(old.iter().map(|state| self.catalog.noted_ref(*state)))
+        *self.catalog.standing.borrow_mut() = None;
+        // Before their lines: one that is left behind would be found by nobody.
+        self.catalog.drop_kept(old.iter().map(|state| self.catalog.noted_ref(*state)))?;
+        // The last line stays where it is: it has the mark.
+        let lines: Vec<&StateLine> = kept.values().chain([&last]).collect();
+        rewrite(dir, &lines, &self.lock)
     }
+}
+
+/// Returns true if two states differ by nothing but what git knows of files on the disk.
+fn is_same(one: &RepositoryState, other: &RepositoryState) -> bool {
+    (&one.refs, &one.stash, &one.operation) == (&other.refs, &other.stash, &other.operation) && stages_alike(one, other)
 }
 
 /// Notes for `piton status` that the repository of a checkpoint is not known.
@@ -318,7 +383,6 @@ fn not_known(catalog: &Catalog, error: &Error) {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
-    use std::time::{Duration, Instant};
 
     use super::*;
     use crate::checkpoint::records::home::Home;
@@ -333,6 +397,7 @@ mod tests {
     /// A workspace in a repository, and the timeline of a process that stays.
     struct Place {
         root: PathBuf,
+        count: u32,
         timeline: Timeline,
         _scratch: tempfile::TempDir,
     }
@@ -345,7 +410,12 @@ mod tests {
             std::fs::write(root.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
             let workspace = Workspace::open(&home, &root).unwrap();
             let policy = crate::settings::load(None, home.path(), &[]).unwrap().policy;
-            let place = Place { timeline: Timeline::open(&home, workspace, policy).unwrap(), root, _scratch: scratch };
+            let place = Place {
+                timeline: Timeline::open(&home, workspace, policy).unwrap(),
+                root,
+                count: 0,
+                _scratch: scratch,
+            };
             place.replace("main", A);
             place
         }
@@ -361,7 +431,10 @@ mod tests {
             std::fs::rename(lock, file).unwrap();
         }
 
+        /// Takes a checkpoint; a file changes before, so that there is one to take.
         fn take(&mut self) -> Checkpoint {
+            self.count += 1;
+            std::fs::write(self.root.join("file"), self.count.to_string()).unwrap();
             let take = Take { selection: Selection::default(), ..Take::of(CheckpointKind::Manual, "local", "one") };
             self.timeline.take(&take, &|| Flow::Continue).unwrap().checkpoint
         }

@@ -1,6 +1,6 @@
 //! The objects that operations of git leave without a name: kept, so that a `git gc` does not make the way back end early.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::log::{KEPT, operations};
 use super::operations::{NewGitOperation, RepositoryNow};
@@ -8,10 +8,14 @@ use super::states::OperationEdge;
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Result};
 use crate::git::user_repository::UserRepository;
+use crate::model::path::RelPath;
 use crate::model::repository::{RefValue, RepositoryState};
 
 /// The largest pack that is kept of one operation, in bytes.
 const MAX_PACK: u64 = 32 << 20;
+
+/// The most objects of an operation in progress that are looked at.
+const MOST_NAMED: usize = 1000;
 
 /// Returns the commits that the log of a stash names, the oldest first.
 pub(super) fn stashes(log: &[u8]) -> impl Iterator<Item = String> {
@@ -25,6 +29,22 @@ pub(super) fn stashes(log: &[u8]) -> impl Iterator<Item = String> {
     log.split(|byte| *byte == b'\n').filter_map(id)
 }
 
+/// Returns the log of a stash without the entries of some objects. Each line has the object of the one before it, as git writes it.
+pub(super) fn without(log: &[u8], gone: &[String]) -> Vec<u8> {
+    let (mut kept, mut last) = (Vec::new(), None::<Vec<u8>>);
+    for line in log.split_inclusive(|byte| *byte == b'\n') {
+        let mut words = line.splitn(3, |byte| *byte == b' ');
+        let (Some(old), Some(new), Some(rest)) = (words.next(), words.next(), words.next()) else { continue };
+        if gone.iter().any(|id| id.as_bytes() == new) {
+            continue;
+        }
+        let old = last.unwrap_or_else(|| if kept.is_empty() { vec![b'0'; new.len()] } else { old.to_vec() });
+        kept.extend([old.as_slice(), b" ", new, b" ", rest].concat());
+        last = Some(new.to_vec());
+    }
+    kept
+}
+
 /// Returns the commits that a state names by its refs.
 pub(super) fn named(state: &RepositoryState) -> Vec<String> {
     let object = |value: &RefValue| match value {
@@ -35,9 +55,24 @@ pub(super) fn named(state: &RepositoryState) -> Vec<String> {
     ids.into_iter().collect()
 }
 
-/// Returns the commits that one state names and another one does not.
+/// Returns the objects that files of an operation in progress name: the commits of a merge, the work that a rebase has put aside. Files
+/// that have anything else are passed over.
+pub(super) fn named_in(operation: &BTreeMap<RelPath, Vec<u8>>) -> Vec<String> {
+    let is_id = |word: &&[u8]| matches!(word.len(), 40 | 64) && word.iter().all(u8::is_ascii_hexdigit);
+    let words = |text: &[u8]| -> Option<Vec<String>> {
+        let words: Vec<&[u8]> = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
+        let text = |word: &&[u8]| String::from_utf8_lossy(word).to_lowercase();
+        words.iter().all(is_id).then(|| words.iter().map(text).collect())
+    };
+    let ids: BTreeSet<String> = operation.values().filter_map(|text| words(text)).flatten().collect();
+    ids.into_iter().take(MOST_NAMED).collect()
+}
+
+/// Returns the objects that one state names and another one does not.
 fn left(before: &RepositoryState, now: &RepositoryState) -> Vec<String> {
-    let all = |state: &RepositoryState| named(state).into_iter().chain(stashes(&state.stash)).collect::<BTreeSet<_>>();
+    let all = |state: &RepositoryState| -> BTreeSet<String> {
+        named(state).into_iter().chain(stashes(&state.stash)).chain(named_in(&state.operation)).collect()
+    };
     all(before).difference(&all(now)).cloned().collect()
 }
 
@@ -52,6 +87,9 @@ impl Timeline {
             return Ok(());
         }
         let repository = UserRepository::at(&now.place().dir, &now.place().common);
+        // A file of an operation may name what never was there.
+        let lacking = repository.lacking(&named_in(&before.operation))?;
+        let ids: Vec<String> = ids.into_iter().filter(|id| !lacking.contains(id)).collect();
         // Of an index that git cannot read, nothing is known.
         let staged = index.and_then(|index| repository.staged(index, before.commit()).ok()).unwrap_or_default();
         let all = [ids.as_slice(), &staged].concat();

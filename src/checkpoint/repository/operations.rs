@@ -228,19 +228,23 @@ impl Timeline {
 
 /// Returns true if two states differ by nothing that somebody would take back: by what git knows of files on the disk, and of other
 /// repositories.
-pub(super) fn is_alike(before: &RepositoryState, now: &RepositoryState) -> bool {
+fn is_alike(before: &RepositoryState, now: &RepositoryState) -> bool {
     let own = |state: &RepositoryState| {
         let refs = state.refs.iter().filter(|(name, _)| !name.starts_with(REMOTES));
         let refs: Vec<_> = refs.map(|(name, value)| (name.clone(), value.clone())).collect();
         (refs, state.stash.clone(), state.operation.clone())
     };
-    let stages_the_same = || match (&before.index, &now.index) {
+    own(before) == own(now) && stages_alike(before, now)
+}
+
+/// Returns true if the same is staged in two states.
+pub(super) fn stages_alike(before: &RepositoryState, now: &RepositoryState) -> bool {
+    match (&before.index, &now.index) {
         (before, now) if before == now => true,
         // Of an index that cannot be read, it is not certain.
         (Some(before), Some(now)) => stage_the_same(before, now).unwrap_or_default(),
         _ => false,
-    };
-    own(before) == own(now) && stages_the_same()
+    }
 }
 
 /// Returns the top of a work tree as it is written down.

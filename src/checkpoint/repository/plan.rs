@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::objects::stashes;
+use super::objects::{stashes, without};
 use crate::git::ref_moves::RefMove;
 use crate::model::path::RelPath;
 use crate::model::repository::{HEAD, REMOTES, RefValue, RepositoryState, STASH};
@@ -47,10 +47,19 @@ pub(super) const LOST: &str =
 const IN_THE_WAY: &str = "another one stands in its way: git cannot have `a` beside `a/b`";
 
 /// The reason of a ref whose objects are gone.
-const GONE: &str = "its commit is not in the repository any more (`git gc` removes what no ref names)";
+pub(super) const GONE: &str = "its commit is not in the repository any more (`git gc` removes what no ref names)";
 
 /// The reason of HEAD, and of the index, whose branch or commit stays as it is.
 const WITHOUT_BRANCH: &str = "its branch or commit cannot go back";
+
+/// The reason of an operation in progress whose index stays as it is.
+pub(super) const WITHOUT_INDEX: &str = "the index cannot go back with it";
+
+/// An operation in progress, for people.
+const IN_PROGRESS: &str = "a merge, rebase or the like in progress";
+
+/// The file with the uncommitted work that a rebase has put aside.
+const PUT_ASIDE: &[&str] = &["rebase-merge/autostash", "rebase-apply/autostash"];
 
 /// Refs that belong to an operation in progress.
 const OF_OPERATION: &[&[u8]] = &[b"refs/bisect/", b"refs/rewritten/"];
@@ -123,6 +132,27 @@ impl RepositoryPlan {
         }
         if std::mem::take(&mut self.index) {
             self.kept.push(KeptPart { what: INDEX.to_owned(), why: WITHOUT_BRANCH.to_owned() });
+        }
+        self.keep_operation(WITHOUT_BRANCH);
+    }
+
+    /// Keeps an operation in progress as it is now, if it was to change.
+    pub(super) fn keep_operation(&mut self, why: &str) {
+        if !self.operation.is_empty() {
+            self.operation.clear();
+            self.kept.push(KeptPart { what: IN_PROGRESS.to_owned(), why: why.to_owned() });
+        }
+    }
+
+    /// Tells of uncommitted work that a rebase has put aside, if the file that names it goes. `now` has the files of operations.
+    pub(super) fn tell_put_aside(&mut self, now: &BTreeMap<RelPath, Vec<u8>>) {
+        let goes = |path: &RelPath| self.operation.get(path).is_some_and(Option::is_none);
+        let is_put_aside = |path: &RelPath| PUT_ASIDE.iter().any(|name| name.as_bytes() == path.as_bytes());
+        let found = now.iter().find(|(path, _)| is_put_aside(path) && goes(path));
+        if let Some((_, text)) = found {
+            let id = printable(String::from_utf8_lossy(text).trim());
+            let why = format!("it is in no file then; `git stash store {id}` makes a stash of it");
+            self.kept.push(KeptPart { what: "work that the rebase has put aside".to_owned(), why });
         }
     }
 }
@@ -216,7 +246,7 @@ fn plan_but_remote(
     let is_half = after.is_some_and(|after| is_half_back(&before.operation, &after.operation, &now.operation));
     match if is_half { PartStep::GoesBack } else { operation } {
         PartStep::Stays => {}
-        PartStep::HasMovedOn => keep("a merge, rebase or the like in progress".to_owned()),
+        PartStep::HasMovedOn => keep(IN_PROGRESS.to_owned()),
         PartStep::GoesBack => {
             let gone = now.operation.keys().filter(|path| !before.operation.contains_key(path));
             plan.operation.extend(gone.map(|path| (path.clone(), None)));
@@ -303,7 +333,8 @@ pub(super) fn keep_without_objects(plan: &mut RepositoryPlan, gone: &[String]) {
     plan.refs.retain(|one| !is_gone(one));
     if lost.iter().any(|one| one.name == STASH) {
         plan.stash = None;
-    } else if plan.stash.as_deref().is_some_and(|log| stashes(log).any(|id| gone.contains(&id))) {
+    } else if let Some(log) = plan.stash.as_mut().filter(|log| stashes(log).any(|id| gone.contains(&id))) {
+        *log = without(log, gone);
         plan.kept.push(KeptPart { what: "a part of the stash".to_owned(), why: GONE.to_owned() });
     }
 }

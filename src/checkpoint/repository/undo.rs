@@ -7,11 +7,12 @@ use std::sync::Arc;
 use super::goal::{GitGoal, gone};
 use super::later::written;
 use super::log::{KEPT, LoggedOperation, operations};
-use super::objects::{named, stashes};
+use super::objects::{named, named_in, stashes};
 use super::operations::{NewGitOperation, RepositoryNow};
 use super::parts::PartsBack;
 use super::plan::{
-    INDEX, IndexEntries, KeptPart, LOST, RepositoryPlan, keep_without_objects, moved_on, object, plan, plan_to,
+    GONE, INDEX, IndexEntries, KeptPart, LOST, RepositoryPlan, WITHOUT_INDEX, keep_without_objects, moved_on, object,
+    plan, plan_to,
 };
 use super::states::OperationEdge;
 use super::unheld::parts;
@@ -131,6 +132,28 @@ impl IndexEntries {
     }
 }
 
+/// Returns false if a repository is another one than that of an identity. Where that is not known otherwise, the commits of the state that
+/// it had tell.
+///
+/// # Errors
+/// Returns the errors of git, and those of `before`.
+pub(super) fn is_same_repository(
+    place: &RepositoryPlace,
+    known: Option<&str>,
+    before: impl FnOnce() -> Result<Option<Arc<RepositoryState>>>,
+) -> Result<bool> {
+    let now = place.identity();
+    if let Some(is_same) = known.zip(now.as_deref()).and_then(|(known, now)| RepositoryPlace::is_same(known, now)) {
+        return Ok(is_same);
+    }
+    let commits = before()?.map(|before| named(&before)).unwrap_or_default();
+    if commits.is_empty() {
+        return Ok(known.is_none());
+    }
+    let lacking = UserRepository::at(&place.dir, &place.common).lacking(&commits)?;
+    Ok(lacking.len() < commits.len())
+}
+
 impl Timeline {
     /// Returns the operations of git in this workspace, the oldest first.
     ///
@@ -162,18 +185,8 @@ impl Timeline {
     fn is_same_repository(&self, operation: &LoggedOperation) -> Result<bool> {
         let top = operation.begin.place()?;
         let Some(place) = RepositoryPlace::at_top(&top) else { return Ok(true) };
-        let known = operation.begin.repository.as_deref();
-        let now = place.identity();
-        if let Some(is_same) = known.zip(now.as_deref()).and_then(|(known, now)| RepositoryPlace::is_same(known, now)) {
-            return Ok(is_same);
-        }
-        let before = self.catalog().repository_state(operation.begin.op, OperationEdge::Before)?;
-        let commits = before.map(|before| named(&before)).unwrap_or_default();
-        if commits.is_empty() {
-            return Ok(known.is_none());
-        }
-        let lacking = UserRepository::at(&place.dir, &place.common).lacking(&commits)?;
-        Ok(lacking.len() < commits.len())
+        let before = || self.catalog().repository_state(operation.begin.op, OperationEdge::Before);
+        is_same_repository(&place, operation.begin.repository.as_deref(), before)
     }
 
     /// Returns the way back over an operation; without a number, over the newest that is not taken back and that has changed something.
@@ -264,8 +277,11 @@ impl Timeline {
                 later.map_or(u64::MAX, |one| one.begin.op)
             }
         };
-        let packs = self.objects_back(since, &mut plan, (&repository, &now, index.as_ref().ok()))?;
+        let packs = self.objects_back((since, &before), &mut plan, (&repository, &now, index.as_ref().ok()))?;
         plan.keep_head_without_its_branch(&before, &elsewhere);
+        if matches!(goal, GitGoal::At(_)) {
+            plan.tell_put_aside(&now.operation);
+        }
         let mut files = None;
         if let Some(operation) = goal.operation() {
             files = self.files_back(operation, &mut plan.kept, control)?;
@@ -406,7 +422,11 @@ impl Timeline {
             let mut files = plan.operation.iter();
             files.try_for_each(|(path, content)| repository.put_operation(path, content.as_deref()))
         });
-        parts.bring("the stash", plan.stash.is_some(), || repository.put_stash(&way.before, &way.seen.0, &reason));
+        parts.bring("the stash", plan.stash.is_some(), || {
+            // Without the entries whose objects are gone.
+            let (refs, stash) = (way.before.refs.clone(), plan.stash.clone().unwrap_or_default());
+            repository.put_stash(&RepositoryState { refs, stash, ..RepositoryState::default() }, &way.seen.0, &reason)
+        });
         drop(index);
         let mut restored = None;
         if let Some((restore, preview)) = way.files.filter(|(_, preview)| !preview.plan.changes_nothing()) {
@@ -424,7 +444,7 @@ impl Timeline {
     /// as they are.
     fn objects_back(
         &self,
-        op: u64,
+        (op, before): (u64, &RepositoryState),
         plan: &mut RepositoryPlan,
         (repository, now, index): (&UserRepository, &RepositoryState, Option<&IndexEntries>),
     ) -> Result<Vec<Vec<u8>>> {
@@ -433,12 +453,15 @@ impl Timeline {
         let index = index.filter(|_| plan.index);
         let staged = index.map(|index| contents(&index.before)).unwrap_or_default();
         let named = named(now);
-        let lost = |repository: &UserRepository| -> Result<(Vec<String>, bool)> {
-            Ok((repository.torn(&commits, &named)?, !repository.lacking(&staged)?.is_empty()))
+        let of_operation = if plan.operation.is_empty() { Vec::new() } else { named_in(&before.operation) };
+        let lost = |repository: &UserRepository| -> Result<(Vec<String>, bool, bool)> {
+            let lacks =
+                |ids: &[String]| -> Result<bool> { Ok(!ids.is_empty() && !repository.lacking(ids)?.is_empty()) };
+            Ok((repository.torn(&commits, &named)?, lacks(&staged)?, lacks(&of_operation)?))
         };
-        let (mut torn, mut is_index_lost) = lost(repository)?;
+        let (mut torn, mut is_index_lost, mut is_operation_lost) = lost(repository)?;
         let mut packs = Vec::new();
-        if !torn.is_empty() || is_index_lost {
+        if !torn.is_empty() || is_index_lost || is_operation_lost {
             // A later one may have left without a name what this one leads to.
             for one in self.git_operations()?.into_iter().filter(|one| one.begin.op >= op) {
                 packs.extend(self.catalog().kept_objects(one.begin.op)?);
@@ -447,14 +470,18 @@ impl Timeline {
                 let aside = ObjectsAside::new()?;
                 let beside = repository.with_aside(aside.path());
                 packs.iter().try_for_each(|pack| beside.unpack(pack))?;
-                (torn, is_index_lost) = lost(&beside)?;
+                (torn, is_index_lost, is_operation_lost) = lost(&beside)?;
             }
         }
         keep_without_objects(plan, &torn);
+        if is_operation_lost {
+            plan.keep_operation(GONE);
+        }
         if is_index_lost {
             // git could neither commit nor stash with it.
             plan.index = false;
             plan.kept.push(KeptPart { what: INDEX.to_owned(), why: LOST.to_owned() });
+            plan.keep_operation(WITHOUT_INDEX);
         }
         Ok(packs)
     }

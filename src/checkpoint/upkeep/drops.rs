@@ -213,6 +213,10 @@ impl Locked<'_> {
         for run in gone.iter().filter_map(|step| step.run.as_deref()) {
             self.forget_run(run)?;
         }
+        if let Err(error) = self.drop_states_of_gone() {
+            // The next drop does it.
+            tracing::warn!(%error, "the states of the repository at dropped checkpoints are still there");
+        }
         Ok(gone.into_iter().flat_map(|step| step.ids).collect())
     }
 
