@@ -211,6 +211,10 @@ fn a_path_of_another_workspace_belongs_to_it_under_the_same_turn() {
     beside(&lab, "p2/a.txt", "a\n");
     beside(&lab, "p2/sub/b.txt", "b\n");
     let p2 = lab.root().join("p2");
+    // Otherwise git would be about the repository in which this test was built.
+    if git(&lab, &["init", "-q", "../p2"]).is_none() {
+        return;
+    }
     assert_eq!(lab.piton_in(&p2, &["checkpoint", "before"]).code, 0);
     beside(&lab, "p2/new.txt", "new\n");
     let mut sidecar = Sidecar::start(&lab, &[]);
@@ -270,6 +274,9 @@ fn a_session_in_the_home_directory_finds_the_projects_below_it() {
         beside(&lab, "home/proj/Cargo.toml", "[package]\n");
         beside(&lab, "home/proj/src/a.rs", "a\n");
         beside(&lab, "home/loose.txt", "loose\n");
+        if *what == "reset" && git(&lab, &["init", "-q", "../home/proj"]).is_none() {
+            return;
+        }
         let mut sidecar = Sidecar::start_in(&lab, &lab.home, &[]);
         assert_eq!(sidecar.ask(json!({"type": "hello"}))["workspace"]["scope"], "targets-only");
         turn(&mut sidecar, "t1");
