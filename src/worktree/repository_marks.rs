@@ -127,14 +127,7 @@ fn files_of(root: &Path, name: &str) -> Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const A: &str = "1111111111111111111111111111111111111111";
-    const B: &str = "2222222222222222222222222222222222222222";
-
-    fn put(path: &Path, text: &str) {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
+    use crate::worktree::repository_state::tests::{A, B, put};
 
     /// Writes a file as git does: a new one takes the place.
     fn replace(path: &Path, text: &str) {

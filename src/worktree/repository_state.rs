@@ -310,13 +310,13 @@ pub(super) fn below(root: &Path, dir: &Path, most: usize) -> Result<(Vec<PathBuf
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    const A: &str = "1111111111111111111111111111111111111111";
-    const B: &str = "2222222222222222222222222222222222222222";
+    pub(crate) const A: &str = "1111111111111111111111111111111111111111";
+    pub(crate) const B: &str = "2222222222222222222222222222222222222222";
 
-    fn put(path: &Path, text: &str) {
+    pub(crate) fn put(path: &Path, text: &str) {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
