@@ -204,6 +204,25 @@ fn head_and_index_stay_where_their_branch_cannot_go_back() {
         assert_eq!(place.run(head).stdout, was, "{command}: {undone:?}");
         assert!(undone.stdout.contains("stays: `HEAD`"), "{command}: {undone:?}");
     }
+    // The branch of the present stays too: otherwise its commits would look staged.
+    for (before, command) in [
+        (
+            "git checkout -q -b feature",
+            "git checkout -q main; echo 4 > f; git commit -qam 4; git worktree add -q ../w feature",
+        ),
+        (
+            "echo s > s; git add s",
+            "git rm -q --cached s; rm s; git checkout -q x; echo 4 > f; git commit -qam 4; git gc -q --prune=now",
+        ),
+    ] {
+        let Some(place) = Place::new(GITS[0]) else { return };
+        place.unseen(before);
+        let number = checkpoint(&place);
+        place.unseen(command);
+        let was = place.run(STATE).stdout;
+        let undone = place.undo(&["--to", &number, "--yes"]);
+        assert_eq!((undone.code, place.run(STATE).stdout), (4, was), "{command}: {undone:?}");
+    }
 }
 
 #[test]
@@ -283,6 +302,10 @@ fn other_forms_of_a_repository_go_back_too() {
             "git bisect reset 2>/dev/null",
         ),
         (
+            "git commit -q --allow-empty -m 3; git bisect start --no-checkout --first-parent HEAD HEAD~2 >/dev/null",
+            "git bisect reset 2>/dev/null",
+        ),
+        (
             "git commit -q --allow-empty -m 3; git commit -q --allow-empty -m 4",
             "git bisect start HEAD HEAD~3 >/dev/null",
         ),
@@ -293,7 +316,7 @@ fn other_forms_of_a_repository_go_back_too() {
         let Some(place) = Place::new(GITS[0]) else { return };
         place.unseen(before);
         let number = checkpoint(&place);
-        let refs = "git symbolic-ref -q HEAD; git rev-parse -q --verify HEAD; git for-each-ref refs/heads refs/remotes refs/bisect; git stash list; git ls-files -s; ls .git/BISECT_LOG";
+        let refs = "git symbolic-ref -q HEAD; git rev-parse -q --verify HEAD; git for-each-ref refs/heads refs/remotes refs/bisect; git stash list; git ls-files -s; ls .git/BISECT*";
         let was = place.run(refs).stdout;
         place.unseen(command);
         assert_ne!(place.run(refs).stdout, was, "{command} did nothing");
@@ -418,6 +441,8 @@ fn a_stash_that_is_partly_gone_goes_back_without_a_hole() {
     place.unseen("git stash drop -q 'stash@{1}'; git gc -q --prune=now; git stash drop -q");
     let undone = place.undo(&["--to", &number, "--yes"]);
     assert!(undone.code == 4 && undone.stdout.contains("a part of the stash"), "{undone:?}");
+    let again = place.undo(&["--to", &number, "--yes"]);
+    assert!(again.code == 4 && !again.stdout.contains("goes back, with its list"), "{again:?}");
     let stashes = "git stash list --format=%gd; git show 'stash@{0}:f' 'stash@{1}:f'; git fsck 2>&1 | grep reflog";
     assert_eq!(place.run(stashes).stdout, "stash@{0}\nstash@{1}\n3\n1\n");
 }

@@ -92,7 +92,8 @@ impl Catalog {
         // First, so that it does not hold if something moves meanwhile.
         let standing = place.standing_mark()?;
         let mark = place.mark()?;
-        if let Some(last) = last_line(&self.workspace.dir)?.filter(|last| mark.is_some() && last.mark == mark) {
+        let is_same = |last: &StateLine| last.state.is_some() && mark.is_some() && last.mark == mark;
+        if let Some(last) = last_line(&self.workspace.dir)?.filter(is_same) {
             return Ok(FoundRepository::Same(last, place.clone(), standing));
         }
         let read = || RepositoryNow::at(place.clone()).map(|now| Arc::clone(now.state()));
@@ -287,8 +288,8 @@ impl Locked<'_> {
         let found = self.catalog.standing.borrow_mut().take_if(|standing| !standing.unproved.is_empty());
         let Some(StandingRepository { place, mark, line, unproved }) = found else { return Ok(()) };
         let is_proved = place.mark()?.is_some_and(|now| line.mark == Some(now));
-        let state = line.state.filter(|_| is_proved);
-        self.note_lines(&StateLine { checkpoints: unproved, state, ..line.clone() })?;
+        let (state, seen) = (line.state.filter(|_| is_proved), line.mark.filter(|_| is_proved));
+        self.note_lines(&StateLine { checkpoints: unproved, state, mark: seen, ..line.clone() })?;
         if is_proved {
             self.stand(place, Some(mark), &line);
         }
@@ -344,13 +345,13 @@ impl Locked<'_> {
             let entry = kept.entry(state).or_insert_with(|| StateLine { checkpoints: Vec::new(), ..line.clone() });
             entry.checkpoints.push(checkpoint);
         }
-        let mut bytes = 0;
+        let (mut bytes, mut count) = (0, 0);
         for state in kept.keys().rev().copied().collect::<Vec<_>>() {
             let line = &kept[&state];
-            let is_new = state + KEPT > last.newest && (bytes + line.bytes <= MOST_BYTES || state == last.newest);
+            let is_new = count < KEPT && (bytes + line.bytes <= MOST_BYTES || count == 0);
             let is_pinned = line.checkpoints.iter().any(|checkpoint| pinned.contains(checkpoint));
             if is_new || is_pinned {
-                bytes += line.bytes;
+                (bytes, count) = (bytes + line.bytes, count + u64::from(!is_pinned));
             } else {
                 kept.remove(&state);
             }
@@ -489,6 +490,22 @@ mod tests {
         let after = place.take();
         place.timeline.keep_repository();
         assert_eq!(place.known(&after), Some(B.to_owned()));
+    }
+
+    #[test]
+    fn a_doubt_about_one_checkpoint_is_none_about_the_next() {
+        let mut place = Place::new();
+        place.stand();
+        let doubtful = place.take();
+        // A git begins to move a ref, and gives up.
+        let lock = place.main().with_extension("lock");
+        std::fs::write(&lock, "").unwrap();
+        place.timeline.keep_repository();
+        std::fs::remove_file(&lock).unwrap();
+        place.stand();
+        let later = place.take();
+        place.timeline.keep_repository();
+        assert_eq!((place.known(&doubtful), place.known(&later)), (None, Some(A.to_owned())));
     }
 
     #[test]

@@ -55,6 +55,9 @@ const WITHOUT_BRANCH: &str = "its branch or commit cannot go back";
 /// The reason of an operation in progress whose index stays as it is.
 pub(super) const WITHOUT_INDEX: &str = "the index cannot go back with it";
 
+/// The reason of a part without which, or with which alone, nothing would fit together.
+const TOGETHER: &str = "it has to fit the parts that stay";
+
 /// An operation in progress, for people.
 const IN_PROGRESS: &str = "a merge, rebase or the like in progress";
 
@@ -134,6 +137,27 @@ impl RepositoryPlan {
             self.kept.push(KeptPart { what: INDEX.to_owned(), why: WITHOUT_BRANCH.to_owned() });
         }
         self.keep_operation(WITHOUT_BRANCH);
+    }
+
+    /// Keeps HEAD, the branch that it is on at present, the index and an operation in progress as they are, if one of them cannot go back.
+    /// Only together they are the state of one moment.
+    pub(super) fn keep_together(&mut self, before: &RepositoryState, now: &RepositoryState) {
+        let stays = |what: &str| self.kept.iter().any(|part| part.what == what && part.why != MOVED_ON);
+        let has_operation = !before.operation.is_empty();
+        let is_tied = stays(INDEX) || stays(&title(HEAD)) || (has_operation && stays(IN_PROGRESS));
+        if !is_tied {
+            return;
+        }
+        if std::mem::take(&mut self.index) {
+            self.kept.push(KeptPart { what: INDEX.to_owned(), why: TOGETHER.to_owned() });
+        }
+        let present = match now.refs.get(HEAD) {
+            Some(RefValue::Symbolic(branch)) => Some(branch),
+            _ => None,
+        };
+        let tied = self.refs.extract_if(.., |one| one.name == HEAD || Some(&one.name) == present);
+        self.kept.extend(tied.map(|one| KeptPart::of_ref(&one.name, TOGETHER)));
+        self.keep_operation(TOGETHER);
     }
 
     /// Keeps an operation in progress as it is now, if it was to change.

@@ -280,6 +280,7 @@ impl Timeline {
         let packs = self.objects_back((since, &before), &mut plan, (&repository, &now, index.as_ref().ok()))?;
         plan.keep_head_without_its_branch(&before, &elsewhere);
         if matches!(goal, GitGoal::At(_)) {
+            plan.keep_together(&before, &now);
             plan.tell_put_aside(&now.operation);
         }
         let mut files = None;
@@ -474,6 +475,8 @@ impl Timeline {
             }
         }
         keep_without_objects(plan, &torn);
+        // Without its lost entries, the list may be the present one.
+        plan.stash.take_if(|log| *log == now.stash && !plan.refs.iter().any(|one| one.name == STASH));
         if is_operation_lost {
             plan.keep_operation(GONE);
         }

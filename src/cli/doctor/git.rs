@@ -74,7 +74,8 @@ fn works(found: &FoundDoor, last: &UsersSetting, report: &mut DoctorReport) {
     }
     match tried(&found.repository.top, &last.value) {
         Err(what) => {
-            report.open(GIT, format!("it asks piton, and gets no answer: {what}"), "see what this says, and report it");
+            let step = format!("run `{}`; if that mends nothing, report what this says", found.step());
+            report.open(GIT, format!("it asks piton, and gets no answer: {what}"), step);
         }
         Ok(()) if found.asks_by_hooks() => {
             report.well(GIT, "it asks piton before it destroys files, moves refs or pushes");
