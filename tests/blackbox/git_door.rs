@@ -375,8 +375,12 @@ fn a_store_that_cannot_be_written_is_said_once_and_holds_where_the_settings_say(
     // It may not be there yet.
     let _ = std::fs::remove_dir_all(&home);
     std::fs::write(&home, "a file where piton's home should be").unwrap();
-    let script = "echo dirty > f; git reset -q --hard HEAD";
+    let script = "export TMPDIR=$HOME/tmp; mkdir -p $TMPDIR; echo dirty > f; git reset -q --hard HEAD";
+    // Each time anew, and the mark of the git before it does not stay.
+    place.sh(script);
     let done = place.run(script);
+    let marks = std::fs::read_dir(place.lab.home.join("tmp")).unwrap().count();
+    assert_eq!(marks, 1, "the last git's");
     assert_eq!((done.code, place.lab.read("f").as_str()), (0, "two\n"), "{done:?}");
     assert_eq!(done.stderr.matches("piton: nothing was kept before this command of git").count(), 1, "{done:?}");
     place.lab.set("on_failure: hold\n");

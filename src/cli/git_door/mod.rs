@@ -23,9 +23,13 @@ use crate::error::Error;
 use crate::model::repository::REMOTES;
 use crate::sys::child::close_stdout;
 use crate::sys::process::{ask_to_end, exists};
+use crate::sys::processes::ProcessId;
 
 /// The file with the values that were fetched last.
 const FETCH_HEAD: &str = "FETCH_HEAD";
+
+/// The beginning of the names of marks, in the directory of temporary files: each tells that a git has heard of a failure.
+const FAILED: &str = "piton-git-failed-";
 
 /// The exit code by which a hook refuses.
 const REFUSED: u8 = 1;
@@ -152,9 +156,28 @@ fn failed(event: &str, error: &Error) -> GitAnswer {
 /// Returns true for the first failure of a git. Where piton's home cannot be written, no call is marked, and each hook fails anew.
 fn is_news() -> bool {
     let Some(caller) = GitCaller::find() else { return true };
-    let mark = std::env::temp_dir().join(format!("piton-git-failed-{}", caller.id.key()));
+    let mark = std::env::temp_dir().join(format!("{FAILED}{}", caller.id.key()));
     let made = std::fs::OpenOptions::new().write(true).create_new(true).open(mark);
-    !made.is_err_and(|error| error.kind() == std::io::ErrorKind::AlreadyExists)
+    let is_news = !made.is_err_and(|error| error.kind() == std::io::ErrorKind::AlreadyExists);
+    if is_news {
+        sweep();
+    }
+    is_news
+}
+
+/// Removes the marks of failures whose gits have ended.
+fn sweep() {
+    let dir = std::env::temp_dir();
+    // What cannot be listed or removed goes with the temporary directory.
+    let Ok(listing) = std::fs::read_dir(&dir) else { return };
+    for name in listing.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
+        let Some(key) = name.strip_prefix(FAILED) else { continue };
+        let process = key.split('-').next().and_then(|pid| pid.parse().ok()).and_then(ProcessId::of);
+        if process.is_none_or(|process| process.key() != key) {
+            // Another process may have removed it.
+            let _ = std::fs::remove_file(dir.join(&name));
+        }
+    }
 }
 
 /// Returns the directory of a call, by its real name.
