@@ -52,6 +52,14 @@ impl IndexLock {
         }
     }
 
+    /// Removes the lock of a piton that was killed; no other one.
+    ///
+    /// # Errors
+    /// `permission`; errors of reading.
+    pub(super) fn remove_left_over(dir: &Path) -> Result<()> {
+        remove_left_over(&dir.join("index.lock"), &mut || {}).map(drop)
+    }
+
     /// Returns true while its own file is at its place.
     fn stands(&self) -> bool {
         self.file.metadata().is_ok_and(|own| is_at(&self.place, &own))

@@ -179,6 +179,14 @@ impl UserRepository {
         IndexLock::take(&self.dir)
     }
 
+    /// Removes the lock of the index that a killed piton has left.
+    ///
+    /// # Errors
+    /// `permission`; errors of reading.
+    pub fn remove_left_over_lock(&self) -> Result<()> {
+        IndexLock::remove_left_over(&self.dir)
+    }
+
     /// Puts an index in the place of the present one; `None` removes it.
     ///
     /// # Errors

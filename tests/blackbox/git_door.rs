@@ -428,6 +428,10 @@ fn a_lock_that_a_killed_undo_has_left_is_taken_away() {
         assert_eq!(undone.code, code, "{text}: {undone:?}");
     }
     assert!(!lock.exists());
+    // Also where nothing is left to do.
+    std::fs::write(&lock, &other).unwrap();
+    assert_eq!(place.undo(&["g-1", "--yes"]).code, 3);
+    assert!(!lock.exists());
 }
 
 #[test]

@@ -262,6 +262,8 @@ impl Timeline {
     ) -> Result<GitUndo> {
         let (place, now) = (found.place().clone(), Arc::clone(found.state()));
         let repository = UserRepository::at(&place.dir, &place.common);
+        // Also where nothing is to be done: git itself waits for nobody.
+        repository.remove_left_over_lock()?;
         let index = IndexEntries::read(&repository, (&before, after.as_deref(), &now));
         let mut plan = match &goal {
             GitGoal::Before(_) => plan(&before, after.as_deref(), &now, index.as_ref().ok()),
