@@ -168,7 +168,7 @@ fn is_news() -> bool {
 /// Removes the marks of failures whose gits have ended.
 fn sweep() {
     let dir = std::env::temp_dir();
-    // What cannot be listed or removed goes with the temporary directory.
+    // Marks that cannot be listed or removed go with the temporary directory.
     let Ok(listing) = std::fs::read_dir(&dir) else { return };
     for name in listing.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
         let Some(key) = name.strip_prefix(FAILED) else { continue };
