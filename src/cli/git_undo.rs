@@ -16,7 +16,7 @@ use crate::doors::replies;
 use crate::error::{Code, Error, Result};
 use crate::git::ref_moves::RefMove;
 use crate::model::path::RelPath;
-use crate::model::repository::RefValue;
+use crate::model::repository::{RefValue, is_in_progress};
 use crate::model::text::printable;
 use crate::protocol::{GitOperationItem, GitOperationsDocument, GitUndoDocument, KeptItem, NoStep, RefMoveItem};
 use crate::sys::interrupt::Flow;
@@ -247,13 +247,6 @@ fn document(way: &GitUndo, by: Option<u64>) -> GitUndoDocument {
         files: way.files.as_ref().map(|(_, preview)| replies::preview(preview)),
         by: by.map(name),
     }
-}
-
-/// Returns true for a file that is there only during a merge, a rebase or the like.
-fn is_in_progress(path: &RelPath) -> bool {
-    let name = path.components().next().unwrap_or_default();
-    name.ends_with(b"_HEAD") && name != b"REBASE_HEAD"
-        || [&b"rebase-"[..], b"BISECT_", b"sequencer"].iter().any(|part| name.starts_with(part))
 }
 
 /// Returns the preview for people.

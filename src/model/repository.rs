@@ -118,13 +118,12 @@ impl RepositoryState {
 
     /// Returns the command of git that is in progress, by its verb; `None` if there is none.
     pub fn in_progress(&self) -> Option<&'static str> {
-        let has = |name: &str| self.operation.keys().any(|path| path.components().next() == Some(name.as_bytes()));
-        let is_there = |path: &str| self.operation.keys().any(|known| known.as_bytes() == path.as_bytes());
+        let has = |name: &str| self.operation.keys().any(|path| is_at_or_below(path, name));
         let is_revert = || {
             let todo = self.operation.iter().find(|(path, _)| path.as_bytes() == SEQUENCE.as_bytes());
             todo.is_some_and(|(_, text)| text.starts_with(b"revert"))
         };
-        match IN_PROGRESS.iter().find(|(name, _)| has(name) || is_there(name))? {
+        match IN_PROGRESS.iter().find(|(name, _)| has(name))? {
             (_, "cherry-pick") if is_revert() => Some("revert"),
             (_, verb) => Some(verb),
         }
@@ -150,6 +149,15 @@ impl RepositoryState {
         };
         text.lines().map(read).collect()
     }
+}
+
+/// Returns true for a file, as a path in the git directory, that is there only while a command of git is in progress.
+pub fn is_in_progress(path: &RelPath) -> bool {
+    IN_PROGRESS.iter().any(|(name, _)| is_at_or_below(path, name))
+}
+
+fn is_at_or_below(path: &RelPath, name: &str) -> bool {
+    path.as_bytes().strip_prefix(name.as_bytes()).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
 /// Returns true for a name that git takes for a ref, and that cannot lead out of its directory.

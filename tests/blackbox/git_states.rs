@@ -410,7 +410,8 @@ fn an_operation_in_progress_goes_back_only_as_a_whole() {
     place.unseen("git checkout -q -b t HEAD~1; echo q > f; git commit -qam q; echo precious > sub/g; git rebase -q --autostash main");
     let id = place.run("cat .git/rebase-merge/autostash").stdout.trim().to_owned();
     let undone = place.undo(&["--to", &number, "--yes"]);
-    let told = format!("stays: work that the rebase has put aside: it is in no file then; `git stash store {id}`");
+    let told =
+        format!("stays: work that the rebase has put aside: no file names it afterwards; `git stash store {id}`");
     assert!(undone.code == 4 && undone.stdout.contains(&told), "{undone:?}");
     place.unseen("git reflog expire --expire=now --all; git gc -q --prune=now");
     assert_eq!(place.undo(&["--yes"]).code, 0);

@@ -1,8 +1,8 @@
 //! The state of the repository at each checkpoint.
 //!
 //! A line of `states_log` names the state of a checkpoint by a number, and `refs/piton/<workspace>/git/at-<number>` leads to that.
-//! Checkpoints between which nothing has moved name the same one. Marks of the repository's files tell whether it has to be read. The
-//! state is written, and cheap marks are proved, once the answer is given, because both may take time.
+//! Checkpoints between which nothing has moved name the same one. Marks of the repository's files tell whether it has to be read.
+//! Writing the state, and confirming cheap marks by all marks, may take time: both are done after the answer.
 //!
 //! *Invariant:* no checkpoint gets the state of another moment. Where that is in doubt, its state is not known.
 

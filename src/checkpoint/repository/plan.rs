@@ -55,7 +55,7 @@ const WITHOUT_BRANCH: &str = "its branch or commit cannot go back";
 /// The reason of an operation in progress whose index stays as it is.
 pub(super) const WITHOUT_INDEX: &str = "the index cannot go back with it";
 
-/// The reason of a part without which, or with which alone, nothing would fit together.
+/// The reason of a part that stays because another one, which it depends on, stays.
 const TOGETHER: &str = "it has to fit the parts that stay";
 
 /// An operation in progress, for people.
@@ -114,17 +114,20 @@ impl RepositoryPlan {
         self.kept.extend(spared.map(|one| KeptPart::of_ref(&one.name, ELSEWHERE)));
     }
 
+    /// Returns true if a part stays because it cannot go back, and not because somebody has changed it since.
+    fn cannot_move(&self, what: &str) -> bool {
+        self.kept.iter().any(|part| part.what == what && part.why != MOVED_ON)
+    }
+
     /// Keeps HEAD and the index where they are, if the branch or the commit that HEAD has in the state `before` cannot go back. Otherwise
     /// everything would look staged, or two work trees would be on one branch. `elsewhere` has the branches of other work trees.
     pub(super) fn keep_head_without_its_branch(&mut self, before: &RepositoryState, elsewhere: &BTreeSet<Vec<u8>>) {
         let moves_head = self.refs.iter().any(|one| one.name == HEAD);
-        let stays = |name: &[u8]| {
-            let what = title(name);
-            self.kept.iter().any(|part| part.what == what && part.why != MOVED_ON)
-        };
         let is_bare = match before.refs.get(HEAD) {
-            Some(RefValue::Symbolic(branch)) => stays(branch) || (moves_head && elsewhere.contains(branch)),
-            _ => stays(HEAD),
+            Some(RefValue::Symbolic(branch)) => {
+                self.cannot_move(&title(branch)) || (moves_head && elsewhere.contains(branch))
+            }
+            _ => self.cannot_move(&title(HEAD)),
         };
         if !is_bare {
             return;
@@ -142,9 +145,10 @@ impl RepositoryPlan {
     /// Keeps HEAD, the branch that it is on at present, the index and an operation in progress as they are, if one of them cannot go back.
     /// Only together they are the state of one moment.
     pub(super) fn keep_together(&mut self, before: &RepositoryState, now: &RepositoryState) {
-        let stays = |what: &str| self.kept.iter().any(|part| part.what == what && part.why != MOVED_ON);
         let has_operation = !before.operation.is_empty();
-        let is_tied = stays(INDEX) || stays(&title(HEAD)) || (has_operation && stays(IN_PROGRESS));
+        let is_tied = self.cannot_move(INDEX)
+            || self.cannot_move(&title(HEAD))
+            || (has_operation && self.cannot_move(IN_PROGRESS));
         if !is_tied {
             return;
         }
@@ -175,7 +179,7 @@ impl RepositoryPlan {
         let found = now.iter().find(|(path, _)| is_put_aside(path) && goes(path));
         if let Some((_, text)) = found {
             let id = printable(String::from_utf8_lossy(text).trim());
-            let why = format!("it is in no file then; `git stash store {id}` makes a stash of it");
+            let why = format!("no file names it afterwards; `git stash store {id}` makes a stash of it");
             self.kept.push(KeptPart { what: "work that the rebase has put aside".to_owned(), why });
         }
     }

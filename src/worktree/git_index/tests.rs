@@ -37,6 +37,16 @@ fn listed(dir: &Path) -> Vec<String> {
     paths.iter().map(RelPath::display).collect()
 }
 
+/// Stages the files of [`NAMES`] in a new repository; false where there is no git.
+fn staged(dir: &Path) -> bool {
+    let is_there = git(dir, &["init", "-q"]);
+    if is_there {
+        write(dir, NAMES);
+        git(dir, &["add", "."]);
+    }
+    is_there
+}
+
 const NAMES: &[&str] = &["a", "deep/er/one.txt", "deep/er/two.txt", "deep/x", "with space", "z"];
 
 #[test]
@@ -70,11 +80,9 @@ fn versions_two_three_and_four() {
 fn split_index_with_deletions_and_replacements() {
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path();
-    if !git(dir, &["init", "-q"]) {
+    if !staged(dir) {
         return;
     }
-    write(dir, NAMES);
-    git(dir, &["add", "."]);
     git(dir, &["-c", "splitIndex.maxPercentChange=100", "update-index", "--split-index"]);
     git(dir, &["-c", "splitIndex.maxPercentChange=100", "rm", "-q", "--cached", "deep/x"]);
     write(dir, &["new"]);
@@ -193,11 +201,9 @@ proptest! {
 fn times_on_the_disk_are_no_difference_of_two_indexes() {
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path();
-    if !git(dir, &["init", "-q"]) {
+    if !staged(dir) {
         return;
     }
-    write(dir, NAMES);
-    git(dir, &["add", "."]);
     let read = || std::fs::read(dir.join(".git/index")).unwrap();
     let mut last = read();
     for (args, is_same) in [
