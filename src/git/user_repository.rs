@@ -165,6 +165,9 @@ impl UserRepository {
     /// # Errors
     /// Returns the errors of git.
     pub fn lacking(&self, ids: &[String]) -> Result<Vec<String>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
         let input: String = ids.iter().map(|id| format!("{id}\n")).collect();
         let told = self.ask(self.command().args(["cat-file", "--batch-check"]), Some(input.as_bytes()))?;
         let told = String::from_utf8_lossy(&told).into_owned();

@@ -458,8 +458,7 @@ impl Timeline {
         let named = named(now);
         let of_operation = if plan.operation.is_empty() { Vec::new() } else { named_in(&before.operation) };
         let lost = |repository: &UserRepository| -> Result<(Vec<String>, bool, bool)> {
-            let lacks =
-                |ids: &[String]| -> Result<bool> { Ok(!ids.is_empty() && !repository.lacking(ids)?.is_empty()) };
+            let lacks = |ids: &[String]| repository.lacking(ids).map(|lacking| !lacking.is_empty());
             Ok((repository.torn(&commits, &named)?, lacks(&staged)?, lacks(&of_operation)?))
         };
         let (mut torn, mut is_index_lost, mut is_operation_lost) = lost(repository)?;
