@@ -1,5 +1,5 @@
 """A box: a home, a workspace, a store and a model of their own, in which a client works with piton's hooks."""
-import glob, json, os, shutil, signal, subprocess, tempfile, time
+import glob, json, os, pty, shutil, signal, subprocess, tempfile, threading, time
 from model.server import Model, call
 
 # Longest time of a client for one prompt, and for a tool call to begin.
@@ -32,7 +32,7 @@ class Box:
             os.link(piton, self.piton_path)
         except OSError:  # another file system
             shutil.copy(piton, self.piton_path)
-        self.model = Model(client)
+        self.model = Model(client, self.gates)
         self.inside = []  # the words before each command that is to see the box's own /etc
         if needs_etc:
             shutil.copytree("/etc", self.at("etc"), symlinks=True, ignore_dangling_symlinks=True)
@@ -135,15 +135,48 @@ class Box:
 
     # The client
 
-    def start(self, steps, resume=False, more=()):
-        """Starts the client with a prompt that makes the model call the steps, one after another, and with more arguments."""
+    def start(self, steps, resume=False, more=(), denying=False, first=()):
+        """Starts the client with a prompt that makes the model take the steps, one after another, and with more arguments. `denying`: it
+        denies the calls of tools; `first`: words before its command line."""
         log = open(self.at(f"log{len(self.started)}"), "wb")
-        argv = self.client.command(self, "tidy up " + " ".join(call(step) for step in steps), resume)
-        process = subprocess.Popen([*self.inside, self.client.path, *more, *argv], cwd=self.work, env=self.env, stdin=subprocess.DEVNULL, stdout=log,
+        prompt = "tidy up " + " ".join(call(step) for step in steps)
+        argv = self.client.denying(self, prompt) if denying else self.client.command(self, prompt, resume)
+        process = subprocess.Popen([*self.inside, *first, self.client.path, *more, *argv], cwd=self.work, env=self.env, stdin=subprocess.DEVNULL, stdout=log,
                                    stderr=log, start_new_session=True)
         process.log = log.name
         self.started.append(process)
         return process
+
+    def start_in_terminal(self, *steps):
+        """Starts the client in a terminal, with a prompt. Returns the process; `process.type(text)` types."""
+        ours, theirs = pty.openpty()
+        argv = self.client.terminal(self, "tidy up " + " ".join(call(step) for step in steps))
+        process = subprocess.Popen([self.client.path, *argv], cwd=self.work, env={**self.env, "TERM": "xterm"}, stdin=theirs, stdout=theirs, stderr=theirs,
+                                   start_new_session=True)
+        os.close(theirs)
+        log = open(self.at(f"log{len(self.started)}"), "wb")
+        process.log = log.name
+
+        def copy():
+            while True:
+                try:
+                    log.write(os.read(ours, 1 << 16))
+                    log.flush()
+                except OSError:  # the terminal's other side is gone
+                    return
+
+        threading.Thread(target=copy, daemon=True).start()
+        process.type = lambda text: os.write(ours, text.encode())
+        self.started.append(process)
+        return process
+
+    def until(self, condition, what):
+        """Waits until a condition is true."""
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            if time.monotonic() > end:
+                raise Failed(f"in vain: {what}")
+            time.sleep(0.1)
 
     def wait(self, process):
         """Waits for the end of a client. Returns its output."""

@@ -1,6 +1,7 @@
 """The points: each is tried with one client in one box. A point returns a note, or raises Failed or Skipped."""
-import os, time
+import os, re, shlex, shutil, subprocess, time
 from box import Failed, Skipped, holds
+from model.server import together
 
 # A command whose effect files do not undo, and words of piton's warning.
 EFFECT, WARNING = "psql -c 'delete from users'", ("piton: ", "may change a database")
@@ -159,6 +160,175 @@ def silent(box):
     return protection["silent"][0]["text"]
 
 
+def text(box, path):
+    """Returns the content of a file of the workspace; None where there is no such file."""
+    try:
+        with open(os.path.join(box.work, path)) as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def put(box, path, content):
+    """Writes a file of the workspace, as a person does."""
+    with open(os.path.join(box.work, path), "w") as file:
+        file.write(content)
+
+
+def undone(box):
+    """Runs `piton undo --yes`; it may leave what is not surely the turn's. Returns its output."""
+    return box.piton("undo", "--yes", codes=(0, 4))[1]
+
+
+def parallel(box):
+    """Two calls of one answer: `piton undo` brings back what both of them removed."""
+    box.install()
+    process = box.ask(together("sleep 1.5; rm -r out/sub", "rm out/a"), "touch made")
+    holds(box.has("made") and not box.has("out/a") and not box.has("out/sub"), f"the client did not work: {box.said(process)}")
+    said = undone(box)
+    holds(text(box, "out/a") == "product\n" and text(box, "out/sub/b") == "another\n", f"not all is back: {said.strip()[-300:]}")
+    holds(not box.has("made"), "`made` is still there")
+
+
+def committing(box):
+    """A script edits, deletes and commits: `piton undo` brings the deleted file back, and names the way to the edited one."""
+    box.install()
+    put(box, "other", "other\n")
+    box.shell("git add other && git commit -qm other")
+    box.write("work.py", "import os, subprocess\nos.remove('other')\nopen('tracked', 'w').write('two\\n')\n"
+              "subprocess.run(['git', 'commit', '-qam', 'by the agent'])\n")
+    process = box.ask(f"python3 {box.home}/work.py")
+    holds(text(box, "tracked") == "two\n" and not box.has("other"), f"the client did not work: {box.said(process)}")
+    said = undone(box)
+    holds(text(box, "other") == "other\n", f"`other` is not back: {said.strip()[-300:]}")
+    if text(box, "tracked") == "one\n":
+        return "at once"
+    named = re.search(r"piton (undo [^`\n]*--include [\w,-]+)", said)
+    holds(named, f"nothing leads to `tracked`: {said.strip()[-300:]}")
+    box.piton(*shlex.split(named[1]), "--yes", codes=(0, 4))
+    holds(text(box, "tracked") == "one\n", f"`{named[0]}` does not bring `tracked` back")
+    return f"by `{named[0]}`"
+
+
+def edited(box):
+    """A person edits while a command runs and between two calls: `piton undo` takes back the agent's work alone."""
+    box.install()
+    process = box.start(["rm -r out/sub", box.gate("runs"), "wait: thinks", "touch made"])
+    box.reach(process, "runs")
+    put(box, "tracked", "by the person\n")
+    time.sleep(0.2)
+    box.open("runs")
+    box.reach(process, "thinks")
+    time.sleep(0.2)
+    put(box, "notes", "by the person\n")
+    time.sleep(0.2)
+    box.open("thinks")
+    box.wait(process)
+    holds(box.has("made") and not box.has("out/sub"), f"the client did not work: {box.said(process)}")
+    said = undone(box)
+    holds(text(box, "tracked") == "by the person\n", f"`tracked` is {text(box, 'tracked')!r}: {said.strip()[-300:]}")
+    holds(text(box, "notes") == "by the person\n", f"`notes` is {text(box, 'notes')!r}: {said.strip()[-300:]}")
+    holds(text(box, "out/sub/b") == "another\n" and not box.has("made"), f"the agent's work is not taken back: {said.strip()[-300:]}")
+
+
+def denied(box):
+    """The client denies a call after the hook: what a person does afterwards in the same turn is not undone."""
+    if box.client.denying(box, "") is None:
+        raise Skipped("no argument of the client denies calls after its hook")
+    box.install()
+    process = box.start([box.client.destroy, "wait: denied"], denying=True)
+    box.reach(process, "denied")
+    holds(box.has("out/a"), "the call was not denied")
+    time.sleep(0.2)
+    put(box, "tracked", "by the person\n")
+    time.sleep(0.2)
+    box.open("denied")
+    box.wait(process)
+    code, said = box.piton("undo", "--yes", codes=(0, 3, 4))
+    holds(text(box, "tracked") == "by the person\n", f"the person's work is gone: {said.strip()[-300:]}")
+    return f"undo ends with {code}"
+
+
+def worktree(box):
+    """A sub-agent in a worktree of its own belongs to its prompt's turn: one `piton undo` takes all of it back."""
+    if box.client.isolated("") is None:
+        raise Skipped("the client has no sub-agents in worktrees")
+    box.install()
+    process = box.ask(f"isolated: rm tracked; touch made; touch {box.gates}/worked", box.client.destroy)
+    holds(os.path.exists(os.path.join(box.gates, "worked")) and not box.has("out"), f"the client did not work: {box.said(process)}")
+    holds(box.has("tracked") and not box.has("made"), "the sub-agent worked in no worktree")
+    listed = subprocess.run(["git", "worktree", "list", "--porcelain"], cwd=box.work, env=box.env, stdout=subprocess.PIPE, text=True).stdout
+    trees = [line.split(" ", 1)[1] for line in listed.splitlines() if line.startswith("worktree ")][1:]
+    holds(trees, "the worktree is gone")
+    told = box.document("turns")["turns"]
+    holds(len(told) == 1, f"{len(told)} turns: {told}")
+    said = undone(box)
+    holds(text(box, "out/sub/b") == "another\n", f"`out` is not back: {said.strip()[-300:]}")
+    holds(os.path.exists(os.path.join(trees[0], "tracked")) and not os.path.exists(os.path.join(trees[0], "made")), f"the worktree is not as before: {said.strip()[-300:]}")
+    code, said = box.piton("undo", "--preview", codes=None)
+    holds(code == 3, f"something of the prompt is left to undo: {said.strip()[-300:]}")
+
+
+def first_process(box):
+    """The client is process 1 of a container. After it was killed its run is open no more, and `piton undo` works."""
+    words = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    if not shutil.which("unshare") or subprocess.run([*words, "true"], stderr=subprocess.DEVNULL).returncode:
+        raise Skipped("this user cannot make a namespace of processes")
+    box.install()
+    process = box.start([box.client.destroy, box.gate("kill")], first=words)
+    box.reach(process, "kill")
+    box.kill(process)
+    status = [run["status"] for run in box.runs()]
+    holds(status and "open" not in status, f"the run is {status} after the kill")
+    said = undone(box)
+    holds(text(box, "out/sub/b") == "another\n", f"`out` is not back: {said.strip()[-300:]}")
+    return status[0]
+
+
+def typed(box):
+    """A line of the person that begins with `!` runs in the client, but is no work of the agent's."""
+    if box.client.terminal(box, "") is None:
+        raise Skipped("the client has no such lines, or no way to type them is known")
+    box.install()
+    process = box.start_in_terminal("rm -r out/sub")
+    box.until(lambda: not box.has("out/sub"), "the agent's work")
+    ended = lambda: any(not turn["open"] for turn in box.document("turns", codes=(0, 3)).get("turns", []))
+    box.until(ended, "the end of the turn")
+    for line in ("echo by the person > tracked", "git commit -qam typed; touch typed"):
+        for part in ("!", line, "\r"):
+            process.type(part)
+            time.sleep(1)  # the client takes what comes at once for a pasted text
+        box.until(lambda: text(box, "tracked") != "one\n", f"the line {line}")
+    box.until(lambda: box.has("typed"), "the second line")
+    said = undone(box)
+    holds(text(box, "out/sub/b") == "another\n", f"`out/sub` is not back: {said.strip()[-300:]}")
+    holds(text(box, "tracked") == "by the person\n" and box.has("typed"), f"the person's work is gone: {said.strip()[-300:]}")
+
+
+def two(box):
+    """Two clients in one checkout: each one's turn is undone by itself."""
+    box.install()
+    one = box.start(["rm -r out/sub", "wait: one"])
+    box.reach(one, "one")
+    other = box.start(["touch made", "rm out/a", "wait: other"])
+    box.reach(other, "other")
+    box.open("one")
+    box.wait(one)
+    box.open("other")
+    box.wait(other)
+    holds(box.has("made") and not box.has("out/a") and not box.has("out/sub"), f"the clients did not work: {box.said(one)} / {box.said(other)}")
+    told = box.document("turns")["turns"]
+    holds(len(told) == 2 and len({turn["run"] for turn in told}) == 2, f"not a turn of each: {told}")
+    owners = {turn["run"]: box.piton("diff", "--turn", turn["operation"], "--json")[1] for turn in told}
+    run = next((run for run, changed in owners.items() if "out/sub" in changed), None)
+    holds(run, "no turn has `out/sub`")
+    said = box.piton("undo", "--run", run, "--yes", codes=(0, 4))[1]
+    holds(text(box, "out/sub/b") == "another\n", f"`out/sub` is not back: {said.strip()[-300:]}")
+    holds(box.has("made") and not box.has("out/a"), "the other client's turn was undone too")
+    said = undone(box)
+    holds(text(box, "out/a") == "product\n" and not box.has("made"), f"the other turn is not undone: {said.strip()[-300:]}")
+
+
 def frozen(box):
     """The store is made immutable."""
     def change(box):
@@ -172,6 +342,8 @@ def frozen(box):
 
 
 ALL = [Point("undo", undo), Point("warned", warned), Point("tree", tree), Point("turns", turns), Point("killed", killed), Point("moved", moved),
+       Point("parallel", parallel), Point("committing", committing), Point("edited", edited), Point("denied", denied), Point("worktree", worktree),
+       Point("first-process", first_process), Point("typed", typed), Point("two", two),
        Point("removed", lambda box: switched(box, lambda box: box.strip())), Point("frozen", frozen), Point("silent", silent), Point("switched", None)]
 
 

@@ -37,6 +37,19 @@ class Client:
         """Returns such a call that starts a sub-agent with a prompt, or None."""
         return None
 
+    def isolated(self, prompt):
+        """Returns such a call whose sub-agent works in a worktree of its own, or None."""
+        return None
+
+    def denying(self, box, prompt):
+        """Returns the arguments with which the client denies the calls of its shell tool after the hook before them, or None."""
+        return None
+
+    def terminal(self, box, prompt):
+        """Prepares the client for a terminal. Returns the arguments with which it begins with a prompt there, where a line that begins with
+        `!` is a command of the person; or None."""
+        return None
+
     def end(self, box):
         """Ends what the client left running."""
 

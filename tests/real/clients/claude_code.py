@@ -32,5 +32,19 @@ class ClaudeCode(Client):
     def agent(self, prompt):
         return "Agent", {"description": "a part", "prompt": prompt, "subagent_type": "general-purpose"}
 
+    def isolated(self, prompt):
+        name, words = self.agent(prompt)
+        return name, {**words, "isolation": "worktree"}
+
+    def denying(self, box, prompt):
+        return ["-p", prompt]
+
+    def terminal(self, box, prompt):
+        box.write(".claude.json", {
+            "hasCompletedOnboarding": True, "bypassPermissionsModeAccepted": True, "customApiKeyResponses": {"approved": ["none"], "rejected": []},
+            "projects": {box.work: {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}},
+        })
+        return ["--dangerously-skip-permissions", prompt]
+
 
 CLIENT = ClaudeCode()

@@ -21,11 +21,12 @@ def tools(body):
     return [tool.get("function", {}).get("name") for tool in body.get("tools") or []]
 
 
-def answer(body, call, n):
-    message = {"role": "assistant", "content": None if call else "done"}
-    if call:
-        message["tool_calls"] = [{"index": 0, "id": f"call_{n}", "type": "function", "function": {"name": call[0], "arguments": json.dumps(call[1])}}]
-    stop = "tool_calls" if call else "stop"
+def answer(body, calls, n):
+    message = {"role": "assistant", "content": None if calls else "done"}
+    if calls:
+        message["tool_calls"] = [{"index": i, "id": f"call_{n}_{i}", "type": "function", "function": {"name": name, "arguments": json.dumps(words)}}
+                                 for i, (name, words) in enumerate(calls)]
+    stop = "tool_calls" if calls else "stop"
     frame = {"id": f"chat_{n}", "created": 1, "model": body.get("model", "x")}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     if not body.get("stream"):

@@ -22,8 +22,8 @@ def tools(body):
     return [function.get("name") for tool in body.get("tools") or [] for function in tool.get("functionDeclarations") or []]
 
 
-def answer(body, call, n):
-    part = {"functionCall": {"name": call[0], "args": call[1]}} if call else {"text": "done"}
-    candidate = {"index": 0, "content": {"role": "model", "parts": [part]}, "finishReason": "STOP"}
+def answer(body, calls, n):
+    parts = [{"functionCall": {"name": name, "args": words}} for name, words in calls] or [{"text": "done"}]
+    candidate = {"index": 0, "content": {"role": "model", "parts": parts}, "finishReason": "STOP"}
     usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
     return events([(None, {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "x", "responseId": f"r{n}"})])

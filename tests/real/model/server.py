@@ -1,18 +1,25 @@
 """The server. It thinks nothing: the prompt holds the steps that the model takes, so each session has its own.
 
-A step is `[[[COMMAND]]]`, a call of the shell tool, or `[[[agent: COMMAND]]]`, a sub-agent whose prompt is that step. The results
-of tools behind the prompt tell which step is next. After the last one, or where the request offers no tools, the answer is `done`.
+A step is `[[[COMMAND]]]`, a call of the shell tool. Other steps: `[[[ONE ||| TWO]]]`, both calls in one answer;
+`[[[agent: COMMAND]]]`, a sub-agent whose prompt is that step; `[[[isolated: COMMAND]]]`, such a sub-agent in a worktree of its own;
+`[[[wait: GATE]]]`, an answer that is not given before the gate is open. The results of tools after the prompt tell which step is
+next. After the last one, or where the request offers no tools, the answer is `done`.
 
 A dialect is a module with `is_chat(path, body)`; `talk(body)`, a list of ("user" | "result", text); `tools(body)`, the names of the
-tools; and `answer(body, call, n)`, the content type and the text of the answer: `call` is a name with arguments, or None.
+tools; and `answer(body, calls, n)`, the content type and the text of the answer: `calls` are names with arguments, or none.
 """
-import http.server, importlib, json, re, threading
+import http.server, importlib, json, os, re, threading, time
 
 STEP = re.compile(r"\[\[\[(.*?)\]\]\]", re.S)
 
 
 def call(step):
     return f"[[[{step}]]]"
+
+
+def together(*commands):
+    """Returns a step of several calls in one answer."""
+    return " ||| ".join(commands)
 
 
 def text_of(content):
@@ -25,7 +32,8 @@ def text_of(content):
 
 
 class Model:
-    def __init__(self, client):
+    def __init__(self, client, gates):
+        self.gates = gates
         self.client, self.dialect = client, importlib.import_module(f"model.{client.dialect}")
         self.requests = []  # the bodies, as they came
         self.answers = []  # the steps that were answered; None for `done`
@@ -88,13 +96,36 @@ class Model:
                 steps, done = found, 0
             elif role == "result":
                 done += 1
-        step = steps[done] if tools and done < len(steps) else None
+        step = self.next(steps, done) if tools else None
         self.answers.append(step)
-        if step is None:
-            return self.dialect.answer(body, None, len(self.answers))
-        agent = step.removeprefix("agent: ")
-        made = self.client.shell(step) if agent == step else self.client.agent(call(agent))
-        return self.dialect.answer(body, made, len(self.answers))
+        calls = [self.made(part) for part in step.split(" ||| ")] if step else []
+        return self.dialect.answer(body, calls, len(self.answers))
+
+    def next(self, steps, done):
+        """Returns the step after so many results of tools; None after the last one."""
+        for step in steps:
+            count = 0 if step.startswith("wait: ") else len(step.split(" ||| "))
+            if done < count:
+                return step
+            done -= count
+            if not count:
+                self.wait(step.removeprefix("wait: "))
+        return None
+
+    def wait(self, gate):
+        """Waits until the gate is open, or the box is gone."""
+        gate = os.path.join(self.gates, gate)
+        if os.path.isdir(self.gates):
+            open(f"{gate}.here", "w").close()
+        while os.path.isdir(self.gates) and not os.path.exists(f"{gate}.open"):
+            time.sleep(0.05)
+
+    def made(self, step):
+        """Returns the call of a tool, a name with arguments, for a part of a step."""
+        for word, agent in (("agent: ", self.client.agent), ("isolated: ", self.client.isolated)):
+            if step.startswith(word):
+                return agent(call(step.removeprefix(word)))
+        return self.client.shell(step)
 
     def find(self, *words):
         """Returns the place and the beginning of the first text of a request that has all words, or None."""
