@@ -430,6 +430,7 @@ class Session:
         if code not in (0, 3, 4):
             self.violate("failed", f"piton {' '.join(words)} ended with {code}: {text.strip()[-300:]}")
         self.text += text
+        self.last = text
         return code, document
 
     def undo_all(self, counts):
@@ -498,7 +499,7 @@ class Session:
     def include(self, document, before, counts):
         """Follows the one command that undo names for what it left."""
         turn = self.turn_of(document)
-        found = re.search(r"piton undo ([^`\n\"|]*--include[^`\n\"|,.;)]*)", self.text.replace("\\n", "\n"))
+        found = re.search(r"piton undo ([^`\n\"|]*--include[^`\n\"|,.;)]*)", self.last.replace("\\n", "\n"))
         if turn is None or self.person:
             return
         if found:
