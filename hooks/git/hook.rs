@@ -277,7 +277,7 @@ fn marks_in(dir: usize, caller: usize) -> Marks {
     }
 }
 
-/// Returns true for the name of a process's mark: its number and the moment at which it has begun, as the kernel counts
+/// Returns true for the name of a process's mark: it begins with its number and the moment of its start, as the kernel counts
 /// (`ProcessId::key`).
 fn is_mark_of(process: usize, name: &[u8]) -> bool {
     let mut stat = [0_u8; 1024];
@@ -287,8 +287,8 @@ fn is_mark_of(process: usize, name: &[u8]) -> bool {
     // The 22nd field of the line (proc_pid_stat(5)); the one behind the name is the third.
     let Some(began) = stat[end + 1..].trim_ascii_start().split(|byte| *byte == b' ').nth(22 - 3) else { return false };
     let mut mark = Path::new();
-    mark.number(process).add(b"-").add(began);
-    mark.bytes() == Some(name)
+    mark.number(process).add(b"-").add(began).add(b"-");
+    mark.bytes().is_some_and(|mark| name.starts_with(mark))
 }
 
 /// Asks piton, and takes nothing but its refusal for one.

@@ -5,8 +5,20 @@ use crate::sys::processes::ProcessFacts;
 /// The shells through which clients run their hooks.
 const SHELLS: [&str; 8] = ["sh", "dash", "bash", "zsh", "fish", "ksh", "ash", "busybox"];
 
-/// The processes that take over what others have left.
-const KEEPERS: [&str; 2] = ["init", "systemd"];
+/// The processes that take over what others have left: the first process of a system, and those made for a container's first one.
+const KEEPERS: [&str; 11] = [
+    "init",
+    "systemd",
+    "tini",
+    "tini-static",
+    "docker-init",
+    "podman-init",
+    "catatonit",
+    "dumb-init",
+    "s6-svscan",
+    "runsvdir",
+    "supervisord",
+];
 
 /// The most processes that are looked at.
 const DEEPEST: usize = 16;
@@ -19,10 +31,10 @@ const VALUED: [&str; 6] = ["--rcfile", "--init-file", "--init-command", "-C", "-
 pub fn client_above(from: u32, look: &dyn Fn(u32) -> Option<ProcessFacts>) -> Option<u32> {
     let mut pid = look(from)?.parent;
     for _ in 0..DEEPEST {
-        // The first process, and what takes over orphans, is above all.
-        if pid <= 1 {
+        if pid == 0 {
             return None;
         }
+        // In a container the client may be the first process. A keeper of orphans is no client.
         let facts = look(pid)?;
         if KEEPERS.contains(&program(&facts)) {
             return None;
@@ -87,11 +99,23 @@ mod tests {
     }
 
     #[test]
+    fn the_first_process_of_a_container_may_be_the_client() {
+        let hook = "piton hook claude-code PreToolUse";
+        check(&["claude", hook], Some(1));
+        check(&["node /usr/local/bin/claude", "/bin/sh -c piton", hook], Some(1));
+        check(&["bash", hook], Some(1));
+        check(&["bash -c claude", "claude", "sh -c piton", hook], Some(2));
+        check(&["/usr/bin/tini -- claude", "claude", hook], Some(2));
+    }
+
+    #[test]
     fn an_orphan_has_no_client() {
         let hook = "piton hook codex PreToolUse";
         check(&["/sbin/init", "/bin/sh -c piton", hook], None);
         check(&["init", "/usr/lib/systemd/systemd --user", "/bin/sh -c piton", hook], None);
-        check(&["claude", hook], None);
+        check(&["/sbin/docker-init -- claude", "/bin/sh -c piton", hook], None);
+        check(&["/usr/bin/tini -- claude", hook], None);
+        check(&["sh -c piton", hook], None);
         check(&[hook], None);
         let deep: Vec<&str> = std::iter::repeat_n("sh -c x", 40).chain([hook]).collect();
         check(&deep, None);

@@ -28,6 +28,7 @@ use super::repository::{LOCAL, Store};
 use super::{lazy, loose};
 use crate::error::{Error, IoContext, Result};
 use crate::model::id::ObjectId;
+use crate::sys::clock::is_same_boot;
 use crate::sys::fs::durable::{replace_file, sync_dir};
 use crate::sys::fs::lock::{FileLock, Mode};
 use crate::sys::fs::mark::FileMark;
@@ -345,7 +346,9 @@ impl Store {
     /// `disk-full`, `permission`, `store-locked`. Nothing is lost by them: the next process tries again.
     pub fn recover(&self, workspaces: &Path, boot: &str) -> Result<()> {
         let mark = self.home.join(self.names.boot);
-        let is_known = || std::fs::read_to_string(&mark).is_ok_and(|known| known.trim() == boot);
+        // In doubt the logs are applied again, which changes nothing.
+        let is_known =
+            || std::fs::read_to_string(&mark).is_ok_and(|known| is_same_boot(known.trim(), boot) == Some(true));
         if is_known() {
             return Ok(());
         }

@@ -920,7 +920,7 @@ fn the_small_hook_asks_before_a_loss_alone() {
 }
 
 /// A script that has a git with its mark of a told command, as its process becomes that of git.
-const TOLD: &str = r#"touch "$0/$$-$(cut -d' ' -f22 /proc/$$/stat)" && exec git "$@""#;
+const TOLD: &str = r#"touch "$0/$$-$(cut -d' ' -f22 /proc/$$/stat)-0-0" && exec git "$@""#;
 
 #[test]
 fn a_git_that_destroys_nothing_starts_no_piton() {

@@ -24,7 +24,7 @@ use crate::model::sink::ObjectSink;
 use crate::model::stamp::KnownFile;
 use crate::model::tree;
 use crate::store::Batch;
-use crate::sys::clock::boot_id;
+use crate::sys::clock::{boot_id, is_same_boot};
 use crate::sys::interrupt::Flow;
 use crate::sys::memory;
 use crate::worktree::repository::Objects;
@@ -135,7 +135,7 @@ impl PriorKnowledge {
         held: Option<Stamps>,
     ) -> Result<PriorKnowledge> {
         let (epoch, boot) = (catalog.epoch()?, boot_id());
-        if let Some(stamps) = held.filter(|stamps| stamps.boot == boot) {
+        if let Some(stamps) = held.filter(|stamps| is_same_boot(&stamps.boot, &boot) == Some(true)) {
             let stamps = if stamps.epoch == epoch { stamps } else { doubted(catalog, stamps, epoch)? };
             return Ok(PriorKnowledge { stamps, ..PriorKnowledge::default() });
         }
@@ -147,7 +147,7 @@ impl PriorKnowledge {
         let sticky = if loaded.is_none() { sticky_from(catalog, all) } else { BTreeSet::new() };
         let mut stamps =
             loaded.unwrap_or_else(|| Stamps { epoch: epoch.clone(), boot: boot.clone(), ..Stamps::default() });
-        if stamps.epoch != epoch || stamps.boot != boot {
+        if stamps.epoch != epoch || is_same_boot(&stamps.boot, &boot) != Some(true) {
             stamps = doubted(catalog, stamps, epoch)?;
             stamps.boot = boot;
         }

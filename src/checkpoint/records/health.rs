@@ -7,7 +7,7 @@ use super::workspace::Workspace;
 use crate::checkpoint::history::interrupted::interrupted;
 use crate::checkpoint::history::journal::OperationStart;
 use crate::error::{IoContext, Result};
-use crate::sys::clock::boot_id;
+use crate::sys::clock::{boot_id, is_same_boot};
 
 /// The records of a home, as they are found.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ pub fn records(home: &Home) -> Result<Records> {
         return Ok(records);
     }
     let booted = std::fs::read_to_string(home.path().join("boot")).unwrap_or_default();
-    let applied = booted.trim() == boot_id();
+    let applied = is_same_boot(booted.trim(), &boot_id()) == Some(true);
     for entry in std::fs::read_dir(&dir).at("listing", &dir)? {
         let path = entry.at("listing", &dir)?.path();
         if !records.known.iter().any(|workspace| workspace.dir == path) {

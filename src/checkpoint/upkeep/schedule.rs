@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::checkpoint::records::home::Home;
 use crate::error::{Code, Error, Result};
 use crate::model::id::ObjectId;
-use crate::sys::clock::{boot_id, now_ms, since_boot_ms};
+use crate::sys::clock::{boot_id, is_same_boot, now_ms, since_boot_ms};
 use crate::sys::fs::durable::replace_cache;
 
 /// The milliseconds of an hour.
@@ -27,7 +27,7 @@ const DAY: i64 = 24 * HOUR;
 pub struct Moment {
     /// Milliseconds since 1970.
     pub wall: i64,
-    /// The id of the boot; empty where the system has none.
+    /// The id of the boot; empty where none was known.
     pub boot: String,
     /// Milliseconds since that boot.
     pub since_boot: i64,
@@ -40,7 +40,7 @@ impl Moment {
     }
 
     fn is_of_boot(&self, other: &Moment) -> bool {
-        !self.boot.is_empty() && self.boot == other.boot
+        is_same_boot(&other.boot, &self.boot) == Some(true)
     }
 
     /// Returns the time that has certainly passed since an earlier moment, as far as `interval` for one of another boot.

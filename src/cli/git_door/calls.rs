@@ -162,10 +162,10 @@ fn ended(dir: &Path) -> Option<CallMark> {
             CallMark(path).remove();
             return None;
         }
-        let pid = name.split('-').next()?.parse().ok()?;
-        let is_alive = ProcessId::of(pid).is_some_and(|id| id.key() == name);
+        // One of another container may run still.
+        let has_ended = ProcessId::of_key(&name).is_none_or(|id| id.is_alive() == Some(false));
         // Its end may be told by now.
-        (!is_alive).then_some(CallMark(path)).filter(CallMark::is_set)
+        has_ended.then_some(CallMark(path)).filter(CallMark::is_set)
     })
 }
 

@@ -172,8 +172,8 @@ fn sweep() {
     let Ok(listing) = std::fs::read_dir(&dir) else { return };
     for name in listing.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
         let Some(key) = name.strip_prefix(FAILED) else { continue };
-        let process = key.split('-').next().and_then(|pid| pid.parse().ok()).and_then(ProcessId::of);
-        if process.is_none_or(|process| process.key() != key) {
+        // One of another container may run still.
+        if ProcessId::of_key(key).is_none_or(|process| process.is_alive() == Some(false)) {
             // Another process may have removed it.
             let _ = std::fs::remove_file(dir.join(&name));
         }

@@ -325,8 +325,8 @@ pub(super) fn wait(words: &[&str]) {
     // Where that fails, the hook's shell waits until this process ends, and git with it.
     let _ = close_stdout();
     // A git that has ended before this process began to look is none.
-    let id = key.split('-').next().and_then(|pid| pid.parse().ok()).and_then(ProcessId::of);
-    if id.filter(|id| id.key() == *key).is_some_and(|id| !id.await_end(LONGEST)) {
+    let id = ProcessId::of_key(key).filter(|id| id.is_alive() == Some(true));
+    if id.is_some_and(|id| !id.await_end(LONGEST)) {
         return;
     }
     let ended = now_ms();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
 
-use super::clock::boot_id;
+use super::clock::{boot_id, is_same_boot};
 use crate::sys::pipe::is_ready;
 
 /// The identity of a process. Numbers are used again, so the moment of its start belongs to it.
@@ -24,6 +24,9 @@ pub struct ProcessId {
     /// The name of the space in which the number counts: a container has one of its own.
     space: String,
 }
+
+/// The text around the number in the kernel's name of a space of process numbers.
+const SPACE: (&str, &str) = ("pid:[", "]");
 
 /// The facts of a process that the kernel lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,14 +59,26 @@ impl ProcessId {
         true
     }
 
-    /// Returns a name that no other process of this machine has.
+    /// Returns a name that no other process has: of no other container, and of no other start of the machine.
     pub fn key(&self) -> String {
-        format!("{}-{}", self.pid, self.started)
+        let space = self.space.trim_start_matches(SPACE.0).trim_end_matches(SPACE.1);
+        // The first part of the kernel's id is enough.
+        let boot = self.boot.split('-').next().unwrap_or_default();
+        format!("{}-{}-{space}-{boot}", self.pid, self.started)
     }
 
-    /// Returns true if the process still runs; `None` where that cannot be told from here.
+    /// Returns the process of a name that [`ProcessId::key`] made; `None` for any other text.
+    pub fn of_key(key: &str) -> Option<ProcessId> {
+        let mut parts = key.splitn(4, '-');
+        let (pid, started) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        let (space, boot) = (parts.next()?, parts.next()?.to_owned());
+        let space = if space.is_empty() { String::new() } else { format!("{}{space}{}", SPACE.0, SPACE.1) };
+        Some(ProcessId { pid, started, boot, space })
+    }
+
+    /// Returns true if the process still runs; `None` where that is unknown: its number counts in another container.
     pub fn is_alive(&self) -> Option<bool> {
-        if self.boot != boot_id() {
+        if is_same_boot(&self.boot, &boot_id()) == Some(false) {
             return Some(false);
         }
         if self.space != space() {
@@ -87,12 +102,13 @@ pub fn facts(pid: u32) -> Option<ProcessFacts> {
     Some(ProcessFacts { parent: stat.parent, words })
 }
 
-/// Returns the numbers of the processes above one, the nearest first and at most `most`; without the first process of the system.
+/// Returns the numbers of the processes above one, the nearest first and at most `most`. The last may be the first process of a
+/// container, which can be a client.
 pub fn above(pid: u32, most: usize) -> Vec<u32> {
     let mut pids: Vec<u32> = Vec::new();
     let mut at = pid;
     while pids.len() < most {
-        match KernelLine::of(at).map(|line| line.parent).filter(|parent| *parent > 1 && !pids.contains(parent)) {
+        match KernelLine::of(at).map(|line| line.parent).filter(|parent| *parent > 0 && !pids.contains(parent)) {
             Some(parent) => at = parent,
             None => break,
         }
@@ -215,8 +231,16 @@ mod tests {
         assert_eq!(facts.parent, std::process::id());
         let other = ProcessId { started: id.started + 1, ..id.clone() };
         assert_eq!(other.is_alive(), Some(false), "the number was used again");
-        assert_eq!(ProcessId { boot: "x".to_owned(), ..id.clone() }.is_alive(), Some(false));
+        assert_eq!(ProcessId { boot: "another one".to_owned(), ..id.clone() }.is_alive(), Some(false));
         assert_eq!(ProcessId { space: "x".to_owned(), ..id.clone() }.is_alive(), None);
+        assert_eq!(ProcessId { boot: String::new(), ..id.clone() }.is_alive(), Some(true), "the start is the same");
+        let named = ProcessId::of_key(&id.key()).unwrap();
+        assert_eq!((named.is_alive(), named.key()), (Some(true), id.key()));
+        let elsewhere = ProcessId { space: "pid:[7]".to_owned(), ..id.clone() };
+        assert_eq!(ProcessId::of_key(&elsewhere.key()).unwrap().is_alive(), None, "another container");
+        let earlier = ProcessId { boot: "00000000-0000".to_owned(), ..id.clone() };
+        assert_eq!(ProcessId::of_key(&earlier.key()).unwrap().is_alive(), Some(false), "before a restart");
+        assert!(["", "12", "12-3", "12-3-4", "x-3-4-5"].iter().all(|text| ProcessId::of_key(text).is_none()));
         child.kill().unwrap();
         // It becomes a zombie: nobody has waited for it yet.
         let until = Instant::now() + Duration::from_mins(1);
