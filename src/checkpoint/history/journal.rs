@@ -7,13 +7,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::records::framed;
 use crate::checkpoint::records::lock::WorkspaceLock;
+use crate::checkpoint::records::read_position::ReadPosition;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::effect::{Class, Severity};
 use crate::model::id::ObjectId;
@@ -148,6 +148,9 @@ pub struct TurnEnd {
     pub time: String,
     /// The workspace's newest ordinal at that time.
     pub ordinal: u64,
+    /// True if its client or its connection ended within the turn.
+    #[serde(default, rename = "interrupted", skip_serializing_if = "std::ops::Not::not")]
+    pub is_interrupted: bool,
     /// True for a part of the turn behind a restore that was made while it was open.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_later_part: bool,
@@ -250,15 +253,6 @@ pub struct Contents {
     pub from: u64,
 }
 
-/// The place up to which a reader has read a journal.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReadPosition {
-    /// Device and inode.
-    object: (u64, u64),
-    /// Bytes up to the end of the last whole line that was read.
-    whole: u64,
-}
-
 /// The journal file of one workspace.
 pub struct Journal {
     path: PathBuf,
@@ -283,7 +277,7 @@ impl Journal {
     ///
     /// # Errors
     /// As [`Journal::read`].
-    pub fn read_on(&self, position: &mut ReadPosition) -> Result<Contents> {
+    pub(crate) fn read_on(&self, position: &mut ReadPosition) -> Result<Contents> {
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -292,17 +286,9 @@ impl Journal {
             }
             Err(error) => return Err(Error::io(error, "opening the journal", &self.path)),
         };
-        let facts = file.metadata().at("examining the journal", &self.path)?;
-        let object = (facts.dev(), facts.ino());
-        if position.object != object || facts.len() < position.whole {
-            *position = ReadPosition { object, whole: 0 };
-        }
-        let mut bytes = Vec::new();
-        file.seek(SeekFrom::Start(position.whole)).at("seeking in the journal", &self.path)?;
-        file.read_to_end(&mut bytes).at("reading the journal", &self.path)?;
-        let from = position.whole;
-        let contents = Contents { from, ..parse(&bytes) };
-        position.whole += contents.whole;
+        let bytes = position.unread(&mut file, &self.path)?;
+        let contents = Contents { from: position.whole(), ..parse(&bytes) };
+        position.pass(&bytes[..usize::try_from(contents.whole).unwrap_or(bytes.len())]);
         Ok(contents)
     }
 
@@ -473,6 +459,12 @@ mod tests {
         let first = frame(&line("o-1")).unwrap();
         OpenOptions::new().write(true).open(&path).unwrap().set_len(first.len() as u64).unwrap();
         assert_eq!(news(), (true, vec![line("o-1")]));
+        // A longer one may have the inode of the one before it.
+        std::fs::write(&path, [frame(&line("o-7")).unwrap(), whole].concat()).unwrap();
+        assert_eq!(
+            news(),
+            (true, vec![line("o-7"), line("o-1"), line("o-2"), line(&"long".repeat(5000)), line("o-4")])
+        );
         std::fs::remove_file(&path).unwrap();
         assert_eq!(news(), (true, vec![]));
     }
@@ -509,6 +501,7 @@ mod tests {
                 began,
                 time,
                 ordinal,
+                is_interrupted: false,
                 is_later_part,
                 members,
                 changes,

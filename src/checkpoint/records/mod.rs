@@ -13,6 +13,7 @@ pub mod marks;
 pub mod mishaps;
 pub mod pins;
 pub mod place;
+pub(crate) mod read_position;
 pub mod repositories;
 pub mod state;
 pub mod validate;
