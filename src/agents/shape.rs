@@ -178,7 +178,7 @@ impl Shape {
     ///
     /// # Errors
     /// `bad-request` if it is neither text nor a list.
-    fn prompt(&self, payload: &Payload) -> Result<Option<String>> {
+    pub(super) fn prompt(&self, payload: &Payload) -> Result<Option<String>> {
         if let Some(Value::Array(parts)) = payload.at(self.prompt) {
             let texts: Vec<&str> = parts.iter().filter_map(|part| part.get("text")?.as_str()).collect();
             // Images alone are a prompt without a text.

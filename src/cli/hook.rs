@@ -24,6 +24,7 @@ use crate::checkpoint::{Home, records::mishaps};
 use crate::error::{Code, Error, Result};
 use crate::model::door::Door;
 use crate::model::json;
+use crate::model::text::cut;
 use crate::protocol::{
     After, AfterReply, BeforeReply, Body, ErrorBody, Hello, OtherBlock, RunEnd, ShellBefore, ToolBefore, Turn,
     not_held_sentence,
@@ -63,6 +64,9 @@ const SLACK: Duration = Duration::from_millis(100);
 
 /// Longest content that is passed on with a tool call: what is judged of a call is in its short fields.
 const MAX_FIELD: usize = 64 << 10;
+
+/// Longest part of a prompt that is passed on, in characters: its first words are recorded.
+const MAX_PROMPT: usize = 4000;
 
 /// The arguments of a hook.
 struct HookCall {
@@ -178,9 +182,10 @@ impl Exchange<'_> {
             EventKind::AgentEnd if self.event.agent.is_none() => Ok(Decision::default()),
             EventKind::AgentEnd => self.tell(&Body::RunEnd(RunEnd::default())),
             EventKind::TurnEnd => self.tell(&Body::TurnEnd(turn(self.event.turn.clone().unwrap_or_default()))),
-            EventKind::TurnStart { .. } => {
+            EventKind::TurnStart { prompt } => {
                 let name = self.event.turn.clone().unwrap_or_else(|| format!("t{}", now_ms()));
-                self.tell(&Body::TurnStart(turn(name)))
+                let prompt = prompt.as_deref().map(|prompt| cut(prompt, MAX_PROMPT));
+                self.tell(&Body::TurnStart(Turn { prompt, ..turn(name) }))
             }
             EventKind::Ask(ask) => {
                 let text = answer(&mut self, ask)
@@ -358,7 +363,7 @@ fn shortened(input: &Value) -> Value {
     match input {
         // A patch names its files in its text.
         Value::String(text) if text.len() > MAX_FIELD && !text.contains("*** Begin Patch") => {
-            Value::String(crate::model::text::cut(text, 200))
+            Value::String(cut(text, 200))
         }
         Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), shortened(value))).collect(),
         Value::Array(items) => items.iter().map(shortened).collect(),

@@ -8,14 +8,29 @@ use crate::agents::Client;
 use crate::checkpoint::history::undo::Direction;
 use crate::model::coverage;
 use crate::model::number::Number;
-use crate::model::text::{count, printable};
+use crate::model::text::{count, cut, printable};
 use crate::protocol::{
-    List, ListReply, NotHeld, PreviewReply, RestoreReply, ShareCounts, StepBlock, TurnItem, TurnListReply,
+    List, ListItem, ListReply, NotHeld, PreviewReply, RestoreReply, ShareCounts, StepBlock, TurnItem, TurnListReply,
     WarningBlock, Word,
 };
 
 /// Paths of one list that are shown before it is cut.
 const SHOWN: usize = 20;
+
+/// Commands after a checkpoint that its line shows.
+const SHOWN_COMMANDS: usize = 2;
+
+/// Longest such command, in characters.
+const SHOWN_COMMAND: usize = 48;
+
+/// The beginning of the record of a command.
+const SHELL: &str = "shell: ";
+
+/// Longest part of a prompt in a list of turns, in characters.
+const SHOWN_PROMPT: usize = 46;
+
+/// Widest column of names in a list of turns.
+const NAMES: usize = 48;
 
 /// Says that a restore or undo would change no file.
 pub(super) const NOTHING: &str = "Nothing to do.\n";
@@ -106,8 +121,8 @@ pub(super) fn step(word: &str, over: &StepBlock) -> String {
         let client = turn.client.as_deref().map(|client| format!("{}, ", printable(client))).unwrap_or_default();
         let open = if turn.open { ", still open" } else { "" };
         return format!(
-            "{word} of turn `{}` ({operation}, {client}run {}, {}{open}): {}\n",
-            printable(&turn.turn),
+            "{word} of turn {} ({operation}, {client}run {}, {}{open}): {}\n",
+            turn_name(&turn.turn, turn.prompt.as_deref()),
             printable(&turn.run),
             print::local_time(&over.time),
             shares(&turn.shares)
@@ -132,12 +147,17 @@ fn shares(counts: &ShareCounts) -> String {
     all.join("; ")
 }
 
+/// Returns the name of a turn in a sentence: the first words of its prompt in quotes, or else the client's name.
+pub(super) fn turn_name(turn: &str, prompt: Option<&str>) -> String {
+    prompt.map_or_else(|| format!("`{}`", printable(turn)), |prompt| format!("\"{}\"", printable(prompt)))
+}
+
 /// Returns the line of one turn.
 pub(super) fn turn_title(turn: &TurnItem) -> String {
     let client = turn.client.as_deref().map(|client| format!("{}, ", printable(client))).unwrap_or_default();
     format!(
-        "Turn `{}` ({}, {client}run {}, {}): {}\n",
-        printable(&turn.turn),
+        "Turn {} ({}, {client}run {}, {}): {}\n",
+        turn_name(&turn.turn, turn.prompt.as_deref()),
         printable(&turn.operation),
         printable(&turn.run),
         print::local_time(&turn.ended),
@@ -152,8 +172,11 @@ pub(super) fn turns(listing: &TurnListReply, words: &Words) -> String {
     }
     let mut text = format!("{}\n\n", print::bold("Turns that changed files, newest first"));
     let width = |of: &dyn Fn(&TurnItem) -> usize| listing.turns.iter().map(of).max().unwrap_or(1);
-    let (names, ops) =
-        (width(&|turn| printable(&turn.turn).chars().count()).min(32), width(&|turn| turn.operation.len()));
+    let name = |turn: &TurnItem| match &turn.prompt {
+        Some(prompt) => format!("\"{}\"", cut(&printable(prompt), SHOWN_PROMPT)),
+        None => printable(&turn.turn),
+    };
+    let (names, ops) = (width(&|turn| name(turn).chars().count()).min(NAMES), width(&|turn| turn.operation.len()));
     for turn in &listing.turns {
         let mut notes = vec![shares(&turn.shares)];
         notes.extend(turn.open.then(|| "[open]".to_owned()));
@@ -167,7 +190,7 @@ pub(super) fn turns(listing: &TurnListReply, words: &Words) -> String {
             text,
             "  {:>ops$}  {:<names$}  {}  {client}{}  {}",
             printable(&turn.operation),
-            printable(&turn.turn),
+            name(turn),
             print::faint(&print::local_time(&turn.ended)),
             printable(&turn.run),
             notes.join(" "),
@@ -269,7 +292,7 @@ pub(super) fn outcome(outcome: &RestoreReply, verb: &str, back: &str) -> String 
     let turn = outcome.over.as_ref().and_then(|over| over.turn.as_ref());
     let number = outcome.target.as_ref().map_or(Number::NONE, |target| target.n);
     let what = match turn {
-        Some(turn) => format!("turn `{}`", printable(&turn.turn)),
+        Some(turn) => format!("turn {}", turn_name(&turn.turn, turn.prompt.as_deref())),
         None => format!("checkpoint {number}"),
     };
     let did_something = [&done.created, &done.replaced, &done.deleted].iter().any(|list| list.total > 0);
@@ -343,7 +366,7 @@ pub(super) fn list(title: &str, listing: &ListReply, words: &Words) -> String {
             row.n,
             printable(row.id.get(..7).unwrap_or(&row.id)),
             print::faint(&print::local_time(&row.time)),
-            printable(&row.reason),
+            reason(row),
             notes.join(" "),
         );
     }
@@ -360,6 +383,26 @@ pub(super) fn list(title: &str, listing: &ListReply, words: &Words) -> String {
     add_line!(text, "  {:<25}go back to checkpoint N ({asks}`{}` takes it back)", words.restore, words.undo);
     add_line!(text, "  {:<25}what changed since checkpoint N", words.diff);
     add_line!(text, "  {:<25}bring one file back", words.file);
+    text
+}
+
+/// Returns the reason of a checkpoint, and the commands after it that destroyed files: `before shell: npm test; then rm -rf src`.
+fn reason(row: &ListItem) -> String {
+    let mut text = printable(&row.reason);
+    let mut commands: Vec<&str> = Vec::new();
+    for action in row.actions.iter().filter(|action| action.lost.is_none_or(|lost| lost > 0)) {
+        // Edits by a client's own tools are the work itself.
+        let Some(command) = action.command.strip_prefix(SHELL) else { continue };
+        if !row.reason.ends_with(&action.command) && !commands.contains(&command) {
+            commands.push(command);
+        }
+    }
+    for command in commands.iter().take(SHOWN_COMMANDS) {
+        text.push_str(&format!("; then {}", cut(&printable(command), SHOWN_COMMAND)));
+    }
+    if commands.len() > SHOWN_COMMANDS {
+        text.push_str(&format!("; and {} more", commands.len() - SHOWN_COMMANDS));
+    }
     text
 }
 

@@ -71,7 +71,7 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
     for (name, value) in [
         ("of", from),
         ("client", facts.facts.client.clone().unwrap_or_default()),
-        ("turn", record.turn.clone().unwrap_or_default()),
+        ("turn", turn_text(record, facts.prompt.as_deref())),
         ("codon", codon_text(record)),
         ("effects", effects.join(", ")),
         ("flags", facts.facts.flags.join(", ")),
@@ -88,6 +88,10 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
         many => add_line!(text, ", and {many} directories"),
     }
     let (leading, option) = (context.leading(), if context.is_outside() { "--outside " } else { "" });
+    for action in facts.actions.iter().filter(|action| action.lost.is_none_or(|lost| lost > 0)) {
+        let lost = action.lost.map(|lost| format!("  ({})", count(lost as u64, "path"))).unwrap_or_default();
+        add_line!(text, "then     {}{lost}", printable(&action.command));
+    }
     for (path, why) in &skips {
         add_line!(text, "left out {leading}{}  {why}", path.display());
     }
@@ -127,6 +131,12 @@ fn shown(context: &Context, path: &RelPath, mode: Mode) -> String {
         item.make_absolute();
     }
     item.shown()
+}
+
+/// Returns the turn of a checkpoint: the client's name of it, and the first words of its prompt.
+fn turn_text(record: &Record, prompt: Option<&str>) -> String {
+    let name = record.turn.as_deref().unwrap_or_default();
+    prompt.map_or_else(|| name.to_owned(), |prompt| format!("\"{prompt}\" ({name})"))
 }
 
 /// The mark of a path in the private layer.

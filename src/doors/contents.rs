@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::model::coverage::Coverage;
 use crate::model::manifest::Manifest;
 use crate::model::repository::{HEAD, RepositoryState};
-use crate::protocol::{DiffReply, List, RepositoryBlock, ShownCheckpoint};
+use crate::protocol::{ActionItem, DiffReply, List, RepositoryBlock, ShownCheckpoint};
 
 /// The longest patch in a reply, in bytes.
 const MAX_PATCH: usize = 256 << 10;
@@ -24,6 +24,9 @@ pub fn shown(
     facts.flags.extend(damage.map(|_| "damaged".to_owned()));
     ShownCheckpoint {
         facts,
+        // A record that cannot be read is no part of the checkpoint either.
+        prompt: timeline.catalog().prompt_of(checkpoint).unwrap_or_default(),
+        actions: actions_after(timeline, checkpoint).unwrap_or_default(),
         parents: checkpoint.parents.iter().map(ToString::to_string).collect(),
         tree: checkpoint.tree.to_string(),
         faults: damage.map(str::to_owned).into_iter().collect(),
@@ -35,6 +38,10 @@ pub fn shown(
             .flatten()
             .map(|noted| repository(&noted.state)),
     }
+}
+
+fn actions_after(timeline: &Timeline, checkpoint: &Checkpoint) -> Result<Vec<ActionItem>> {
+    replies::actions(timeline, timeline.catalog().actions_after(checkpoint)?)
 }
 
 /// Returns the facts about a repository.

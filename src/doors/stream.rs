@@ -292,8 +292,8 @@ fn events(event: ClientEvent) -> Vec<Event> {
     let run = session.map(|session| client.session_name(&session));
     let action = |id, what, cwd| Event::Before(Action { id, what, cwd, wait: None, doubt });
     match kind {
-        EventKind::TurnStart { .. } => {
-            vec![Event::TurnStarted(TurnStart { turn: turn.unwrap_or_default(), run, for_action: false })]
+        EventKind::TurnStart { prompt } => {
+            vec![Event::TurnStarted(TurnStart { turn: turn.unwrap_or_default(), run, prompt, for_action: false })]
         }
         EventKind::TurnEnd => vec![Event::TurnEnded { turn: turn.unwrap_or_default() }],
         EventKind::Before { action: id, act: Act::Shell { commands, cwd: own, .. } } => {

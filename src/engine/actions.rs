@@ -123,7 +123,8 @@ impl Session {
         let client = state.client.clone().or_else(|| self.client.clone());
         let is_agents = !state.is_persons && is_persons_name(client.as_deref());
         let places = state.turns.places().to_vec();
-        Some(TurnName { key, run: state.run.clone(), actor, turn, client, is_agents, places })
+        let prompt = state.turns.prompt().map(str::to_owned);
+        Some(TurnName { key, run: state.run.clone(), actor, turn, prompt, client, is_agents, places })
     }
 
     /// Returns true if a turn begins in a workspace with its first checkpoint of single paths: the session's own, where that is too

@@ -16,6 +16,7 @@ use super::job::{Answer, bug, busy};
 use super::parts::{self, Gathering, OtherReach};
 use super::protect::{self, NamedCapture, Protected, Wanted};
 use super::reach::{self, ActionReach};
+use super::record::NewRecord;
 use super::rules::InForce;
 use super::session::{Reply, Session};
 use super::workspace::OpenWorkspace;
@@ -77,6 +78,8 @@ struct Task {
     judged: Option<(Verdict, PathBuf)>,
     /// The note that the action begins.
     note: Option<ActionNote>,
+    /// The record of the action.
+    record: Option<NewRecord>,
     /// The turn that begins with the checkpoint.
     begins: Option<TurnName>,
 }
@@ -119,6 +122,7 @@ impl Task {
             beyond: Vec::new(),
             judged: Some((verdict.clone(), cwd.clone())),
             note: None,
+            record: None,
             begins: None,
         }
     }
@@ -249,7 +253,9 @@ impl Session {
         let due = self.state().turns.standing(&record.id, &rules.policy, is_off);
         let reply = gathering.part(root);
         let note = self.note_of(&open, shared.action, (&shared.cwd, &shared.verdict));
+        let record = self.record_of(shared.action, &shared.verdict, (&reach, &due));
         if let Some(protection) = at_once(&open, &due, &reach) {
+            self.record_quietly(&open, record, &protection);
             let decision = ActionDecision { protection, not_held: beyond, ..ActionDecision::of_part() };
             let answer = (Decision::Action(Box::new(decision)), reply);
             self.answer_noted(&open, note, shared.action.wait, answer);
@@ -257,7 +263,7 @@ impl Session {
         }
         let (run, turn) = self.recording();
         let reason = shown(&format!("{}{}", self.when(), named(shared.action)));
-        let task = Task { beyond, note, ..Task::of(&open, (&run, turn, &reason), (reach, due), shared) };
+        let task = Task { beyond, note, record, ..Task::of(&open, (&run, turn, &reason), (reach, due), shared) };
         self.protect(&open, &rules, Decision::Action(Box::new(ActionDecision::of_part())), task, reply);
         Ok(())
     }
@@ -268,14 +274,15 @@ impl Session {
         let (run, turn) = self.recording();
         let reason = shown(&format!("{}{}", self.when(), named(action)));
         let note = self.note_of(&open, action, (&cwd, &verdict));
+        let record = self.record_of(action, &verdict, (&reach, &due));
         if let Some(protection) = at_once(&open, &due, &reach) {
+            self.record_quietly(&open, record, &protection);
             let decision = Decision::Action(Box::new(ActionDecision { protection, ..*decision }));
-            self.note_externals(&open, verdict, (run, turn), reason);
             return self.answer_noted(&open, note, action.wait, (decision, reply));
         }
         let shared = PartAction { action, verdict, cwd, asked, is_part: false };
         let begins = if self.turn_begins_in(&open) { self.open_turn() } else { None };
-        let task = Task { note, begins, ..Task::of(&open, (&run, turn, &reason), (reach, due), &shared) };
+        let task = Task { note, record, begins, ..Task::of(&open, (&run, turn, &reason), (reach, due), &shared) };
         self.protect(&open, &rules, Decision::Action(decision), task, reply);
     }
 
@@ -310,6 +317,7 @@ impl Session {
             beyond: Vec::new(),
             judged: None,
             note: None,
+            record: None,
             begins: self.open_turn(),
         };
         self.protect(open, &open.in_force(), decision, task, reply);
@@ -357,6 +365,7 @@ impl Session {
             judged: task.judged,
             tree: (open.workspace.scope == Scope::Tree).then(|| open.workspace.path.clone()),
             note: task.note,
+            record: task.record,
             begins: task.begins,
             question,
             deadline,
@@ -389,21 +398,6 @@ impl Session {
             reply(self, Ok(decision));
         }
     }
-
-    /// Writes the external effects of an action that needs no checkpoint into the journal.
-    fn note_externals(
-        &mut self,
-        open: &OpenWorkspace,
-        verdict: Verdict,
-        (run, turn): (String, Option<String>),
-        reason: String,
-    ) {
-        if verdict.warnings.iter().any(|warning| warning.class.is_external()) {
-            self.quietly(open, move |timeline, _| {
-                protect::note_externals(timeline, &verdict, (&run, turn.as_deref()), &reason)
-            });
-        }
-    }
 }
 
 fn verdict(action: &Action, rules: &InForce, context: &Context) -> Verdict {
@@ -419,7 +413,7 @@ fn verdict(action: &Action, rules: &InForce, context: &Context) -> Verdict {
 }
 
 /// Returns an action's words in the reason of its checkpoint, not yet redacted.
-fn named(action: &Action) -> String {
+pub(super) fn named(action: &Action) -> String {
     match &action.what {
         Doing::Shell { command } => format!("shell: {command}"),
         Doing::Tool(tool) => {
@@ -447,7 +441,7 @@ fn at_once(open: &OpenWorkspace, due: &Due, reach: &ActionReach) -> Option<Prote
 }
 
 /// Returns an action's reason as it is recorded: one line, redacted and cut.
-fn shown(reason: &str) -> String {
+pub(super) fn shown(reason: &str) -> String {
     cut(&printable(&redact(reason)), MAX_REASON)
 }
 

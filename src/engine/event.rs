@@ -66,6 +66,8 @@ pub struct TurnStart {
     pub turn: String,
     /// The session that continues with this turn; absent: the connection's own.
     pub run: Option<String>,
+    /// The prompt of the person, as it came.
+    pub prompt: Option<String>,
     /// True if an action of the turn follows, whose answer has the notes. Without a name, the open turn goes on, or one begins.
     pub for_action: bool,
 }

@@ -8,6 +8,7 @@ use super::collisions::CollisionQuestion;
 use super::deadlines::Outcome;
 use super::protect::{self, Protected};
 use super::reach;
+use super::record::NewRecord;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::capture::request::Take;
 use crate::checkpoint::catalog::gaps::Gap;
@@ -30,6 +31,8 @@ pub(super) struct Finish {
     pub tree: Option<PathBuf>,
     /// The note that the action begins.
     pub note: Option<ActionNote>,
+    /// The record of the action.
+    pub record: Option<NewRecord>,
     /// The turn that begins with the checkpoint.
     pub begins: Option<TurnName>,
     /// The question for the work of others that the action would destroy.
@@ -50,12 +53,11 @@ impl Finish {
             let files = protected.as_ref().ok().map(|held| held.checkpoint().id);
             action.write(timeline, Instant::now() > self.deadline, files, &|| Flow::Continue);
         }
+        if let Some(record) = self.record {
+            record.write(timeline, &protected, Instant::now() > self.deadline);
+        }
         let judged = self.judged.as_ref();
         let repositories = self.tree.zip(judged).map(|(root, (verdict, cwd))| reach::repositories(&root, cwd, verdict));
-        if let Some((verdict, _)) = judged {
-            let draft = &self.take.draft;
-            note(timeline, verdict, (&draft.run, draft.turn.as_deref()), &draft.reason);
-        }
         // Looked up only for a client that was answered `late`: a timely answer has no use for it.
         let is_late = Instant::now() > self.deadline;
         let touched = if is_late { timeline.touched_since(self.since) } else { Vec::new() };
@@ -65,11 +67,5 @@ impl Finish {
         let asked = self.question.as_ref().zip(protected.as_ref().ok());
         let collisions = asked.map(|(question, held)| question.ask(timeline, held.checkpoint()));
         Outcome { protected, touched, not_held, collisions: collisions.unwrap_or_default() }
-    }
-}
-
-fn note(timeline: &mut Timeline, verdict: &Verdict, of: (&str, Option<&str>), reason: &str) {
-    if let Err(error) = protect::note_externals(timeline, verdict, of, reason) {
-        tracing::warn!(%error, "an external effect could not be noted");
     }
 }

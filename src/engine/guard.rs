@@ -37,6 +37,9 @@ pub struct Turns {
     current: Option<String>,
     /// A name of the open turn that no other turn has.
     key: String,
+    /// The first words of its prompt, without secrets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt: Option<String>,
     /// By workspace id. `late` and `failed` never use a slot up.
     slots: HashMap<String, TurnCheckpoint>,
     /// The roots of the workspaces in which the turn acts, in the order in which it came to them.
@@ -71,6 +74,20 @@ impl Turns {
         }
         *self = Turns { current: Some(turn.to_owned()), key: new_key(), ..Turns::default() };
         true
+    }
+
+    /// Keeps the first words of the open turn's prompt, if none are known; true if that is news.
+    pub fn tell_prompt(&mut self, prompt: Option<String>) -> bool {
+        let is_news = self.current.is_some() && self.prompt.is_none() && prompt.is_some();
+        if is_news {
+            self.prompt = prompt;
+        }
+        is_news
+    }
+
+    /// Returns the first words of the open turn's prompt.
+    pub fn prompt(&self) -> Option<&str> {
+        self.prompt.as_deref()
     }
 
     /// Closes a turn.

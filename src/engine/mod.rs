@@ -28,6 +28,7 @@ mod pathspec;
 pub mod protect;
 mod queue;
 pub mod reach;
+mod record;
 pub mod rules;
 pub mod runs;
 pub mod saves;

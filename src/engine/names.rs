@@ -12,6 +12,9 @@ use crate::sys::clock::now_ms;
 /// Longest name of a turn, in characters.
 const MAX_TURN: usize = 64;
 
+/// Longest part of a prompt that is recorded, in characters.
+const MAX_PROMPT: usize = 80;
+
 /// Returns the guard in force: off where a person switched it off.
 pub fn guard_in_force(policy: &Policy, dir: &Path) -> Guard {
     if WorkspaceState::load(dir).is_off(now_ms()) { Guard::Off } else { policy.guard }
@@ -20,6 +23,12 @@ pub fn guard_in_force(policy: &Policy, dir: &Path) -> Guard {
 /// Returns a client's free text as it is recorded and told: one line, without secrets, of at most so many characters.
 pub fn recorded(text: &str, most: usize) -> String {
     cut(&printable(&redact(text)), most)
+}
+
+/// Returns the first words of a prompt as they are recorded: one line, without secrets; `None` for a prompt without words.
+pub fn prompt_words(text: &str) -> Option<String> {
+    let words = redact(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    (!words.is_empty()).then(|| cut(&printable(&words), MAX_PROMPT))
 }
 
 /// Returns a turn's name as it is recorded. A few digits of a hash replace a secret in it, so that two turns keep two
@@ -35,6 +44,16 @@ pub fn turn_name(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_prompt_is_recorded_as_its_first_words() {
+        assert_eq!(prompt_words("  Fix the\n\ttests,\u{1b}please "), Some("Fix the tests,\\u{1b}please".to_owned()));
+        assert_eq!(prompt_words(" \n"), None);
+        let told = prompt_words("Log in with TOKEN=hunter2abc and go on").unwrap_or_default();
+        assert_eq!(told, "Log in with TOKEN=*** and go on");
+        let cut = prompt_words(&"word ".repeat(100)).unwrap_or_default();
+        assert!(cut.chars().count() == MAX_PROMPT + 1 && cut.ends_with('…'), "{cut}");
+    }
 
     #[test]
     fn names_lose_their_secrets_and_stay_apart() {

@@ -9,14 +9,12 @@ use super::guard::TurnCheckpoint;
 use super::job::Answer;
 use crate::checkpoint::capture::request::{Selection, Take, Taken};
 use crate::checkpoint::catalog::gaps::{Gap, beyond, of_targets};
-use crate::checkpoint::history::journal::{External, Line};
 use crate::checkpoint::history::turn_end::TurnName;
 use crate::checkpoint::{Checkpoint, Timeline};
 use crate::error::Result;
 use crate::model::effect::{Class, Verdict};
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
-use crate::sys::clock::{now_ms, rfc3339};
 use crate::sys::interrupt::Interrupt;
 use crate::worktree::Target;
 
@@ -361,40 +359,4 @@ pub fn not_held(
         tracing::warn!(%error, "what the checkpoint leaves out could not be read");
         Vec::new()
     })
-}
-
-/// Writes the external effects of an action into the journal, so that a later restore can name them. `reason` is that of a
-/// checkpoint before the action, redacted already.
-///
-/// # Errors
-/// Returns the errors of the journal.
-pub fn note_externals(
-    timeline: &mut Timeline,
-    verdict: &Verdict,
-    (run, turn): (&str, Option<&str>),
-    reason: &str,
-) -> Result<()> {
-    let external = verdict.warnings.iter().filter(|warning| warning.class.is_external()).collect::<Vec<_>>();
-    if external.is_empty() {
-        return Ok(());
-    }
-    // Read before the action runs: its effect comes after this checkpoint.
-    let after = timeline.catalog().newest_ordinal()?;
-    let time = rfc3339(now_ms());
-    let lines: Vec<Line> = external
-        .into_iter()
-        .map(|warning| {
-            Line::External(External {
-                after,
-                class: warning.class,
-                severity: warning.severity,
-                message: crate::model::redact::redact(&warning.message),
-                action: Some(reason.strip_prefix("before ").unwrap_or(reason).to_owned()),
-                run: run.to_owned(),
-                turn: turn.map(str::to_owned),
-                time: time.clone(),
-            })
-        })
-        .collect();
-    timeline.note(&lines)
 }

@@ -224,12 +224,7 @@ fn inside(workspace: &Path, full: &Path) -> Option<Target> {
 /// Lists the paths of a workspace that an action names: what it may destroy, what it makes, and what its client `told`. Words of
 /// its `command` that are secrets are no paths.
 pub fn named(workspace: &Path, cwd: &Path, verdict: &Verdict, (command, told): (&str, &[String])) -> Vec<RelPath> {
-    // Most actions name nothing, and then nothing has to be looked at.
-    let shown = LazyCell::new(|| redact(command));
-    let is_secret = |word: &str| {
-        let name = word.rsplit('/').next().unwrap_or(word);
-        holds_secret(word) || (command.contains(name) && !shown.contains(name))
-    };
+    let is_secret = gives_secret_away(command);
     let words = verdict.targets.iter().chain(&verdict.made).chain(told);
     let words = words.filter(|word| !has_magic(word) && !is_secret(word));
     let mut named: Vec<RelPath> =
@@ -237,6 +232,16 @@ pub fn named(workspace: &Path, cwd: &Path, verdict: &Verdict, (command, told): (
     named.sort_unstable();
     named.dedup();
     named
+}
+
+/// Returns a test of a path that says whether it would give away a secret of the command.
+pub fn gives_secret_away(command: &str) -> impl Fn(&str) -> bool {
+    // Most actions name nothing, and then nothing has to be looked at.
+    let shown = LazyCell::new(move || redact(command));
+    move |word| {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        holds_secret(word) || (command.contains(name) && !shown.contains(name))
+    }
 }
 
 /// Lists the nested repositories in which an action destroys files that cannot be named in advance.

@@ -3,7 +3,7 @@
 use super::decision::{Decision, TurnDecision};
 use super::event::TurnStart;
 use super::guard::Turns;
-use super::names::turn_name;
+use super::names::{prompt_words, turn_name};
 use super::session::{Reply, Session};
 use super::told::Note;
 use crate::error::{Code, Error};
@@ -27,7 +27,12 @@ impl Session {
         };
         // A sub-agent's turn is its agent's, whatever the client calls it (Codex gives it an id of its own).
         let goes_on = self.sub_agent.is_some() && before.current().is_some();
-        let is_new = !goes_on && self.change_turns(|turns| turns.start(&turn_name(&name)));
+        let prompt = start.prompt.filter(|_| !goes_on).and_then(|prompt| self.recorded_prompt(&prompt));
+        let mut is_new = false;
+        self.change_turns(|turns| {
+            is_new = !goes_on && turns.start(&turn_name(&name));
+            turns.tell_prompt(prompt) || is_new
+        });
         if is_new {
             // A client that tells of no end has ended its turn by the next one.
             self.close_turn(&before, None);
@@ -52,6 +57,12 @@ impl Session {
             decision.notices = self.notices(workspace.as_deref(), Vec::new());
         }
         reply(self, Ok(Decision::Turn(decision)));
+    }
+
+    /// Returns the first words of a prompt, as far as the settings have them recorded.
+    fn recorded_prompt(&mut self, prompt: &str) -> Option<String> {
+        let open = self.workspace().ok()?; // without a workspace there are no settings, and no turn begins
+        open.in_force().policy.records_prompts.then(|| prompt_words(prompt)).flatten()
     }
 
     /// Ends a turn, and writes down what it has changed.

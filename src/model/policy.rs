@@ -189,6 +189,8 @@ pub struct Policy {
     pub durability: Durability,
     /// The treatment of the store by programs that make backups (key `backup`).
     pub backup: Backup,
+    /// True if the first words of prompts are recorded (key `record.prompts`).
+    pub records_prompts: bool,
     /// Longest wait of an event.
     pub deadline: Duration,
     /// The treatment of untracked secret files (key `secrets`).

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::restores::TargetBlock;
 use super::shapes::{CheckpointBlock, List, NotHeld, StatBlock};
+use super::turns::ActionItem;
 use super::words::Word;
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::effect::Class;
@@ -97,6 +98,9 @@ pub struct ListItem {
     /// The number of steps of its turn that the list does not show.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub steps: usize,
+    /// The recorded actions after it, up to the next one, that destroyed something; of many, the newest.
+    #[serde(default)]
+    pub actions: Vec<ActionItem>,
 }
 
 /// Returns true for a count that a reply leaves out.
@@ -175,6 +179,12 @@ pub struct ShownCheckpoint {
     /// Facts about it.
     #[serde(flatten)]
     pub facts: CheckpointFacts,
+    /// The first words of the prompt of its turn, without secrets; absent where none is recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// The recorded actions after it, up to the next one, that destroyed something; of many, the newest.
+    #[serde(default)]
+    pub actions: Vec<ActionItem>,
     /// Ids of its parents.
     pub parents: Vec<String>,
     /// The id of its tree.

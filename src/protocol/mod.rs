@@ -66,7 +66,7 @@ pub use status::{
 pub use stores::{
     AdoptDocument, ClearDocument, ClearItem, MoveDocument, StoreDocument, StoreListDocument, StoredWorkspace,
 };
-pub use turns::{ShareCounts, TurnDiff, TurnDiffReply, TurnItem, TurnListReply, TurnQuery};
+pub use turns::{ActionItem, ShareCounts, TurnDiff, TurnDiffReply, TurnItem, TurnListReply, TurnQuery};
 pub use verbs::{
     CheckedDocument, ClassifyDocument, ClientItem, ClientsDocument, DaemonDocument, DoctorDocument, DoctorRow,
     ExportDocument, FailedVerb, FetchDocument, InitDocument, InstallDocument, InstallItem, InstallOutcome, MendBlock,

@@ -236,6 +236,9 @@ pub struct StepBlock {
 pub struct TurnBlock {
     /// The client's name of it.
     pub turn: String,
+    /// The first words of its prompt, without secrets; absent where none is recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
     /// The run that it belongs to.
     pub run: String,
     /// The name of the client.

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{List, StatBlock};
+use super::shapes::{CheckpointStatus, List, StatBlock};
+use super::words::Word;
+use crate::model::effect::Class;
+use crate::model::number::Number;
 
 /// The turns to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,13 +36,42 @@ pub struct ShareCounts {
     pub missed: usize,
 }
 
+/// An action that a checkpoint was due for, or one with effects that no restore undoes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ActionItem {
+    /// The action, without its secrets, cut: `shell: rm -rf src`.
+    pub command: String,
+    /// The classes of its effects.
+    pub effects: Vec<Word<Class>>,
+    /// True if piton could not see what it does.
+    pub opaque: bool,
+    /// The number of paths whose content it deleted or replaced; null where that is not known.
+    pub lost: Option<usize>,
+    /// The status of its checkpoint when it was asked for.
+    pub status: CheckpointStatus,
+    /// The number of the checkpoint that contains the files from before it; null where there is none.
+    pub n: Option<Number>,
+    /// The run that it belongs to.
+    pub run: String,
+    /// The client's name of its turn.
+    pub turn: Option<String>,
+    /// The client's own id of it.
+    pub action: Option<String>,
+    /// The time when it was asked for.
+    pub time: String,
+}
+
 /// A turn that changed files.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TurnItem {
     /// The journal's name of it: `t-1`, `t-2`, …
     pub operation: String,
     /// The client's name of it.
     pub turn: String,
+    /// The first words of its prompt, without secrets; null where none is recorded.
+    #[serde(default)]
+    pub prompt: Option<String>,
     /// The run that it belongs to.
     pub run: String,
     /// The name of the client.
@@ -62,10 +94,13 @@ pub struct TurnItem {
     /// The roots of the other workspaces in which it acted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<String>,
+    /// Its recorded actions in this workspace, the oldest first; of many, the newest.
+    #[serde(default)]
+    pub actions: Vec<ActionItem>,
 }
 
 /// The answer to `turn.list`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TurnListReply {
     /// The newest first.
     pub turns: Vec<TurnItem>,

@@ -279,6 +279,12 @@ pub(super) const KEYS: &[Key] = &[
         widens: |old, new| old.git_answers == new.git_answers,
     },
     Key {
+        name: "record.prompts",
+        apply: prompts,
+        // Words of a person are no protection: a workspace may have them left out, and never recorded.
+        widens: |old, new| old.records_prompts || !new.records_prompts,
+    },
+    Key {
         name: "durability",
         apply: |policy, value| {
             policy.durability = word(value, &[("power", Durability::Power), ("process", Durability::Process)])?;
@@ -339,6 +345,7 @@ pub(super) fn blank_policy() -> Policy {
         git_answers: GitAnswers::All,
         durability: Durability::Power,
         backup: Backup::Skip,
+        records_prompts: true,
         deadline: Duration::ZERO,
         secrets: Secrets::Local,
         exclude: Vec::new(),
@@ -371,6 +378,15 @@ fn guard(policy: &mut Policy, value: &Value) -> Result<(), String> {
         return Ok(());
     }
     policy.guard = word(value, &[("turn", Guard::Turn), ("action", Guard::Action), ("off", Guard::Off)])?;
+    Ok(())
+}
+
+fn prompts(policy: &mut Policy, value: &Value) -> Result<(), String> {
+    // As with `guard`, YAML readers differ on `on` and `off`.
+    policy.records_prompts = match value {
+        Value::Bool(is_on) => *is_on,
+        _ => word(value, &[("on", true), ("off", false)])?,
+    };
     Ok(())
 }
 

@@ -49,6 +49,7 @@ mod protected;
 mod reach;
 mod readers;
 mod recall;
+mod recorded;
 mod remotes;
 mod repositories;
 mod restore;

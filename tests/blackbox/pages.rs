@@ -17,19 +17,19 @@ use piton::model::number::Number;
 use piton::model::policy::Guard;
 use piton::model::turn::Attribution;
 use piton::protocol::{
-    AdoptDocument, After, AfterReply, AutosavedNotice, BaselineStatus, Before, BeforeReply, BranchItem, BranchOrigin,
-    BranchType, ChangedLists, CheckedDocument, CheckpointBlock, CheckpointFacts, CheckpointStatus, CheckpointType,
-    Chosen, ChosenItem, ChosenReply, Classify, ClassifyDocument, ClassifyReply, ClearDocument, ClearItem, ClientItem,
-    ClientsDocument, CodonEnd, CodonReply, CodonStart, CodonStartReply, CollisionItem, Create, CreateReply,
-    DaemonDocument, DegradedNotice, Diff, DiffReply, DoctorDocument, DoctorRow, DoorItem, EmptyReply, ErrorBody,
-    ExportDocument, FailedNotice, FetchDocument, FindDocument, ForgetDocument, ForgetItem, FoundDocument, FoundItem,
-    GitChangedQuery, GitChangedReply, GitOperationItem, GitOperationsDocument, GitUndoDocument, Greeting, GreetingType,
-    Hello, HelloReply, HoldAnswer, InitDocument, InstallDocument, InstallItem, InstallOutcome, Interrupted,
-    InterruptedNotice, KeptItem, LimitsBlock, List, ListItem, ListQuery, ListReply, LowDiskNotice, MendBlock,
-    MoveDocument, NoStep, NotHeld, OffDocument, OnDocument, OpenReply, OperationKind, OriginBlock, OtherBlock,
-    OtherDone, OtherPreview, PastEffect, PathItem, PlanLists, PresenceWord, PreviewReply, ProofBlock, ProtectionBlock,
-    ProtectionState, PruneDocument, PruneItem, PushDocument, ReasonItem, RefFinding, RefMoveItem, RefsDocument,
-    RefusedRef, ReloadReply, RemoteItem, RemoteListDocument, RepositoryBlock, RestoreReply, Rollback,
+    ActionItem, AdoptDocument, After, AfterReply, AutosavedNotice, BaselineStatus, Before, BeforeReply, BranchItem,
+    BranchOrigin, BranchType, ChangedLists, CheckedDocument, CheckpointBlock, CheckpointFacts, CheckpointStatus,
+    CheckpointType, Chosen, ChosenItem, ChosenReply, Classify, ClassifyDocument, ClassifyReply, ClearDocument,
+    ClearItem, ClientItem, ClientsDocument, CodonEnd, CodonReply, CodonStart, CodonStartReply, CollisionItem, Create,
+    CreateReply, DaemonDocument, DegradedNotice, Diff, DiffReply, DoctorDocument, DoctorRow, DoorItem, EmptyReply,
+    ErrorBody, ExportDocument, FailedNotice, FetchDocument, FindDocument, ForgetDocument, ForgetItem, FoundDocument,
+    FoundItem, GitChangedQuery, GitChangedReply, GitOperationItem, GitOperationsDocument, GitUndoDocument, Greeting,
+    GreetingType, Hello, HelloReply, HoldAnswer, InitDocument, InstallDocument, InstallItem, InstallOutcome,
+    Interrupted, InterruptedNotice, KeptItem, LimitsBlock, List, ListItem, ListQuery, ListReply, LowDiskNotice,
+    MendBlock, MoveDocument, NoStep, NotHeld, OffDocument, OnDocument, OpenReply, OperationKind, OriginBlock,
+    OtherBlock, OtherDone, OtherPreview, PastEffect, PathItem, PlanLists, PresenceWord, PreviewReply, ProofBlock,
+    ProtectionBlock, ProtectionState, PruneDocument, PruneItem, PushDocument, ReasonItem, RefFinding, RefMoveItem,
+    RefsDocument, RefusedRef, ReloadReply, RemoteItem, RemoteListDocument, RepositoryBlock, RestoreReply, Rollback,
     RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice, RowState, RunEnd, RunEndReply, RunFork,
     RunItem, RunLast, RunListReply, RunReply, RunStart, RunState, RunStatus, ScopeWord, SettingItem, SettingsDocument,
     SettledNotice, ShareCounts, ShellBefore, Show, ShowDirectoryDocument, ShowDocument, ShowFileDocument, ShowReply,
@@ -169,13 +169,29 @@ fn shares() -> ShareCounts {
 }
 
 fn turn_block() -> TurnBlock {
-    TurnBlock { turn: s(), run: s(), client: o(), shares: shares(), open: true }
+    TurnBlock { turn: s(), prompt: o(), run: s(), client: o(), shares: shares(), open: true }
+}
+
+fn action_item() -> ActionItem {
+    ActionItem {
+        command: s(),
+        effects: vec![Class::Database.into()],
+        opaque: true,
+        lost: Some(1),
+        status: CheckpointStatus::Held,
+        n: Some(Number::of(1)),
+        run: s(),
+        turn: o(),
+        action: o(),
+        time: s(),
+    }
 }
 
 fn turn_item() -> TurnItem {
     TurnItem {
         operation: s(),
         turn: s(),
+        prompt: o(),
         run: s(),
         client: o(),
         began: s(),
@@ -186,6 +202,7 @@ fn turn_item() -> TurnItem {
         paths: 1,
         shares: shares(),
         others: words(),
+        actions: vec![action_item()],
     }
 }
 
@@ -331,7 +348,15 @@ fn repository() -> RepositoryBlock {
 }
 
 fn shown() -> ShownCheckpoint {
-    ShownCheckpoint { facts: facts(), parents: words(), tree: s(), faults: words(), repository: Some(repository()) }
+    ShownCheckpoint {
+        facts: facts(),
+        prompt: o(),
+        actions: vec![action_item()],
+        parents: words(),
+        tree: s(),
+        faults: words(),
+        repository: Some(repository()),
+    }
 }
 
 fn chosen_item() -> ChosenItem {
@@ -361,6 +386,7 @@ fn item() -> ListItem {
         external: vec![Class::Database.into()],
         pinned: true,
         steps: 2,
+        actions: vec![action_item()],
     }
 }
 
@@ -746,6 +772,7 @@ fn parts() -> Vec<Example> {
         example("`turn` of `over`", turn_block()),
         example("`shares`", shares()),
         example("`turn` of `turn.diff`, an item of `turns`", turn_item()),
+        example("an item of `actions`", action_item()),
         example("an item of `others` of a preview", other_preview()),
         example("an item of `others` of a step", other_done()),
         example("`error` of such an item", step_fault()),

@@ -122,6 +122,7 @@ const GEMINI_CLI: StreamFormat = StreamFormat {
         ("error", FrameMeaning::Unused),
     ],
     shape: Shape {
+        prompt: &["/content"],
         input: &["/parameters"],
         action: &["/tool_id"],
         outcome: |frame| {
@@ -203,6 +204,7 @@ const COPILOT_CLI: StreamFormat = StreamFormat {
     shape: Shape {
         session: &["/data/sessionId", "/sessionId"],
         turn: &["/data/interactionId"],
+        prompt: &["/data/content"],
         cwd: &["/data/context/cwd"],
         tool: &["/data/toolName"],
         input: &["/data/arguments"],

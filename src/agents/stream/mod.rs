@@ -213,7 +213,9 @@ impl StreamReader {
                     self.turns,
                     told.map(|id| format!("-{id}")).unwrap_or_default()
                 ));
-                vec![EventKind::TurnStart { prompt: None }]
+                // A prompt in another form is not recorded, and the turn begins all the same.
+                let prompt = shape.prompt(frame).ok().flatten().filter(|_| means == FrameMeaning::Turn);
+                vec![EventKind::TurnStart { prompt: prompt.filter(|prompt| !prompt.trim().is_empty()) }]
             }
             FrameMeaning::TurnEnd => return Ok(self.turn_end()),
             FrameMeaning::Before => vec![EventKind::Before { action: action()?, act: self.act(frame)? }],

@@ -155,7 +155,7 @@ fn the_others() {
     check(Client::Codex, CODEX, &codex);
     let gemini = [
         "s - -: session",
-        "s x-1 -: turn \"\"",
+        "s x-1 -: turn \"tidy up\"",
         "s x-1 -: tool w1 write_file []",
         "s x-1 -: ok w1",
         "s x-1 -: shell r1 [\"rm -rf out\"] in sub",
@@ -172,7 +172,7 @@ fn the_others() {
     check(Client::Opencode, OPENCODE, &opencode);
     let copilot = [
         "s - /w: session",
-        "s x-1-i1 /w: turn \"\"",
+        "s x-1-i1 /w: turn \"tidy up\"",
         "s x-1-i1 /w: shell c1 [\"rm -rf out\"]",
         "s x-1-i1 /w: ok c1",
         "s x-1-i1 /w: tool c2 apply_patch [\"a\"]",

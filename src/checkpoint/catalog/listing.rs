@@ -1,12 +1,13 @@
 //! Lists of checkpoints, with the changes after each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::checkpoint::Checkpoint;
 use super::diff::{Change, LiveSide, Present, Stat, is_file_change};
 use super::gaps::Gap;
 use super::open::Catalog;
-use crate::checkpoint::history::journal::External;
+use crate::checkpoint::history::recorded::{ListedAction, destroyed};
+use crate::checkpoint::records::action_log::ActionRecord;
 use crate::checkpoint::records::pins::Pins;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
@@ -42,6 +43,8 @@ pub struct ListedCheckpoint {
     pub stat: Option<Stat>,
     /// Classes of effects after it, up to the next one, that no restore undoes.
     pub external: Vec<Class>,
+    /// The recorded actions after it, up to the next one, that destroyed something or had effects that no restore undoes.
+    pub actions: Vec<ListedAction>,
     /// Names its first missing or damaged path, if one is known.
     pub damaged: Option<String>,
     /// Lists the paths that its action named and it does not hold.
@@ -79,7 +82,7 @@ impl Catalog {
                 None
             }
         };
-        let externals = &self.history()?.externals;
+        let actions = self.recorded_actions()?;
         let pins = Pins::load(&self.workspace.dir).unwrap_or_else(|error| {
             faults.push(error.text());
             Pins::default()
@@ -114,9 +117,8 @@ impl Catalog {
             if rows.len() >= query.limit {
                 continue;
             }
-            let live = if next.is_some() { LiveSide::Neither } else { LiveSide::New };
-            let after = || self.stat(&self.after(checkpoint, next, present.as_ref())?, live).map(Some);
-            let stat = match everywhere && (next.is_some() || present.is_some()) {
+            let after = || self.summary_after(checkpoint, next, present.as_ref()).map(Some);
+            let after = match everywhere && (next.is_some() || present.is_some()) {
                 true => Catalog::if_it_fits(after()).unwrap_or_else(|error| {
                     // The damage may be in the following checkpoint, which may be no row.
                     unread.push((error, next.cloned()));
@@ -126,7 +128,9 @@ impl Catalog {
             };
             // Base captures are not shown: what happened after one belongs to the checkpoint before it.
             let until = shown.map_or(u64::MAX, |next| next.record.ordinal);
-            let external = classes_between(externals, checkpoint.record.ordinal, until);
+            let actions = actions_between(&actions, checkpoint.record.ordinal, until);
+            let external = classes_of(&actions);
+            let (stat, lost) = after.unzip();
             let steps = folds.steps_of(checkpoint);
             let gaps = self.gaps_of_all(std::iter::once(checkpoint).chain(steps.iter().copied()));
             let is_pinned = pins.holds(&checkpoint.record);
@@ -134,6 +138,7 @@ impl Catalog {
                 checkpoint: checkpoint.clone(),
                 stat,
                 external,
+                actions: self.destroying(actions, lost.as_ref()),
                 damaged: None,
                 gaps,
                 is_pinned,
@@ -203,6 +208,18 @@ impl Catalog {
         Ok(self.after(from, next, present)?.iter().any(|change| change.path.starts_with(path)))
     }
 
+    /// Counts the changes from a checkpoint to the next one, or to now, and returns what they destroyed (percent-quoted).
+    fn summary_after(
+        &self,
+        from: &Checkpoint,
+        next: Option<&Checkpoint>,
+        present: Option<&Present>,
+    ) -> Result<(Stat, BTreeSet<String>)> {
+        let live = if next.is_some() { LiveSide::Neither } else { LiveSide::New };
+        let changes = self.after(from, next, present)?;
+        Ok((self.stat(&changes, live)?, destroyed(&changes)))
+    }
+
     /// Lists the changes from a checkpoint to the next one, or to now.
     fn after(&self, from: &Checkpoint, next: Option<&Checkpoint>, present: Option<&Present>) -> Result<Vec<Change>> {
         let mut changes = match (next, present) {
@@ -215,10 +232,14 @@ impl Catalog {
     }
 }
 
-/// Returns the classes of external effects after a place in the sequence and before another one.
-fn classes_between(externals: &[External], from: u64, until: u64) -> Vec<Class> {
-    let between = externals.iter().filter(|external| (from..until).contains(&external.after));
-    let mut classes: Vec<Class> = between.map(|external| external.class).collect();
+/// Returns the actions after a place in the sequence and before another one.
+fn actions_between(actions: &[ActionRecord], from: u64, until: u64) -> Vec<ActionRecord> {
+    actions.iter().filter(|action| (from..until).contains(&action.after)).cloned().collect()
+}
+
+/// Returns the classes of the effects of actions that no restore undoes.
+fn classes_of(actions: &[ActionRecord]) -> Vec<Class> {
+    let mut classes: Vec<Class> = actions.iter().flat_map(|action| &action.external).map(|one| one.class).collect();
     classes.sort();
     classes.dedup();
     classes

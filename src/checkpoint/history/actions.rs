@@ -54,6 +54,7 @@ impl Timeline {
             run: turn.run.clone(),
             actor: turn.actor.clone(),
             turn: turn.turn.clone(),
+            prompt: turn.prompt.clone(),
             client: turn.client.clone(),
             is_agents: turn.is_agents,
             base,

@@ -132,6 +132,9 @@ pub struct TurnEnd {
     pub run: String,
     /// The client's name of it.
     pub turn: String,
+    /// The first words of its prompt, without secrets; `None` where none is recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
     /// The name of the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
@@ -182,7 +185,8 @@ pub struct MissedChange {
     pub who: Attribution,
 }
 
-/// An effect that bringing files back does not undo.
+/// An effect that restoring files does not undo, as earlier versions wrote it. Now it is part of the action's record
+/// (`records/action_log`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct External {
     /// The newest ordinal when it happened: restoring to it or to an older one cannot undo the effect.
@@ -217,7 +221,7 @@ pub enum Line {
         /// The operation, as its announcement calls it.
         op: String,
     },
-    /// Something happened that no restore undoes.
+    /// Something happened that no restore undoes; written by earlier versions.
     External(External),
     /// A turn has changed files.
     Turn(Box<TurnEnd>),
@@ -494,6 +498,7 @@ mod tests {
                 key,
                 run,
                 turn,
+                prompt: None,
                 client,
                 is_agents: false,
                 base: id,

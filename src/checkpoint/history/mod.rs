@@ -15,6 +15,7 @@ pub mod journal;
 pub mod lost_place;
 pub mod operations;
 mod owner;
+pub mod recorded;
 pub mod request;
 mod restore;
 mod target;

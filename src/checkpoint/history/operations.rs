@@ -116,7 +116,7 @@ pub struct History {
     pub brought: Option<(ObjectId, Vec<String>)>,
     /// An operation that began and neither ended nor was given up.
     pub interrupted: Option<OperationStart>,
-    /// The effects that no restore undoes, in the order in which they were noted.
+    /// The effects that no restore undoes, as earlier versions wrote them into the journal.
     pub externals: Vec<External>,
     /// Number of the next operation.
     pub next: u64,
@@ -349,11 +349,6 @@ impl History {
     /// Returns the checkpoints at both ends of the turns that can be undone.
     pub fn ends_of_turns(&self) -> impl Iterator<Item = ObjectId> {
         self.turns.iter().flat_map(|turn| [turn.base, turn.end])
-    }
-
-    /// Returns the external effects that restoring to the checkpoint of this ordinal would not undo, oldest first.
-    pub fn external_since(&self, ordinal: u64) -> impl Iterator<Item = &External> {
-        self.externals.iter().filter(move |external| external.after >= ordinal)
     }
 
     /// Returns the checkpoints that pruning must not drop: the ends of an interrupted operation, the next undo, and the redo of what

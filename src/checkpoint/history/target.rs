@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::agreed::Agreed;
 use super::in_use;
 use super::journal::External;
+use super::recorded::effects_of;
 use super::request::{Expected, Loaded, Near, Restore};
 use crate::checkpoint::capture::request::{Selection, Take};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
@@ -244,13 +245,13 @@ impl Catalog {
 
     /// Lists the recorded effects that going back to `target` does not undo.
     pub(super) fn externals_after(&self, target: &Checkpoint) -> Result<Vec<External>> {
-        let history = self.history()?;
-        if self.is_foreign(target) {
+        let mut actions = self.recorded_actions()?;
+        match self.is_foreign(target) {
             // The number of a foreign checkpoint counts elsewhere, so times are compared.
-            let later = history.externals.iter().filter(|external| external.time >= target.record.time);
-            return Ok(later.cloned().collect());
+            true => actions.retain(|action| action.time >= target.record.time),
+            false => actions.retain(|action| action.after >= target.record.ordinal),
         }
-        Ok(history.external_since(target.record.ordinal).cloned().collect())
+        Ok(actions.iter().flat_map(effects_of).collect())
     }
 }
 

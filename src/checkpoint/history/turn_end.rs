@@ -36,6 +36,8 @@ pub struct TurnName {
     pub actor: String,
     /// The client's name of it.
     pub turn: String,
+    /// The first words of its prompt, without secrets.
+    pub prompt: Option<String>,
     /// The name of the client.
     pub client: Option<String>,
     /// True if the client has a name that belongs to a person's doors, and is an agent all the same.
@@ -104,8 +106,7 @@ impl Locked<'_> {
         if changes.is_empty() && missed.is_empty() && known.is_none() {
             return Ok(None);
         }
-        let is_deleted = |change: &&(RelPath, TurnChange)| change.1.before.is_some() && change.1.after.is_none();
-        let deleted = changes.iter().filter(is_deleted).count();
+        let deleted = changes.iter().filter(|(_, change)| change.before.is_some() && change.after.is_none()).count();
         let secrets: Vec<&RelPath> = changes
             .iter()
             .filter(|(path, change)| change.before.is_some() && crate::filter::secret::is_secret(path.as_bytes()))
@@ -117,6 +118,7 @@ impl Locked<'_> {
             key: turn.key.clone(),
             run: turn.run.clone(),
             turn: turn.turn.clone(),
+            prompt: turn.prompt.clone(),
             client: turn.client.clone(),
             is_agents: turn.is_agents,
             base: base.id,

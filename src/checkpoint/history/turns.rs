@@ -364,6 +364,7 @@ mod tests {
             key: op.into(),
             run: run.into(),
             turn: op.into(),
+            prompt: None,
             client: Some("claude-code".into()),
             is_agents: false,
             base: id,

@@ -1,5 +1,7 @@
 //! The records of workspaces: the directory of each history, its files, and checks of them.
 
+pub mod action_log;
+mod append_lock;
 pub mod doors;
 pub(crate) mod framed;
 pub mod ground;

@@ -5,7 +5,7 @@
 //! file is not synced: a power cut costs the knowledge of the turns that were open. Each line is one JSON object; a line that
 //! cannot be read is passed over.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::append_lock::locked;
 use super::interval_line::IntervalLine;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::change::Changes;
@@ -46,6 +47,9 @@ pub struct OpenTurn {
     pub actor: String,
     /// The client's name of it.
     pub turn: String,
+    /// The first words of its prompt, without secrets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
     /// The name of the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
@@ -475,24 +479,6 @@ fn write_line(text: &mut Vec<u8>, entry: &WindowLine) -> Result<()> {
     Ok(())
 }
 
-fn locked(
-    file: &File,
-    path: &Path,
-    until: Instant,
-    lock: impl Fn(&File) -> std::result::Result<(), TryLockError>,
-) -> Result<()> {
-    loop {
-        match lock(file) {
-            Ok(()) => return Ok(()),
-            Err(TryLockError::Error(error)) => return Err(Error::io(error, "locking", path)),
-            Err(TryLockError::WouldBlock) if Instant::now() >= until => {
-                return Err(Error::new(Code::StoreLocked, "another process shortens the log of actions").path(path));
-            }
-            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -505,6 +491,7 @@ mod tests {
             run: "r".into(),
             actor: "r".into(),
             turn: "t".into(),
+            prompt: None,
             client: None,
             is_agents: false,
             base: ObjectId::of(ObjectKind::Blob, b"x").unwrap(),

@@ -225,6 +225,7 @@ mod tests {
             run: run.to_owned(),
             actor: run.to_owned(),
             turn: "t".to_owned(),
+            prompt: None,
             client: None,
             is_agents: false,
             places: Vec::new(),

@@ -217,6 +217,10 @@ impl Locked<'_> {
             // The next drop does it.
             tracing::warn!(%error, "the states of the repository at dropped checkpoints are still there");
         }
+        if let Err(error) = self.shorten_actions() {
+            // So does this.
+            tracing::warn!(%error, "the actions after dropped checkpoints are still recorded");
+        }
         Ok(gone.into_iter().flat_map(|step| step.ids).collect())
     }
 

@@ -207,7 +207,8 @@ impl GuardedRun {
         };
         let _: RunReply = saved.ask(&Body::RunStart(start.clone()), PATIENCE)?;
         let turn = cut(&printable(&args.line()), MAX_NAME);
-        let _: TurnReply = saved.ask(&Body::TurnStart(Turn { turn, ..Turn::default() }), PATIENCE)?;
+        let begin = Turn { turn, prompt: Some(args.line()), ..Turn::default() };
+        let _: TurnReply = saved.ask(&Body::TurnStart(begin), PATIENCE)?;
         // It counts as one that may do anything, so that there is a checkpoint before it.
         let before = ShellBefore {
             action: Some(AGENT.to_owned()),

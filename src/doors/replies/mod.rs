@@ -1,5 +1,6 @@
 //! Makes replies and notices from values of the engine and the domain. `--json` of the command line uses them too.
 
+mod actions;
 mod restores;
 mod status;
 mod turns;
@@ -31,6 +32,7 @@ use crate::protocol::{
     WorkMaker, WorkspaceBlock,
 };
 
+pub use actions::actions;
 pub use restores::{preview, restored, rolled_back, stat, target};
 pub use status::{client_of, names_of, origin, run_state, runs, status, unmet_cap, watcher_word, watching};
 pub use turns::{step_done, step_preview, turn_diff, turns};

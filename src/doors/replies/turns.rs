@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::actions::actions;
 use super::restores::{preview, restored};
 use crate::checkpoint::Timeline;
 use crate::checkpoint::catalog::diff::{Change, LiveSide, Side};
@@ -10,6 +11,7 @@ use crate::checkpoint::history::journal::{LoggedEntry, TurnEnd};
 use crate::checkpoint::history::operations::{History, UndoStep};
 use crate::checkpoint::history::request::Preview;
 use crate::checkpoint::history::turns::path_of;
+use crate::checkpoint::records::action_log::ActionRecord;
 use crate::error::{Code, Result};
 use crate::model::manifest::EntryKind;
 use crate::model::meta::unquote;
@@ -45,6 +47,7 @@ fn over((step, is_open): (&UndoStep, bool)) -> StepBlock {
     let run = step.moved.as_ref().map(|(run, _)| run.clone());
     let turn = step.turn.as_ref().map(|turn| TurnBlock {
         turn: turn.turn.clone(),
+        prompt: turn.prompt.clone(),
         run: turn.run.clone(),
         client: turn.client.clone(),
         shares: shares(turn),
@@ -54,13 +57,16 @@ fn over((step, is_open): (&UndoStep, bool)) -> StepBlock {
 }
 
 /// Returns a turn of a workspace, as lists have it.
-fn item(turn: &TurnEnd, history: &History, timeline: &Timeline) -> Result<TurnItem> {
+fn item(turn: &TurnEnd, history: &History, timeline: &Timeline, recorded: &[ActionRecord]) -> Result<TurnItem> {
     let own = &timeline.workspace().path;
     let others = turn.members.iter().filter(|root| **root != *own);
     let undone = history.undo_of(&turn.op).filter(|step| step.is_undone());
+    let of_turn = recorded.iter().filter(|action| action.key.as_ref() == Some(&turn.key));
+    let listed = timeline.catalog().actions_of(turn, of_turn.cloned().collect());
     Ok(TurnItem {
         operation: turn.op.clone(),
         turn: turn.turn.clone(),
+        prompt: turn.prompt.clone(),
         run: turn.run.clone(),
         client: turn.client.clone(),
         began: turn.began.clone(),
@@ -71,6 +77,7 @@ fn item(turn: &TurnEnd, history: &History, timeline: &Timeline) -> Result<TurnIt
         paths: turn.changes.len(),
         shares: shares(turn),
         others: others.map(|root| root.to_string_lossy().into_owned()).collect(),
+        actions: actions(timeline, listed)?,
     })
 }
 
@@ -82,7 +89,8 @@ pub fn turns(timeline: &Timeline, run: Option<&str>, limit: usize) -> Result<Tur
     let history = timeline.catalog().history()?;
     let counts = |turn: &TurnEnd| turn.has_changed() && run.is_none_or(|run| turn.run == run);
     let chosen = history.turns.iter().rev().filter(|turn| counts(turn)).take(limit);
-    let turns = chosen.map(|turn| item(turn, &history, timeline)).collect::<Result<_>>()?;
+    let recorded = timeline.catalog().recorded_actions()?;
+    let turns = chosen.map(|turn| item(turn, &history, timeline, &recorded)).collect::<Result<_>>()?;
     Ok(TurnListReply { turns })
 }
 
@@ -151,7 +159,7 @@ pub fn turn_diff(timeline: &Timeline, turn: &TurnEnd, chosen: &dyn Fn(&RelPath) 
     let mut directories = List::of_reasons(dirs.iter().map(|(path, why)| (path, why.clone())));
     directories.items.iter_mut().for_each(|item| item.dir = true);
     Ok(TurnDiffReply {
-        turn: item(turn, &*catalog.history()?, timeline)?,
+        turn: item(turn, &*catalog.history()?, timeline, &catalog.recorded_actions()?)?,
         stat: super::stat(&catalog.stat(&readable, LiveSide::Neither)?),
         files: List::of_reasons(files.iter().map(|(path, why)| (path, why.clone()))),
         directories,

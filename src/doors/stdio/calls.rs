@@ -153,6 +153,7 @@ pub fn list_reply(timeline: &Timeline, listing: CheckpointList, current_branch: 
             external: row.external.into_iter().map(Into::into).collect(),
             pinned: row.is_pinned,
             steps: row.steps,
+            actions: replies::actions(timeline, row.actions).unwrap_or_default(),
         }
     });
     ListReply { current_branch, total: listing.total, checkpoints: items.collect(), faults: listing.faults }

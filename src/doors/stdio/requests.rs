@@ -97,8 +97,8 @@ pub(super) fn line(session: &mut Session, output: &Arc<Output>, line: Line) -> b
 fn event(body: Body) -> std::result::Result<Event, Box<Body>> {
     Ok(match body {
         Body::Hello(hello) => Event::Opened(opening(hello)),
-        Body::TurnStart(Turn { turn, run, prompt: _, for_action }) => {
-            Event::TurnStarted(TurnStart { turn, run, for_action })
+        Body::TurnStart(Turn { turn, run, prompt, for_action }) => {
+            Event::TurnStarted(TurnStart { turn, run, prompt, for_action })
         }
         Body::TurnEnd(turn) => Event::TurnEnded { turn: turn.turn },
         Body::ToolBefore(tool) => Event::Before(tool_call(tool)),
