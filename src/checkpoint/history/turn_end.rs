@@ -107,11 +107,10 @@ impl Locked<'_> {
             return Ok(None);
         }
         let deleted = changes.iter().filter(|(_, change)| change.before.is_some() && change.after.is_none()).count();
-        let secrets: Vec<&RelPath> = changes
-            .iter()
-            .filter(|(path, change)| change.before.is_some() && crate::filter::secret::is_secret(path.as_bytes()))
-            .map(|(path, _)| path)
-            .collect();
+        let is_secret = |(path, change): &&(RelPath, TurnChange)| {
+            change.before.is_some() && crate::filter::secret::is_secret(path.as_bytes())
+        };
+        let secrets: Vec<&RelPath> = changes.iter().filter(is_secret).map(|(path, _)| path).collect();
         let secrets = secrets.first().map(|first| ((*first).clone(), secrets.len()));
         let line = Arc::new(TurnEnd {
             op: known.map_or_else(|| format!("{OF_TURN}{}", history.next_turn), |step| step.op.clone()),
@@ -126,6 +125,7 @@ impl Locked<'_> {
             began: turn.began.clone(),
             time: rfc3339(now_ms()),
             ordinal: catalog.newest_ordinal()?,
+            is_interrupted: false,
             is_later_part: turn.is_later_part,
             members: if turn.places.len() > 1 { turn.places.clone() } else { Vec::new() },
             changes: changes.into_iter().map(|(_, change)| change).collect(),

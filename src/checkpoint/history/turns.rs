@@ -372,6 +372,7 @@ mod tests {
             began: String::new(),
             time: String::new(),
             ordinal: 1,
+            is_interrupted: false,
             is_later_part: false,
             members: Vec::new(),
             changes: vec![change],
