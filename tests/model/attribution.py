@@ -510,6 +510,7 @@ class Session:
                 counts["destroyed"] += 1
                 if now.get(path, ABSENT) != old:
                     counts["destroyed: left after the named command"] += 1
+                    self.say(f"NOTE: {path} is left, {'after `' + found[0] + '`' if found else 'and no command is named'}")
 
     def difference(self, one, two):
         changed = [path for path in sorted(set(one) | set(two)) if one.get(path, ABSENT) != two.get(path, ABSENT)]
@@ -539,6 +540,42 @@ def interleave(home, seed, index, counts, verbose):
     return session
 
 
+class Tally:
+    """The counts of all interleavings, and the shortest one of each kind of violation."""
+
+    LIMITS = [(f"deleted, {who}: left", f"deleted, {who}") for who in ("alone", "two agents")]
+    LIMITS += [("destroyed: left after the named command", "destroyed")]
+
+    def __init__(self):
+        self.counts, self.found, self.shortest, self.played = collections.Counter(), collections.Counter(), {}, 0
+
+    def add(self, seed, index, session):
+        self.played += 1
+        for violation in session.violations:
+            print(f"seed {seed} interleaving {index}: {violation['kind']}: {violation['text']}", flush=True)
+        for note in session.log:
+            if note.startswith("NOTE"):
+                print(f"seed {seed} interleaving {index}: {note}", flush=True)
+        for kind in {violation["kind"] for violation in session.violations}:
+            self.found[kind] += 1
+            if kind not in self.shortest or len(session.log) < len(self.shortest[kind][1]):
+                self.shortest[kind] = (f"--seed {seed} --only {index}", session.log)
+
+    def over(self):
+        return [f"{left} {self.counts[left]} of {self.counts[whole]}" for left, whole in self.LIMITS if self.counts[left] > 0.02 * self.counts[whole]]
+
+    def lines(self):
+        lines = [f"{self.played} interleavings", *(f"{name}: {count}" for name, count in sorted(self.counts.items()))]
+        lines += [f"interleavings with `{kind}`: {count}; the shortest is {self.shortest[kind][0]}" for kind, count in sorted(self.found.items())]
+        return lines + [f"unrestored: {text}, over 2 %" for text in self.over()]
+
+    def shortest_logs(self):
+        lines = []
+        for kind, (_, log) in sorted(self.shortest.items()):
+            lines += ["", f"shortest with `{kind}`:", *("  " + step for step in log)]
+        return lines
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1].split("\n")[0])
     parser.add_argument("--piton", default=os.environ.get("PITON_BIN") or os.path.join(HERE, "../../target/debug/piton"))
@@ -553,34 +590,20 @@ def main():
     asked = parser.parse_args()
     seeds = [asked.seed] if asked.seed is not None else range(1, asked.seeds + 1)
     each = max(1, asked.count // asked.seeds)
-    counts, found, shortest, played = collections.Counter(), collections.Counter(), {}, 0
+    tally = Tally()
     for seed in seeds:
         home = Home(asked.piton, os.path.realpath(os.path.join(asked.dir, f"attribution-{os.getpid()}-{seed}")))
         try:
             for index in [asked.only] if asked.only is not None else range(each):
-                session = interleave(home, seed, index, counts, asked.verbose)
-                played += 1
-                for kind in {violation["kind"] for violation in session.violations}:
-                    found[kind] += 1
-                    if kind not in shortest or len(session.log) < len(shortest[kind][1].log):
-                        shortest[kind] = ((seed, index), session)
-                for violation in session.violations:
-                    print(f"seed {seed} interleaving {index}: {violation['kind']}: {violation['text']}", flush=True)
+                tally.add(seed, index, interleave(home, seed, index, tally.counts, asked.verbose))
         finally:
             home.end(asked.keep)
-    limits = [(f"deleted, {who}: left", f"deleted, {who}") for who in ("alone", "two agents")] + [("destroyed: left after the named command", "destroyed")]
-    over = [f"{left} {counts[left]} of {counts[all]}" for left, all in limits if counts[left] > 0.02 * counts[all]]
-    lines = [f"{name}: {count}" for name, count in sorted(counts.items())]
-    lines += [f"interleavings with `{kind}`: {count}; the shortest is --seed {shortest[kind][0][0]} --only {shortest[kind][0][1]}" for kind, count in sorted(found.items())]
-    lines += [f"unrestored: {text}, over 2 %" for text in over]
-    for kind, (_, session) in sorted(shortest.items()):
-        lines += ["", f"shortest with `{kind}`:", *("  " + step for step in session.log)]
-    if asked.report:
-        with open(asked.report, "w") as file:
-            file.write("\n".join(lines) + "\n")
-    print("\n".join(lines if not asked.report else lines[:40]))
-    print(f"{played} interleavings, {sum(found.values())} violations")
-    return 1 if found or over else 0
+        if asked.report:
+            with open(asked.report, "w") as file:
+                file.write("\n".join(tally.lines() + tally.shortest_logs()) + "\n")
+    print("\n".join(tally.lines() + ([] if asked.report else tally.shortest_logs())))
+    print(f"{tally.played} interleavings, {sum(tally.found.values())} violations")
+    return 1 if tally.found or tally.over() else 0
 
 
 if __name__ == "__main__":
