@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A model test of attribution: whose change it was, known from the contents, against what undo does.
 
-usage: attribution.py [--piton PITON] [--dir DIR] [--count 1000] [--seeds 20] [--seed N [--only N]] [--report FILE] [--keep] [--verbose]
+usage: attribution.py [--piton PITON] [--dir DIR] [--count 1000] [--seeds 20] [--seed N [--only N]] [--judge KINDS] [--report FILE] [--keep] [--verbose]
 
 Each interleaving is a workspace of its own, in which one or two agents (hooks of Claude Code, or the line protocol) and a person act
 in random order. Agents make exact, opaque, reading, denied and parallel calls, and run scripts that commit; the person edits, deletes
@@ -546,11 +546,14 @@ class Tally:
     LIMITS = [(f"deleted, {who}: left", f"deleted, {who}") for who in ("alone", "two agents")]
     LIMITS += [("destroyed: left after the named command", "destroyed")]
 
-    def __init__(self):
+    def __init__(self, judged):
+        self.judged = judged  # the kinds that count, or None for all
         self.counts, self.found, self.shortest, self.played = collections.Counter(), collections.Counter(), {}, 0
 
     def add(self, seed, index, session):
         self.played += 1
+        if self.judged is not None:
+            session.violations = [violation for violation in session.violations if violation["kind"] in self.judged]
         for violation in session.violations:
             print(f"seed {seed} interleaving {index}: {violation['kind']}: {violation['text']}", flush=True)
         for note in session.log:
@@ -562,6 +565,8 @@ class Tally:
                 self.shortest[kind] = (f"--seed {seed} --only {index}", session.log)
 
     def over(self):
+        if self.judged is not None and "unrestored" not in self.judged:
+            return []
         return [f"{left} {self.counts[left]} of {self.counts[whole]}" for left, whole in self.LIMITS if self.counts[left] > 0.02 * self.counts[whole]]
 
     def lines(self):
@@ -584,13 +589,14 @@ def main():
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--only", type=int)
+    parser.add_argument("--judge", help="the kinds that count, by commas; all when absent")
     parser.add_argument("--report")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--verbose", action="store_true")
     asked = parser.parse_args()
     seeds = [asked.seed] if asked.seed is not None else range(1, asked.seeds + 1)
     each = max(1, asked.count // asked.seeds)
-    tally = Tally()
+    tally = Tally(asked.judge.split(",") if asked.judge else None)
     for seed in seeds:
         home = Home(asked.piton, os.path.realpath(os.path.join(asked.dir, f"attribution-{os.getpid()}-{seed}")))
         try:
