@@ -57,7 +57,7 @@ pub enum EventKind {
     TurnEnd,
     /// An action is about to run; the client waits for the answer.
     Before {
-        /// The client's own id of the call. Without one, an `After` ends the newest open action.
+        /// The client's own id of the call. Without one, an `After` is matched by the tool and its arguments.
         action: Option<String>,
         /// The action, in piton's words.
         act: Act,
@@ -66,6 +66,8 @@ pub enum EventKind {
     After {
         /// The client's own id of the call, as `Before` had it.
         action: Option<String>,
+        /// The call itself, where there is no id and the payload repeats it.
+        act: Option<Act>,
         /// The result.
         outcome: ActionOutcome,
     },

@@ -31,6 +31,7 @@ pub use ask::Ask;
 pub use client::Client;
 pub use event::{Act, ActionOutcome, Event, EventKind, SubAgent};
 pub use payload::MAX_PAYLOAD;
+pub use profile::ReportedEnds;
 pub use reply::Decision;
 
 use std::time::Duration;
@@ -45,6 +46,11 @@ impl Client {
     /// Returns whether its payloads were captured from the real client. Else it is known from documentation alone.
     pub fn captured(self) -> bool {
         profile(self).captured
+    }
+
+    /// Returns the calls of tools whose ends the client reports.
+    pub fn reported_ends(self) -> ReportedEnds {
+        profile(self).ends
     }
 
     /// Returns the program that is on the path where the client is installed.

@@ -6,10 +6,23 @@ use super::install::{HookFile, Spot};
 use super::reply::Decision;
 use super::shape::{Moment, Shape};
 
+/// The calls of tools whose ends a client reports. A call that the person denied never has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportedEnds {
+    /// Every call that ran, whether it succeeded or failed.
+    Always,
+    /// Only calls that succeeded.
+    OnSuccess,
+    /// None.
+    Never,
+}
+
 /// A client as piton sees it.
 pub(super) struct Profile {
     /// True if it was held against payloads of the real client; else it is from documentation alone.
     pub captured: bool,
+    /// The calls whose ends it reports: an action without a reported end may have been denied, but for clients that report none.
+    pub ends: ReportedEnds,
     /// The program that is found on the path where the client is installed.
     pub program: &'static str,
     /// The client's own directory, which is there where the client was used.

@@ -140,10 +140,10 @@ impl Shape {
             },
             Some(Moment::TurnEnd) => EventKind::TurnEnd,
             Some(Moment::Before) => EventKind::Before { action: text(self.action)?, act: self.act(payload)? },
-            Some(Moment::After) => EventKind::After { action: text(self.action)?, outcome: (self.outcome)(payload) },
+            Some(Moment::After) => self.after(payload, (self.outcome)(payload))?,
             Some(Moment::Failed) => {
                 let told = (self.outcome)(payload);
-                EventKind::After { action: text(self.action)?, outcome: ActionOutcome { ok: Some(false), ..told } }
+                self.after(payload, ActionOutcome { ok: Some(false), ..told })?
             }
         };
         let cwd = text(self.cwd)?.map(PathBuf::from).filter(|cwd| cwd.is_absolute());
@@ -161,6 +161,17 @@ impl Shape {
             kind => kind,
         };
         Ok(Event { client, session, parent, agent, turn: text(self.turn)?, cwd, doubt, kind })
+    }
+
+    /// Returns the end of a call.
+    ///
+    /// # Errors
+    /// `bad-request` for an id that is no text.
+    fn after(&self, payload: &Payload, outcome: ActionOutcome) -> Result<EventKind> {
+        let action = payload.text(self.action)?.map(str::to_owned);
+        // A payload that repeats no call ends the oldest open one.
+        let act = if action.is_none() { self.act(payload).ok() } else { None };
+        Ok(EventKind::After { action, act, outcome })
     }
 
     /// Makes of a payload that is torn what can be made of it: an event before an action of which nothing is sure.

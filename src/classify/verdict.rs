@@ -16,6 +16,9 @@ const MAX_EFFECTS: usize = 1000;
 /// The most paths outside of the workspace that are listed, to be looked at for links.
 const MAX_OUTSIDE: usize = 200;
 
+/// The most paths that an action creates or appends to and that are listed.
+const MAX_WRITTEN: usize = 1000;
+
 /// The degree to which a line was understood.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Understanding {
@@ -178,6 +181,8 @@ pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, polic
         wiped: Vec::new(),
         through: Vec::new(),
         made: Vec::new(),
+        written: Vec::new(),
+        writes_unnamed: understanding.broken || understanding.opaque,
         wiped_patterns: Vec::new(),
         hold: None,
         denied: false,
@@ -218,6 +223,7 @@ pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, polic
         if warns {
             add_warning(&mut verdict.warnings, &found, severity);
         }
+        verdict.writes_unnamed |= writes_unnamed(&found);
         locate(&mut verdict, &found);
         if let Some(path) = found.path.as_deref().filter(|_| is_destroyed(&found)).map(text) {
             if is_written(&found) && !verdict.through.contains(&path) && verdict.through.len() < MAX_OUTSIDE {
@@ -268,9 +274,30 @@ fn locate(verdict: &mut Verdict, found: &FoundEffect) {
     }
     let made = found.path.as_deref().filter(|_| found.replaces && found.class == Class::FileWrite);
     verdict.made.extend(made.filter(|_| verdict.made.len() < MAX_OUTSIDE).map(text));
+    if let Some(path) = found.path.as_deref().filter(|_| found.class == Class::FileWrite) {
+        match verdict.written.len() < MAX_WRITTEN {
+            true => verdict.written.push(text(path)),
+            false => verdict.writes_unnamed = true,
+        }
+    }
     let pattern = found.pattern.as_deref().filter(|_| is_destroyed(found) && verdict.patterns.len() < MAX_OUTSIDE);
     verdict.patterns.extend(pattern.map(text));
     verdict.wiped_patterns.extend(pattern.filter(|_| is_wiped(found)).map(text));
+}
+
+/// Programs that install packages into directories that tools made, which no checkpoint holds: `.venv`, `node_modules`.
+const INSTALLERS: &[&str] = &["bun", "conda", "gem", "mamba", "npm", "pip", "pip3", "pipx", "pnpm", "uv", "yarn"];
+
+/// Returns true if an effect may change local files whose paths are not known: it has no target, or a pattern that creates files.
+fn writes_unnamed(found: &FoundEffect) -> bool {
+    let is_here = !matches!(found.scope, Scope::Temp | Scope::Device | Scope::Remote);
+    let is_named = found.path.is_some() || (found.pattern.is_some() && is_destroyed(found));
+    let program = found.verb.split_whitespace().next().unwrap_or_default();
+    let installs = found.class == Class::FileWrite && INSTALLERS.contains(&program);
+    match found.class {
+        Class::ExecRemote | Class::ExecOpaque | Class::Unknown => true,
+        class => is_file_class(class) && is_here && !installs && (!is_named || found.above_workspace),
+    }
 }
 
 /// Returns the `.git` directories that go, where the command itself does not say it.

@@ -15,7 +15,7 @@ use crate::checkpoint::{Home, Workspace};
 use crate::classify::{self, Classifier};
 use crate::doors::replies::classified;
 use crate::engine::parts::OUTSIDE;
-use crate::engine::reach::judged;
+use crate::engine::reach::judged_line;
 use crate::error::{IoContext, Result};
 use crate::model::effect::{Certainty, Class, Effect, Scope, Verdict};
 use crate::model::policy::Policy;
@@ -100,7 +100,7 @@ impl CommandJudge {
 
     /// Judges a command line.
     pub(super) fn verdict(&self, command: &str) -> Verdict {
-        judged(self.surroundings.clone(), |context| self.classifier.shell(command, context, &self.policy))
+        judged_line(self.surroundings.clone(), &self.classifier, command, &self.policy)
     }
 }
 

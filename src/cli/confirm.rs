@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
-use super::print::{Consent, ask};
+use super::print::{Consent, PartConsent, ask, ask_part};
 use super::report::{self, Words};
 use crate::checkpoint::history::request::{Preview, Restored};
 use crate::doors::replies;
@@ -63,9 +63,30 @@ pub(super) fn agreed(question: &str) -> Option<Exit> {
     }
 }
 
-/// Asks on a terminal whether changes go back too that are not a turn's alone.
-pub(super) fn asked_more() -> bool {
-    ask("Undo what is not the turn's alone, too?") == Consent::Yes
+/// The answer to a question about a step that leaves some changes as they are.
+pub(super) enum Agreement {
+    /// Only what is surely the turn's, or absent.
+    Part,
+    /// Also what may be someone else's.
+    All,
+    /// Nothing, with the exit code for that.
+    Nothing(Exit),
+}
+
+/// Asks whether only the safe part of a step is taken, or all of it.
+pub(super) fn agreed_part(question: &str) -> Agreement {
+    match ask_part(&format!("{question}? [y] without the changes that are kept, [a] all of them, [n] nothing: ")) {
+        PartConsent::Part => Agreement::Part,
+        PartConsent::All => Agreement::All,
+        PartConsent::No => {
+            print::say("Nothing was changed.");
+            Agreement::Nothing(Exit::Refused)
+        }
+        PartConsent::Nobody => {
+            print::say("Nothing was changed: there is no terminal to ask on. Say --yes to go ahead.");
+            Agreement::Nothing(Exit::Refused)
+        }
+    }
 }
 
 /// Returns a preview for people; outside of all workspaces its paths are absolute.

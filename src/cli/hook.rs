@@ -193,9 +193,17 @@ impl Exchange<'_> {
                 Ok(Decision { answer: Some(text), ..Decision::default() })
             }
             EventKind::Before { action, act } => self.before(action.as_deref(), act),
-            EventKind::After { action, outcome } => {
-                let (action, ok, exit) = (action.clone(), outcome.ok, outcome.exit);
-                self.tell(&Body::ToolAfter(After { action, ok, exit, ..After::default() }))
+            EventKind::After { action, act, outcome } => {
+                let ended = self.ended(action.as_deref(), act.as_ref());
+                let with_outcome =
+                    |after: After| Body::ToolAfter(After { ok: outcome.ok, exit: outcome.exit, ..after });
+                let mut decision = Decision::default();
+                for body in ended.into_iter().map(with_outcome).collect::<Vec<_>>() {
+                    let told = self.tell(&body)?;
+                    decision.context.extend(told.context);
+                    decision.message = decision.message.or(told.message);
+                }
+                Ok(decision)
             }
             EventKind::Unused(_) => Ok(Decision::default()),
         }
@@ -289,6 +297,19 @@ impl Exchange<'_> {
             *deadline_ms = Some(left.as_millis() as u64);
         }
         request
+    }
+
+    /// Returns the calls that have ended: by the client's id, else by what each was.
+    fn ended(&self, action: Option<&str>, act: Option<&Act>) -> Vec<After> {
+        let (None, Some(act)) = (action, act) else {
+            return vec![After { action: action.map(str::to_owned), ..After::default() }];
+        };
+        let of_request = |request: Body| match request {
+            Body::ShellBefore(shell) => Some(After { command: Some(shell.command), ..After::default() }),
+            Body::ToolBefore(tool) => Some(After { tool: Some(tool.tool), input: tool.input, ..After::default() }),
+            _ => None,
+        };
+        self.requests(None, act).into_iter().filter_map(of_request).collect()
     }
 
     fn requests(&self, action: Option<&str>, act: &Act) -> Vec<Body> {

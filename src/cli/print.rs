@@ -149,17 +149,38 @@ pub(super) fn answer(question: &str) -> Option<String> {
     read.is_ok_and(|length| length > 0).then(|| line.trim().to_owned())
 }
 
+/// The answer to a question about a part or all of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PartConsent {
+    Part,
+    All,
+    No,
+    /// There is no person to ask.
+    Nobody,
+}
+
 /// Asks on the terminal; no is the default.
 pub(super) fn ask(question: &str) -> Consent {
-    if !has_person() {
-        return Consent::Nobody;
+    match answer_of_person(&format!("{question} [y/N] ")).as_deref() {
+        None => Consent::Nobody,
+        Some("y" | "yes") => Consent::Yes,
+        Some(_) => Consent::No,
     }
-    // If stderr is closed, no person can be asked, and the answer is no.
-    let _ = write!(stderr(), "{question} [y/N] ");
-    let mut line = String::new();
-    let read = stdin().read_line(&mut line);
-    let yes = matches!(line.trim().to_lowercase().as_str(), "y" | "yes");
-    if read.is_ok() && yes { Consent::Yes } else { Consent::No }
+}
+
+/// Asks on the terminal whether to do a part (`y`), all (`a`) or nothing; nothing is the default.
+pub(super) fn ask_part(question: &str) -> PartConsent {
+    match answer_of_person(question).as_deref() {
+        None => PartConsent::Nobody,
+        Some("y" | "yes") => PartConsent::Part,
+        Some("a" | "all") => PartConsent::All,
+        Some(_) => PartConsent::No,
+    }
+}
+
+/// Returns a person's answer in lower case, empty where the input ends; `None` if there is no person to ask.
+fn answer_of_person(question: &str) -> Option<String> {
+    has_person().then(|| answer(question).unwrap_or_default().to_lowercase())
 }
 
 /// Returns a time for people, in the local zone, to the minute.

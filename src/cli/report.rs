@@ -10,8 +10,8 @@ use crate::model::coverage;
 use crate::model::number::Number;
 use crate::model::text::{count, cut, printable};
 use crate::protocol::{
-    List, ListItem, ListReply, NotHeld, PreviewReply, RestoreReply, ShareCounts, StepBlock, TurnItem, TurnListReply,
-    WarningBlock, Word,
+    LeftChanges, List, ListItem, ListReply, NotHeld, PreviewReply, RestoreReply, ShareCounts, StepBlock, TurnItem,
+    TurnListReply, WarningBlock, Word,
 };
 
 /// Paths of one list that are shown before it is cut.
@@ -31,6 +31,8 @@ const SHOWN_PROMPT: usize = 46;
 
 /// Widest column of names in a list of turns.
 const NAMES: usize = 48;
+/// The most paths that the line about changes that were left names.
+const LEFT_SHOWN: usize = 5;
 
 /// Says that a restore or undo would change no file.
 pub(super) const NOTHING: &str = "Nothing to do.\n";
@@ -226,6 +228,7 @@ pub(super) fn preview(preview: &PreviewReply) -> String {
     section(&mut text, "delete (created since; undo brings them back)", &plan.delete);
     section(&mut text, "keep", &plan.keep);
     section(&mut text, "in conflict, left as it is", &plan.conflict);
+    text.push_str(&left(&preview.left));
     section(&mut text, "edits of others among these", &preview.outside_edits);
     if preview.stat.files > 0 {
         add_line!(text, "  {}", stat_text(&preview.stat));
@@ -276,6 +279,20 @@ fn section(text: &mut String, title: &str, paths: &List) {
     }
 }
 
+/// Names the changes that an undo leaves, and the command that undoes them too.
+pub(super) fn left(left: &LeftChanges) -> String {
+    let Some(first) = left.items.first() else { return String::new() };
+    let (paths, more) = (left.items.iter().take(LEFT_SHOWN), left.total.saturating_sub(LEFT_SHOWN));
+    let names: Vec<String> = paths.map(|item| printable(&item.path)).collect();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!(
+        "Kept {} that the turn may have changed: {}{more}. To undo them too: `{}`\n",
+        count(left.total as u64, "path"),
+        names.join(", "),
+        printable(&first.command)
+    )
+}
+
 /// Counts the files of a list; its directories are said apart.
 fn counted(paths: &List) -> String {
     let files = paths.total - paths.directories.min(paths.total);
@@ -307,6 +324,7 @@ pub(super) fn outcome(outcome: &RestoreReply, verb: &str, back: &str) -> String 
         counted(&done.deleted),
         counted(&done.kept)
     );
+    text.push_str(&left(&outcome.left));
     for item in &done.failed.items {
         let why = item.why.as_deref().unwrap_or_default();
         add_line!(text, "  not changed: {}  ({})", item.shown(), printable(why));

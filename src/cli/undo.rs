@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::confirm::{agreed, asked_more};
+use super::confirm::{Agreement, agreed, agreed_part};
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
@@ -28,17 +28,20 @@ use crate::sys::interrupt::Flow;
 /// The shares in changes that an undo of a turn takes back only if asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Included {
+    /// Changed while the turn ran something that may change any file
+    Likely,
     /// Written again after the turn's action, while the turn was open
     Touched,
-    /// Changed by several, or while several were at work
+    /// Changed by several runs, or by a run and a person
     Shared,
-    /// Changed while nobody watched
+    /// Changed by an action that is not known
     Unknown,
 }
 
 impl Included {
     fn share(self) -> Attribution {
         match self {
+            Included::Likely => Attribution::Likely,
             Included::Touched => Attribution::Touched,
             Included::Shared => Attribution::Shared,
             Included::Unknown => Attribution::Unknown,
@@ -55,7 +58,7 @@ pub(super) struct UndoArgs {
     /// Undo all turns of this run, the newest first; with --turn, that turn of it
     #[arg(long, value_name = "RUN")]
     pub run: Option<String>,
-    /// Undo these changes of the turn too, which are not its alone
+    /// Undo these changes too, which may be someone else's
     #[arg(long, value_name = "SHARE", value_delimiter = ',')]
     pub include: Vec<Included>,
     /// Choose among the hunks of the turn, on a terminal
@@ -92,13 +95,15 @@ pub(super) struct RedoArgs {
 /// Returns the error of what could not be done.
 pub(super) fn undo(context: &mut Context, args: &UndoArgs) -> Result<Exit> {
     let mut timeline = context.timeline()?;
-    let choice = StepChoice {
+    let mut choice = StepChoice {
         turn: args.turn.clone(),
         run: args.run.as_deref().map(run_id),
         paths: context.paths(timeline.workspace(), &args.paths)?,
         include: args.include.iter().map(|included| included.share()).collect(),
     };
     if args.hunk {
+        // The person sees each hunk.
+        choice.include.push(Attribution::Likely);
         return super::hunks::undo(context, &mut timeline, &choice);
     }
     let how = How { yes: args.yes, only: args.preview };
@@ -235,6 +240,13 @@ fn step(
         }
         return Ok(Exit::Nothing);
     };
+    if let Some(message) = stepping.git_first(timeline, &choice)? {
+        match context.json {
+            true => print::json(&NoStep { operation: None, message })?,
+            false => print::data(&format!("Nothing was undone: {message}.\n"))?,
+        }
+        return Ok(Exit::Part);
+    }
     let (word, verb) = match direction {
         Direction::Undo => ("Undo", "Undone"),
         Direction::Redo => ("Redo", "Redone"),
@@ -253,16 +265,24 @@ fn step(
         }
         print::data(&said)?;
     }
-    if direction == Direction::Undo && stepping.leaves_others() && !only && !yes && asked_more() {
-        choice.include = vec![Attribution::Touched, Attribution::Shared, Attribution::Unknown];
-        if let Some(wider) = Stepping::choose(timeline, direction, &choice, "local", &control)? {
-            stepping = wider;
-            preview = stepping.preview(timeline, &control)?;
-            said = told(context, word, (&next, is_open), &preview);
-            print::data(&said)?;
+    let mut has_agreed = yes;
+    if direction == Direction::Undo && stepping.leaves_others() && !only && !yes {
+        match agreed_part(word) {
+            Agreement::Nothing(exit) => return Ok(exit),
+            Agreement::Part => {}
+            Agreement::All => {
+                choice.include.extend(Attribution::ALL.into_iter().filter(|share| *share != Attribution::Outside));
+                if let Some(wider) = Stepping::choose(timeline, direction, &choice, "local", &control)? {
+                    stepping = wider;
+                    preview = stepping.preview(timeline, &control)?;
+                    said = told(context, word, (&next, is_open), &preview);
+                    print::data(&said)?;
+                }
+            }
         }
+        has_agreed = true;
     }
-    let is_stuck = !preview.own.plan.conflict.is_empty();
+    let is_stuck = !preview.own.plan.conflict.is_empty() || preview.leaves_any();
     if preview.changes_nothing() && next.moved.is_none() {
         if context.json {
             documents.give(PreviewOrDone::Preview(replies::step_preview((&next, is_open), &preview).into()))?;
@@ -280,10 +300,10 @@ fn step(
     if only {
         return Ok(Exit::Done);
     }
+    if !has_agreed && let Some(exit) = agreed(word) {
+        return Ok(exit);
+    }
     if !yes {
-        if let Some(exit) = agreed(word) {
-            return Ok(exit);
-        }
         stepping.agree(&preview);
     }
     let done = stepping.take(timeline, &control)?;
@@ -433,9 +453,9 @@ pub(super) fn finished(
 
 fn exit(done: &StepDone) -> Exit {
     let others = done.others.iter().map(|(_, done)| done.as_ref());
-    let is_part = others
-        .chain([Ok(&done.own)])
-        .any(|done| done.map_or(true, |done| !done.outcome.failed.is_empty() || !done.conflicts.is_empty()));
+    let is_part = others.chain([Ok(&done.own)]).any(|done| {
+        done.map_or(true, |done| !done.outcome.failed.is_empty() || !done.conflicts.is_empty() || !done.left.is_empty())
+    });
     let others = done.others.iter().filter_map(|(_, done)| done.as_ref().ok());
     let is_idle = others.chain([&done.own]).all(|done| done.operation.is_none());
     match (is_part, is_idle) {

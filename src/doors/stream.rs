@@ -15,6 +15,7 @@ use super::replies;
 use super::stdio::{Ended, Options, attend, teller};
 use crate::agents::stream::{FrameFault, StreamReader};
 use crate::agents::{Act, Client, Event as ClientEvent, EventKind};
+use crate::checkpoint::records::action_window::EndedCall;
 use crate::engine::connection::{Connection, Wake};
 use crate::engine::decision::Decision;
 use crate::engine::event::{Action, Doing, Event, Opening, Tool, TurnStart};
@@ -305,7 +306,7 @@ fn events(event: ClientEvent) -> Vec<Event> {
             let tool = Tool { name, input, paths, writes, external: None };
             vec![action(id, Doing::Tool(tool), directory(cwd, None))]
         }
-        EventKind::After { action, .. } => vec![Event::After { action, ended: None }],
+        EventKind::After { action, .. } => vec![Event::After { call: EndedCall { action, call: None }, ended: None }],
         EventKind::SessionStart
         | EventKind::SessionEnd
         | EventKind::AgentEnd

@@ -10,16 +10,17 @@ use super::decision::Decision;
 use super::event::{Action, Doing};
 use super::guard::Turns;
 use super::job::Answer;
+use super::named_paths::{NamedPaths, names_git};
 use super::parts::OUTSIDE;
-use super::reach;
 use super::session::{Reply, Session};
 use super::told::Note;
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::history::actions::NewAction;
 use crate::checkpoint::history::collision::{Asker, is_persons_name};
 use crate::checkpoint::history::turn_end::{EndedTurn, TurnName};
+use crate::checkpoint::records::action_window::EndedCall;
 use crate::checkpoint::records::mishaps;
-use crate::checkpoint::records::windows::own_name;
+use crate::checkpoint::records::window_log::own_name;
 use crate::checkpoint::records::workspace::Scope;
 use crate::checkpoint::repository::{NewGitOperation, RepositoryNow};
 use crate::checkpoint::runs::client::run_of;
@@ -141,6 +142,7 @@ impl Session {
         open: &Arc<OpenWorkspace>,
         action: &Action,
         (cwd, verdict): (&Path, &Verdict),
+        named: NamedPaths,
     ) -> Option<ActionNote> {
         let is_denied = verdict.denied && verdict.hold.is_some();
         let is_whole = open.workspace.scope == Scope::Tree;
@@ -150,20 +152,18 @@ impl Session {
         }
         self.note_client(open);
         self.note_sub_agent(open);
-        let root = &open.workspace.path;
-        self.come_to(root);
-        let told = match &action.what {
-            Doing::Tool(tool) => ("", tool.paths.as_slice()),
-            Doing::Shell { command } => (command.as_str(), [].as_slice()),
-        };
+        self.come_to(&open.workspace.path);
         Some(ActionNote {
             turn: self.open_turn().filter(|_| is_whole),
             action: NewAction {
                 actor: self.actor(),
                 action: action.id.clone(),
-                named: reach::named(root, cwd, verdict, told),
+                call: action.call(),
+                named: named.below,
+                alone: named.alone,
                 moves_head: names_git(action),
-                is_opaque: verdict.confidence == Confidence::Opaque,
+                and_others: named.and_others,
+                by_git: named.by_git,
                 is_ended_here: self.is_alone,
                 from: None,
             },
@@ -279,7 +279,7 @@ impl Session {
     /// Notes the end of an action in all workspaces of its turn, and answers with `decision`.
     pub(super) fn end_action(
         &mut self,
-        (action, ended): (Option<String>, Option<i64>),
+        (ended_call, ended): (EndedCall, Option<i64>),
         decision: Decision,
         reply: Reply<Decision>,
     ) {
@@ -288,10 +288,10 @@ impl Session {
         let own = self.workspace().ok().filter(|open| open.workspace.scope == Scope::Tree);
         let others = places.iter().filter(|place| own.as_ref().is_none_or(|own| own.workspace.path != **place));
         for place in others.filter_map(|place| self.engine.opened(place)).collect::<Vec<_>>() {
-            let (actor, action, run) = (actor.clone(), action.clone(), run.clone());
+            let (actor, ended_call, run) = (actor.clone(), ended_call.clone(), run.clone());
             self.quietly(&place, move |timeline, control| {
-                timeline.end_action(&actor, action.as_deref())?;
-                timeline.end_git(&run, (action.as_deref(), ended), control)
+                timeline.end_action(&actor, &ended_call)?;
+                timeline.end_git(&run, (ended_call.action.as_deref(), ended), control)
             });
         }
         // Without a daemon each hook is a process: there the workspace is opened only where something is to be noted.
@@ -299,10 +299,10 @@ impl Session {
         // The next git waits for the end of this one, so that nothing of its own counts as this one's.
         let patience = if self.door.is(Door::Git) { GIT_WAIT } else { NOTE_WAIT };
         self.answer_behind((&own, false), (decision, reply), patience, move |timeline, control| {
-            if let Err(error) = timeline.end_action(&actor, action.as_deref()) {
+            if let Err(error) = timeline.end_action(&actor, &ended_call) {
                 tracing::warn!(%error, "the end of an action could not be noted");
             }
-            if let Err(error) = timeline.end_git(&run, (action.as_deref(), ended), control) {
+            if let Err(error) = timeline.end_git(&run, (ended_call.action.as_deref(), ended), control) {
                 tracing::warn!(%error, "the end of a command of git could not be noted");
             }
         });
@@ -313,7 +313,7 @@ impl Session {
         let (actor, places) = (self.actor(), self.state().turns.places().to_vec());
         for place in places.iter().filter_map(|place| self.engine.opened(place)).collect::<Vec<_>>() {
             let actor = actor.clone();
-            self.quietly(&place, move |timeline, _| timeline.end_action(&actor, None));
+            self.quietly(&place, move |timeline, _| timeline.leave_actions(&actor, true));
         }
     }
 
@@ -418,12 +418,4 @@ fn only_reads(action: &Action, verdict: &Verdict) -> bool {
             tool.writes == Some(false) || (tool.writes.is_none() && is_harmless)
         }
     }
-}
-
-/// Returns true if a command names git, and so may move HEAD.
-fn names_git(action: &Action) -> bool {
-    let Doing::Shell { command } = &action.what else { return false };
-    let is_git = |word: &str| matches!(word, "git" | "gh" | "jj" | "hub" | "lazygit" | "tig") || word.ends_with("/git");
-    let mut words = command.split(|c: char| c.is_whitespace() || ";&|()`'\"$".contains(c));
-    words.any(is_git)
 }

@@ -13,6 +13,7 @@ use super::event::{Action, Doing};
 use super::finish::Finish;
 use super::guard::{Due, TurnCheckpoint};
 use super::job::{Answer, bug, busy};
+use super::named_paths::NamedPaths;
 use super::parts::{self, Gathering, OtherReach};
 use super::protect::{self, NamedCapture, Protected, Wanted};
 use super::reach::{self, ActionReach};
@@ -149,7 +150,7 @@ impl Session {
         let open = self.workspace()?;
         let rules = open.in_force();
         let surroundings = open.context(self.engine.home(), &self.directory(&open, cwd));
-        Ok(reach::judged(surroundings, |context| rules.classifier.shell(command, context, &rules.policy)))
+        Ok(reach::judged_line(surroundings, &rules.classifier, command, &rules.policy))
     }
 
     fn judge(&mut self, action: &Action) -> Result<Judged> {
@@ -252,7 +253,8 @@ impl Session {
         let is_off = WorkspaceState::load(&record.dir).is_off(now_ms());
         let due = self.state().turns.standing(&record.id, &rules.policy, is_off);
         let reply = gathering.part(root);
-        let note = self.note_of(&open, shared.action, (&shared.cwd, &shared.verdict));
+        let paths = NamedPaths::of(&record.path, &shared.cwd, shared.action, &shared.verdict, &reach);
+        let note = self.note_of(&open, shared.action, (&shared.cwd, &shared.verdict), paths);
         let record = self.record_of(shared.action, &shared.verdict, (&reach, &due));
         if let Some(protection) = at_once(&open, &due, &reach) {
             self.record_quietly(&open, record, &protection);
@@ -273,7 +275,8 @@ impl Session {
         let Judged { open, rules, verdict, reach, due, parts: _, cwd, asked, decision } = judged;
         let (run, turn) = self.recording();
         let reason = shown(&format!("{}{}", self.when(), named(action)));
-        let note = self.note_of(&open, action, (&cwd, &verdict));
+        let paths = NamedPaths::of(&open.workspace.path, &cwd, action, &verdict, &reach);
+        let note = self.note_of(&open, action, (&cwd, &verdict), paths);
         let record = self.record_of(action, &verdict, (&reach, &due));
         if let Some(protection) = at_once(&open, &due, &reach) {
             self.record_quietly(&open, record, &protection);

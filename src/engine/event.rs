@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::checkpoint::records::action_window::EndedCall;
 use crate::model::door::Door;
+use crate::model::id::{ObjectId, ObjectKind};
 
 /// A step of a client's work that the guard follows.
 #[derive(Clone, Debug)]
@@ -23,8 +25,8 @@ pub enum Event {
     Before(Action),
     /// An action has ended.
     After {
-        /// The client's own id of the action; `None` ends all that the session has at work.
-        action: Option<String>,
+        /// The action, by the client's id or by its tool and arguments; without both, the oldest one that is open.
+        call: EndedCall,
         /// The moment at which it ended, in milliseconds since the epoch, where that is told later.
         ended: Option<i64>,
     },
@@ -85,6 +87,23 @@ pub struct Action {
     pub wait: Option<Duration>,
     /// True if text was lost on its way, so that another command may run.
     pub doubt: bool,
+}
+
+impl Action {
+    /// Returns the digest of the tool and its arguments.
+    pub fn call(&self) -> Option<String> {
+        match &self.what {
+            Doing::Shell { command } => call_digest("shell", &Value::from(command.as_str())),
+            Doing::Tool(tool) => call_digest(&tool.name, &tool.input),
+        }
+    }
+}
+
+/// Returns the digest of a tool and its arguments, by which an end without an id is matched with its beginning. A `Value` sorts its
+/// fields, so that their order does not count.
+pub fn call_digest(tool: &str, input: &Value) -> Option<String> {
+    let text = format!("{tool}\n{input}");
+    ObjectId::of(ObjectKind::Blob, text.as_bytes()).ok().map(|id| id.to_string()) // too large to be hashed: it has no digest
 }
 
 /// The kinds of actions.

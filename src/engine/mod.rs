@@ -21,6 +21,7 @@ pub mod git_trees;
 pub mod guard;
 mod idle;
 pub mod job;
+mod named_paths;
 pub mod names;
 mod notes;
 pub mod parts;

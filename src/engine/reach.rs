@@ -7,9 +7,11 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::checkouts;
-use crate::classify::Context;
+use super::named_paths::may_write_by_git;
+use crate::classify::{Classifier, Context};
 use crate::model::effect::Verdict;
 use crate::model::path::RelPath;
+use crate::model::policy::Policy;
 use crate::model::redact::{holds_secret, redact};
 use crate::worktree::{Target, is_linked_worktree, read_regular};
 
@@ -47,6 +49,12 @@ pub fn judged(mut context: Context, judge: impl Fn(&Context) -> Verdict) -> Verd
         verdict = judge(&context);
     }
     verdict
+}
+
+/// Judges a command line as [`judged`] does, together with what the gits that it runs may write.
+pub fn judged_line(context: Context, classifier: &Classifier, command: &str, policy: &Policy) -> Verdict {
+    let verdict = judged(context, |context| classifier.shell(command, context, policy));
+    Verdict { writes_unnamed: verdict.writes_unnamed || may_write_by_git(command), ..verdict }
 }
 
 /// Looks up the facts that a verdict asks for.
@@ -199,7 +207,7 @@ pub fn target(workspace: &Path, full: &Path, is_wiped: bool) -> Option<Target> {
 }
 
 /// Returns true if a program could take a path for a pattern or a pathspec of its own.
-fn has_magic(path: &str) -> bool {
+pub(super) fn has_magic(path: &str) -> bool {
     path.contains(['*', '?', '[', '{']) || path.split('/').any(|name| name.starts_with([':', '^']))
 }
 
@@ -213,25 +221,12 @@ pub fn resolved(path: &Path) -> PathBuf {
     }
 }
 
-fn inside(workspace: &Path, full: &Path) -> Option<Target> {
+pub(super) fn inside(workspace: &Path, full: &Path) -> Option<Target> {
     let relative = full.strip_prefix(workspace).ok()?;
     let path = RelPath::parse(relative.as_os_str().as_bytes()).ok()?;
     // Nothing is captured in a `.git`, but losses there are reported. Git's own locks are left out: they come and go.
     let is_lock = path.name().ends_with(b".lock") && path.components().any(|name| name == b".git");
     (!path.is_root() && !is_lock).then_some(Target { path, recursive: true })
-}
-
-/// Lists the paths of a workspace that an action names: what it may destroy, what it makes, and what its client `told`. Words of
-/// its `command` that are secrets are no paths.
-pub fn named(workspace: &Path, cwd: &Path, verdict: &Verdict, (command, told): (&str, &[String])) -> Vec<RelPath> {
-    let is_secret = gives_secret_away(command);
-    let words = verdict.targets.iter().chain(&verdict.made).chain(told);
-    let words = words.filter(|word| !has_magic(word) && !is_secret(word));
-    let mut named: Vec<RelPath> =
-        words.filter_map(|word| inside(workspace, &resolved(&cwd.join(word)))).map(|target| target.path).collect();
-    named.sort_unstable();
-    named.dedup();
-    named
 }
 
 /// Returns a test of a path that says whether it would give away a secret of the command.
@@ -387,7 +382,7 @@ mod tests {
         let root = scratch.path().canonicalize().unwrap();
         let workspace = root.join("w");
         std::fs::create_dir(&workspace).unwrap();
-        let classifier = crate::classify::Classifier::embedded();
+        let classifier = Classifier::embedded();
         let policy = crate::settings::resolve(&crate::settings::Sources::default()).unwrap().policy;
         let needs = |line: &str| {
             let context = Context { cwd: workspace.clone(), workspace: workspace.clone(), ..Context::default() };

@@ -207,11 +207,11 @@ impl Session {
             Event::TurnStarted(start) => self.start_turn(start, reply),
             Event::TurnEnded { turn } => self.end_turn(turn, reply),
             Event::Before(action) => self.before(action, reply),
-            Event::After { action, ended } => {
+            Event::After { call, ended } => {
                 // The action has run already. If its workspace cannot be opened, only the notes of a workspace are left out.
                 let workspace = self.workspace().ok();
                 let notices = self.notices(workspace.as_deref(), Vec::new());
-                self.end_action((action, ended), Decision::After { notices }, reply);
+                self.end_action((call, ended), Decision::After { notices }, reply);
             }
         }
     }

@@ -31,6 +31,10 @@ const PLAIN: &[&str] = &[
 /// Further verbs that run other gits.
 const PARTED: &[&str] = &["bisect", "filter-branch", "subtree"];
 
+/// Verbs that write into the repository, and never into the work tree.
+const KEEPS_FILES: &[&str] =
+    &["", "add", "config", "hash-object", "help", "init", "ls-remote", "remote", "stage", "var"];
+
 /// The files that a command writes into the work tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilesWritten {
@@ -136,6 +140,11 @@ impl GitLine {
             "checkout" | "switch" if !has(&["-m", "--merge", "-p", "--patch", "--conflict"]) => FilesWritten::AsIndexed,
             _ => FilesWritten::Any,
         }
+    }
+
+    /// Returns true if it may write or remove files of the work tree.
+    pub fn may_write_files(&self) -> bool {
+        !self.is_reading() && !KEEPS_FILES.contains(&self.verb.as_str()) && self.writes() != FilesWritten::None
     }
 
     /// Returns true if other gits that it runs are parts of it: what they do is told and taken back as one.

@@ -342,6 +342,13 @@ pub struct Verdict {
     /// Paths at which the action makes a file, and replaces one that stands there.
     #[serde(skip)]
     pub made: Vec<String>,
+    /// Paths that the action creates or appends to. What lies below them is not written.
+    #[serde(skip)]
+    pub written: Vec<String>,
+    /// True if the action may change files whose paths are not known word by word: the line is opaque, or an effect on files has
+    /// no known target.
+    #[serde(skip)]
+    pub writes_unnamed: bool,
     /// Of `patterns`, those of which everything goes.
     #[serde(skip)]
     pub wiped_patterns: Vec<String>,

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 pub enum Attribution {
     /// An action of the turn named the path, and it changed while that action ran.
     Sure,
-    /// It changed while actions of this run, and of no other, were at work.
+    /// It changed while an action of this run was running that may change paths it does not name, and no other run's.
     Likely,
     /// The turn changed it, and something else wrote it again while the turn was open: a formatter, a server, a person.
     Touched,
     /// Actions of several runs were at work, or somebody else changed it before the turn did.
     Shared,
-    /// Nobody watched while it changed.
+    /// It is not known when it changed, or what was running then.
     Unknown,
     /// It changed while no action of the run was at work, or because somebody else moved HEAD.
     Outside,
@@ -48,7 +48,8 @@ impl Attribution {
         Attribution::ALL.into_iter().find(|class| class.as_str() == word)
     }
 
-    /// Returns true if an undo of the turn takes the change back without being asked for it.
+    /// Returns true if an undo of the turn takes the change back without being asked for it. Of a `likely` one it only creates again
+    /// what is absent.
     pub fn is_own(self) -> bool {
         matches!(self, Attribution::Sure | Attribution::Likely)
     }
@@ -73,10 +74,10 @@ impl Attribution {
     pub fn reason(self) -> &'static str {
         match self {
             Attribution::Sure => "an action of the turn named it",
-            Attribution::Likely => "it changed while only this run was at work",
+            Attribution::Likely => "likely: it changed while the turn ran something that may change any file",
             Attribution::Touched => "touched: it was written again after the turn's action",
-            Attribution::Shared => "shared: others were at work on it too",
-            Attribution::Unknown => "unknown: nobody watched who changed it",
+            Attribution::Shared => "shared: another run or person may have changed it too",
+            Attribution::Unknown => "unknown: it is not known which action changed it",
             Attribution::Outside => "outside: no action of the turn changed it",
         }
     }

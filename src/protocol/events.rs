@@ -364,6 +364,15 @@ impl OtherBlock {
 pub struct After {
     /// The client's own id of the action.
     pub action: Option<String>,
+    /// Without an id: the command line, as `shell.before` had it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Without an id: the tool, as `tool.before` had it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// Without an id: the tool's arguments, as `tool.before` had them.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub input: Value,
     /// True if a tool did its work.
     pub ok: Option<bool>,
     /// The exit code of a command.
@@ -417,6 +426,9 @@ pub struct ClassifyReply {
     pub needs: Word<Needs>,
     /// The degree to which it was understood.
     pub confidence: Word<Confidence>,
+    /// True if it may change files that it does not name.
+    #[serde(default)]
+    pub writes_unnamed: bool,
     /// The effects that it would have.
     #[serde(deserialize_with = "readable")]
     pub effects: Vec<Effect>,

@@ -49,8 +49,8 @@ pub use notices::{
 };
 pub use request::{Body, Failure, Id, Request, VERSION, parse};
 pub use restores::{
-    ChangedLists, CheckpointType, NoStep, OtherDone, OtherPreview, PlanLists, PreviewReply, RestoreReply, Rollback,
-    Step, StepBlock, StepFault, StepReply, TargetBlock, To, TurnBlock,
+    ChangedLists, CheckpointType, LeftChange, LeftChanges, NoStep, OtherDone, OtherPreview, PlanLists, PreviewReply,
+    RestoreReply, Rollback, Step, StepBlock, StepFault, StepReply, TargetBlock, To, TurnBlock,
 };
 pub use runs::{
     BranchItem, BranchOrigin, BranchType, CodonEnd, CodonReply, CodonStart, CodonStartReply, OriginBlock, RunEnd,

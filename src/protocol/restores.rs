@@ -9,6 +9,7 @@ use super::words::{Word, is_false};
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::operation::OperationKind;
+use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
 
 /// One of a codon's checkpoints, by its type.
@@ -177,7 +178,7 @@ pub struct Step {
     pub turn: Option<String>,
     /// The paths of the turn to undo: all when absent.
     pub paths: Option<Vec<String>>,
-    /// The shares in changes that are undone too, beside what is the turn's own: `touched`, `shared`, `unknown`.
+    /// The shares in changes that are undone too, in addition to what is surely the turn's: `likely`, `touched`, `shared`, `unknown`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub include: Vec<Attribution>,
     /// The operation that must be the next one, as a preview named it.
@@ -283,12 +284,58 @@ pub struct PreviewReply {
     /// Selected paths that neither the target nor the workspace has.
     #[serde(default, skip_serializing_if = "List::is_empty")]
     pub unheld: List,
+    /// Paths that the turn may have changed, and that stay unless `include` has `likely`.
+    #[serde(default, skip_serializing_if = "LeftChanges::is_empty")]
+    pub left: LeftChanges,
     /// The operation that an undo or redo steps over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<StepBlock>,
     /// The other workspaces in which the turn acted, each with its own plan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherPreview>,
+}
+
+/// Paths that an undo leaves as they are although the turn may have changed them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftChanges {
+    /// The number of all of them.
+    pub total: usize,
+    /// The first of them.
+    pub items: Vec<LeftChange>,
+}
+
+impl LeftChanges {
+    /// The most that are listed.
+    const MOST: usize = 1000;
+
+    /// Lists some paths, which `command` undoes.
+    pub fn of<'p>(paths: impl Iterator<Item = &'p RelPath>, command: &str) -> LeftChanges {
+        let mut left = LeftChanges::default();
+        for path in paths {
+            if left.total < LeftChanges::MOST {
+                let why = Attribution::Likely.reason().to_owned();
+                left.items.push(LeftChange { path: path.display(), why, command: command.to_owned() });
+            }
+            left.total += 1;
+        }
+        left
+    }
+
+    /// Returns true if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+}
+
+/// One path that an undo leaves as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftChange {
+    /// The path.
+    pub path: String,
+    /// The reason, for people.
+    pub why: String,
+    /// The command that undoes the change too.
+    pub command: String,
 }
 
 /// The error that keeps a step from being taken in one of its workspaces.
@@ -401,6 +448,9 @@ pub struct RestoreReply {
     pub over: Option<StepBlock>,
     /// The paths that changed.
     pub done: ChangedLists,
+    /// Paths that the turn may have changed, and that were left as they are.
+    #[serde(default, skip_serializing_if = "LeftChanges::is_empty")]
+    pub left: LeftChanges,
     /// Effects that no restore undoes, and other things to know.
     pub warnings: Vec<WarningBlock>,
     /// Always empty in this version.

@@ -1,7 +1,7 @@
 //! Finding and reading the user's git directory, read-only, with every file taken for hostile.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -59,6 +59,60 @@ impl GitDir {
 /// Returns the file that git appends a line to whenever HEAD of a work tree moves; `None` without a repository.
 pub fn head_log(worktree: &Path) -> Option<PathBuf> {
     GitDir::of(worktree).map(|git| git.dir.join("logs/HEAD"))
+}
+
+/// The most bytes at the end of the log of HEAD that are read.
+const LOG_END: u64 = 256 << 10;
+
+/// One move of HEAD, as git's log has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeadMove {
+    /// The first 7 digits of the commit to which HEAD moved.
+    pub id: String,
+    /// Seconds since the epoch.
+    pub seconds: i64,
+    /// The command and its subject: `commit: fix it`, `checkout: moving from a to b`.
+    pub message: String,
+}
+
+impl HeadMove {
+    /// Reads a line of the log; `None` for one that git did not write.
+    pub fn parse(line: &[u8]) -> Option<HeadMove> {
+        let tab = line.iter().position(|byte| *byte == b'\t')?;
+        let head = String::from_utf8_lossy(&line[..tab]);
+        let id = head.split(' ').nth(1)?.get(..7)?.to_owned();
+        let seconds = head.rsplit(' ').nth(1)?.parse().ok()?;
+        Some(HeadMove { id, seconds, message: String::from_utf8_lossy(&line[tab + 1..]).into_owned() })
+    }
+
+    /// Returns true if it is a commit (also `commit (amend)`, `(initial)`, `(merge)`), which writes no file of the work tree.
+    pub fn is_commit(&self) -> bool {
+        self.message.starts_with("commit:") || self.message.starts_with("commit (")
+    }
+
+    /// Returns the subject of a commit.
+    pub fn subject(&self) -> &str {
+        self.message.split_once(": ").map_or("", |(_, subject)| subject)
+    }
+}
+
+/// Lists the last moves of HEAD of a work tree, the oldest first; none where there is no log that can be read.
+pub fn head_moves(worktree: &Path) -> Vec<HeadMove> {
+    let read = || -> Option<Vec<u8>> {
+        let mut file = File::open(head_log(worktree)?).ok()?;
+        let length = file.metadata().ok()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(LOG_END))).ok()?;
+        let mut end = Vec::new();
+        file.take(LOG_END).read_to_end(&mut end).ok()?;
+        Some(end)
+    };
+    // A log that is not there, or not readable, names no commit.
+    read().unwrap_or_default().split(|byte| *byte == b'\n').filter_map(HeadMove::parse).collect()
+}
+
+/// Returns the directory in which git keeps the index of a work tree; `None` without a repository.
+pub fn git_dir_of(worktree: &Path) -> Option<PathBuf> {
+    GitDir::of(worktree).map(|git| git.dir)
 }
 
 /// The marks that show a changed index or `info/exclude`. git replaces its index as a whole, so the inode changes.

@@ -2,6 +2,7 @@
 
 mod agreed;
 mod attacks;
+mod attribution;
 mod bounds;
 mod capture;
 mod clients;

@@ -25,19 +25,20 @@ use piton::protocol::{
     ErrorBody, ExportDocument, FailedNotice, FetchDocument, FindDocument, ForgetDocument, ForgetItem, FoundDocument,
     FoundItem, GitChangedQuery, GitChangedReply, GitOperationItem, GitOperationsDocument, GitUndoDocument, Greeting,
     GreetingType, Hello, HelloReply, HoldAnswer, InitDocument, InstallDocument, InstallItem, InstallOutcome,
-    Interrupted, InterruptedNotice, KeptItem, LimitsBlock, List, ListItem, ListQuery, ListReply, LowDiskNotice,
-    MendBlock, MoveDocument, NoStep, NotHeld, OffDocument, OnDocument, OpenReply, OperationKind, OriginBlock,
-    OtherBlock, OtherDone, OtherPreview, PastEffect, PathItem, PlanLists, PresenceWord, PreviewReply, ProofBlock,
-    ProtectionBlock, ProtectionState, PruneDocument, PruneItem, PushDocument, ReasonItem, RefFinding, RefMoveItem,
-    RefsDocument, RefusedRef, ReloadReply, RemoteItem, RemoteListDocument, RepositoryBlock, RestoreReply, Rollback,
-    RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice, RowState, RunEnd, RunEndReply, RunFork,
-    RunItem, RunLast, RunListReply, RunReply, RunStart, RunState, RunStatus, ScopeWord, SettingItem, SettingsDocument,
-    SettledNotice, ShareCounts, ShellBefore, Show, ShowDirectoryDocument, ShowDocument, ShowFileDocument, ShowReply,
-    ShownCheckpoint, SilentItem, SkippedSort, StatBlock, StatusDocument, StatusFacts, StatusLast, StatusReply, Step,
-    StepBlock, StepFault, StopDocument, StoreCapNotice, StoreDocument, StoreListDocument, StoredWorkspace, StreamEnded,
-    TargetBlock, To, ToolBefore, TrackedBlock, TrustDocument, Turn, TurnBlock, TurnDiff, TurnDiffReply, TurnEndReply,
-    TurnItem, TurnListReply, TurnQuery, TurnReply, UnwatchedBlock, UnwatchedItem, VerbError, VersionItem, WarningBlock,
-    WatcherWord, WatchingBlock, WatchingQuery, WithheldItem, Word, WorkMaker, WorkspaceBlock,
+    Interrupted, InterruptedNotice, KeptItem, LeftChange, LeftChanges, LimitsBlock, List, ListItem, ListQuery,
+    ListReply, LowDiskNotice, MendBlock, MoveDocument, NoStep, NotHeld, OffDocument, OnDocument, OpenReply,
+    OperationKind, OriginBlock, OtherBlock, OtherDone, OtherPreview, PastEffect, PathItem, PlanLists, PresenceWord,
+    PreviewReply, ProofBlock, ProtectionBlock, ProtectionState, PruneDocument, PruneItem, PushDocument, ReasonItem,
+    RefFinding, RefMoveItem, RefsDocument, RefusedRef, ReloadReply, RemoteItem, RemoteListDocument, RepositoryBlock,
+    RestoreReply, Rollback, RollbackCompleted, RollbackProgress, RollbackStarted, RolledBackNotice, RowState, RunEnd,
+    RunEndReply, RunFork, RunItem, RunLast, RunListReply, RunReply, RunStart, RunState, RunStatus, ScopeWord,
+    SettingItem, SettingsDocument, SettledNotice, ShareCounts, ShellBefore, Show, ShowDirectoryDocument, ShowDocument,
+    ShowFileDocument, ShowReply, ShownCheckpoint, SilentItem, SkippedSort, StatBlock, StatusDocument, StatusFacts,
+    StatusLast, StatusReply, Step, StepBlock, StepFault, StopDocument, StoreCapNotice, StoreDocument,
+    StoreListDocument, StoredWorkspace, StreamEnded, TargetBlock, To, ToolBefore, TrackedBlock, TrustDocument, Turn,
+    TurnBlock, TurnDiff, TurnDiffReply, TurnEndReply, TurnItem, TurnListReply, TurnQuery, TurnReply, UnwatchedBlock,
+    UnwatchedItem, VerbError, VersionItem, WarningBlock, WatcherWord, WatchingBlock, WatchingQuery, WithheldItem, Word,
+    WorkMaker, WorkspaceBlock,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -146,9 +147,14 @@ fn classified() -> ClassifyReply {
     ClassifyReply {
         needs: Needs::Both.into(),
         confidence: Confidence::Exact.into(),
+        writes_unnamed: true,
         effects: vec![effect()],
         warnings: vec![warning()],
     }
+}
+
+fn left() -> LeftChanges {
+    LeftChanges { total: 1, items: vec![LeftChange { path: s(), why: s(), command: s() }] }
 }
 
 fn target() -> TargetBlock {
@@ -263,6 +269,7 @@ fn plain_preview() -> PreviewReply {
         outside_edits: list(),
         warnings: vec![warning()],
         unheld: list(),
+        left: left(),
         over: Some(over()),
         others: Vec::new(),
     }
@@ -293,6 +300,7 @@ fn plain_restored() -> RestoreReply {
         next_branch: o(),
         run: o(),
         target: Some(target()),
+        left: left(),
         over: Some(over()),
         done: changed(),
         warnings: vec![warning()],
@@ -533,7 +541,16 @@ fn requests() -> Vec<Example> {
         rewind: true,
     };
     let turn = Turn { turn: s(), run: o(), prompt: o(), for_action: true };
-    let after = After { action: o(), ok: Some(true), exit: Some(1), signal: Some(1), ended_ms: Some(1) };
+    let after = After {
+        action: o(),
+        command: o(),
+        tool: o(),
+        input: json!({}),
+        ok: Some(true),
+        exit: Some(1),
+        signal: Some(1),
+        ended_ms: Some(1),
+    };
     let end = CodonEnd { codon_id: o(), name: o(), reason: o(), run: o() };
     let hello = Hello {
         client: o(),
@@ -748,6 +765,8 @@ fn parts() -> Vec<Example> {
         example("a list", list()),
         example("an item of a list", path_item()),
         example("`stat`", stat()),
+        example("`left`", left()),
+        example("an item of `left`", left().items.remove(0)),
         example("a block `checkpoint`", block()),
         example("an item of `not_held`", not_held()),
         example("an item of `collisions`", collision()),

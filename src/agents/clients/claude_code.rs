@@ -3,7 +3,7 @@
 use super::commands::ROLLBACK;
 use crate::agents::edit::json::Style;
 use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Runner, Spot, Unit};
-use crate::agents::profile::Profile;
+use crate::agents::profile::{Profile, ReportedEnds};
 use crate::agents::reply;
 use crate::agents::shape::{CLAUDE, Shape};
 
@@ -25,6 +25,7 @@ const SETTINGS: FileContent =
 /// The client's profile.
 pub(super) const PROFILE: Profile = Profile {
     captured: true,
+    ends: ReportedEnds::Always,
     program: "claude",
     directory: Spot { env: Some("CLAUDE_CONFIG_DIR"), dir: ".claude", path: "" },
     shape: Shape { agent: &["/agent_id"], agent_kind: &["/agent_type"], ..CLAUDE },

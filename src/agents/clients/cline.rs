@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::agents::event::ActionOutcome;
 use crate::agents::install::{FileContent, HookFile, Spot};
 use crate::agents::payload::Payload;
-use crate::agents::profile::Profile;
+use crate::agents::profile::{Profile, ReportedEnds};
 use crate::agents::reply::{Decision, object};
 use crate::agents::shape::{Moment, Shape};
 
@@ -21,6 +21,7 @@ const fn project_script(path: &'static str, event: &'static str) -> HookFile {
 /// The client's profile.
 pub(crate) const PROFILE: Profile = Profile {
     captured: true,
+    ends: ReportedEnds::Always,
     program: "cline",
     directory: Spot { env: None, dir: ".cline", path: "" },
     shape: Shape {

@@ -8,7 +8,7 @@ use crate::agents::edit::json::Style;
 use crate::agents::event::ActionOutcome;
 use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Runner, Spot, Unit};
 use crate::agents::payload::Payload;
-use crate::agents::profile::Profile;
+use crate::agents::profile::{Profile, ReportedEnds};
 use crate::agents::reply;
 use crate::agents::shape::{CLAUDE, Shape};
 
@@ -32,6 +32,7 @@ const SETTINGS: FileContent = FileContent::Json(Hooks {
 /// The client's profile.
 pub(crate) const PROFILE: Profile = Profile {
     captured: true,
+    ends: ReportedEnds::Always,
     program: "codex",
     directory: Spot { env: Some("CODEX_HOME"), dir: ".codex", path: "" },
     shape: Shape {

@@ -6,7 +6,7 @@ use crate::agents::edit::json::Style;
 use crate::agents::event::ActionOutcome;
 use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Runner, Spot, Unit};
 use crate::agents::payload::Payload;
-use crate::agents::profile::Profile;
+use crate::agents::profile::{Profile, ReportedEnds};
 use crate::agents::reply::{Decision, object};
 use crate::agents::shape::{CLAUDE, Moment, Shape};
 
@@ -29,6 +29,7 @@ const HOOKS: FileContent = FileContent::Json(Hooks {
 /// The client's profile.
 pub(crate) const PROFILE: Profile = Profile {
     captured: true,
+    ends: ReportedEnds::Always,
     program: "copilot",
     directory: Spot { env: Some("COPILOT_HOME"), dir: ".copilot", path: "" },
     shape: Shape {

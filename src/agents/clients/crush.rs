@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::agents::edit::json::Style;
 use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Runner, Spot, Unit};
-use crate::agents::profile::Profile;
+use crate::agents::profile::{Profile, ReportedEnds};
 use crate::agents::reply::{Decision, object};
 use crate::agents::shape::{CLAUDE, Moment, Shape};
 
@@ -19,6 +19,7 @@ const SETTINGS: FileContent = FileContent::Json(Hooks {
 /// The client's profile.
 pub(super) const PROFILE: Profile = Profile {
     captured: false,
+    ends: ReportedEnds::Never,
     program: "crush",
     directory: Spot { env: Some("XDG_CONFIG_HOME"), dir: ".config", path: "crush" },
     shape: Shape {

@@ -8,7 +8,7 @@ use crate::agents::edit::json::Style;
 use crate::agents::event::ActionOutcome;
 use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Runner, Spot, Unit};
 use crate::agents::payload::Payload;
-use crate::agents::profile::Profile;
+use crate::agents::profile::{Profile, ReportedEnds};
 use crate::agents::reply::{Decision, object};
 use crate::agents::shape::{CLAUDE, Moment, Shape};
 
@@ -31,6 +31,7 @@ const SETTINGS: FileContent = FileContent::Json(Hooks {
 /// The client's profile.
 pub(super) const PROFILE: Profile = Profile {
     captured: false,
+    ends: ReportedEnds::Always,
     program: "cursor-agent",
     directory: Spot { env: None, dir: ".cursor", path: "" },
     shape: Shape {

@@ -4,7 +4,7 @@ use super::commands::{ROLLBACK, UNDO};
 use crate::agents::edit::json::Style;
 use crate::agents::event::ActionOutcome;
 use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Runner, Spot, Unit};
-use crate::agents::profile::Profile;
+use crate::agents::profile::{Profile, ReportedEnds};
 use crate::agents::reply;
 use crate::agents::shape::{CLAUDE, Moment, Shape};
 
@@ -25,6 +25,7 @@ const SETTINGS: FileContent = FileContent::Json(Hooks {
 /// The client's profile.
 pub(super) const PROFILE: Profile = Profile {
     captured: true,
+    ends: ReportedEnds::OnSuccess,
     program: "droid",
     directory: Spot { env: None, dir: ".factory", path: "" },
     shape: Shape {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::agents::edit::json::Style;
 use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Runner, Spot, Unit};
-use crate::agents::profile::Profile;
+use crate::agents::profile::{Profile, ReportedEnds};
 use crate::agents::reply::{Decision, object};
 use crate::agents::shape::{CLAUDE, Moment, Shape};
 
@@ -28,6 +28,7 @@ const MANIFEST: FileContent = FileContent::Whole(include_str!("../../../hooks/go
 /// The client's profile.
 pub(super) const PROFILE: Profile = Profile {
     captured: false,
+    ends: ReportedEnds::Always,
     program: "goose",
     directory: Spot { env: Some("XDG_CONFIG_HOME"), dir: ".config", path: "goose" },
     shape: Shape {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::agents::edit::json::Style;
 use crate::agents::install::{FileContent, Hook, HookFile, Hooks, Runner, Spot, Unit};
-use crate::agents::profile::Profile;
+use crate::agents::profile::{Profile, ReportedEnds};
 use crate::agents::reply::{Decision, object};
 use crate::agents::shape::{CLAUDE, Moment, Shape};
 
@@ -29,6 +29,7 @@ const SETTINGS: FileContent = FileContent::Toml(Hooks {
 /// The client's profile.
 pub(super) const PROFILE: Profile = Profile {
     captured: true,
+    ends: ReportedEnds::Always,
     program: "kimi",
     directory: Spot { env: Some("KIMI_CODE_HOME"), dir: ".kimi-code", path: "" },
     shape: Shape {

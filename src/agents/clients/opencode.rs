@@ -6,7 +6,7 @@ use super::commands::ROLLBACK;
 use crate::agents::event::ActionOutcome;
 use crate::agents::install::{FileContent, HookFile, Spot};
 use crate::agents::payload::Payload;
-use crate::agents::profile::Profile;
+use crate::agents::profile::{Profile, ReportedEnds};
 use crate::agents::reply;
 use crate::agents::shape::{Moment, Shape};
 
@@ -15,6 +15,7 @@ const PLUGIN: FileContent = FileContent::Shim(include_str!("../../../hooks/openc
 /// The client's profile.
 pub(crate) const PROFILE: Profile = Profile {
     captured: true,
+    ends: ReportedEnds::OnSuccess,
     program: "opencode",
     directory: Spot { env: Some("XDG_CONFIG_HOME"), dir: ".config", path: "opencode" },
     shape: Shape {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::agents::event::ActionOutcome;
 use crate::agents::install::{FileContent, HookFile, Spot};
 use crate::agents::payload::Payload;
-use crate::agents::profile::Profile;
+use crate::agents::profile::{Profile, ReportedEnds};
 use crate::agents::reply;
 use crate::agents::shape::{Moment, Shape};
 
@@ -15,6 +15,7 @@ const EXTENSION: FileContent = FileContent::Shim(include_str!("../../../hooks/pi
 /// The client's profile.
 pub(crate) const PROFILE: Profile = Profile {
     captured: true,
+    ends: ReportedEnds::Always,
     program: "pi",
     directory: Spot { env: Some("PI_CODING_AGENT_DIR"), dir: ".pi/agent", path: "" },
     shape: Shape {

@@ -3,7 +3,7 @@
 use super::commands::UNDO;
 use crate::agents::edit::json::Style;
 use crate::agents::install::{FileContent, HookFile, Hooks, Runner, Spot, Unit};
-use crate::agents::profile::Profile;
+use crate::agents::profile::{Profile, ReportedEnds};
 use crate::agents::reply;
 use crate::agents::shape::{CLAUDE, Moment, Shape};
 
@@ -19,6 +19,7 @@ const ROLLBACK: FileContent = FileContent::Whole(include_str!("../../../hooks/ro
 /// The client's profile.
 pub(crate) const PROFILE: Profile = Profile {
     captured: true,
+    ends: ReportedEnds::Always,
     program: "qwen",
     directory: Spot { env: None, dir: ".qwen", path: "" },
     // The typed text comes first: the prompt may be the text of a custom command.

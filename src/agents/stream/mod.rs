@@ -219,10 +219,12 @@ impl StreamReader {
             }
             FrameMeaning::TurnEnd => return Ok(self.turn_end()),
             FrameMeaning::Before => vec![EventKind::Before { action: action()?, act: self.act(frame)? }],
-            FrameMeaning::After => vec![EventKind::After { action: action()?, outcome: (shape.outcome)(frame) }],
+            FrameMeaning::After => {
+                vec![EventKind::After { action: action()?, act: None, outcome: (shape.outcome)(frame) }]
+            }
             FrameMeaning::Done => vec![
                 EventKind::Before { action: action()?, act: self.act(frame)? },
-                EventKind::After { action: action()?, outcome: (shape.outcome)(frame) },
+                EventKind::After { action: action()?, act: None, outcome: (shape.outcome)(frame) },
             ],
         };
         Ok(kinds.into_iter().map(|kind| self.told(kind)).collect())

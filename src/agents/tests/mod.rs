@@ -27,7 +27,7 @@ pub(super) fn told(event: &Event) -> String {
             let writes = if *writes == Some(true) { " writes" } else { "" };
             format!("tool{} {name} {paths:?}{writes}", id(action))
         }
-        EventKind::After { action, outcome } => {
+        EventKind::After { action, act: _, outcome } => {
             let exit = outcome.exit.map(|exit| format!(" exit {exit}")).unwrap_or_default();
             let ok = outcome.ok.map_or("over", |ok| if ok { "ok" } else { "failed" });
             format!("{ok}{}{exit}", id(action))

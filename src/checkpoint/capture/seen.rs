@@ -2,14 +2,17 @@
 //!
 //! They are noted only while turns or actions are open, and written with the next line of the log.
 
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::checkpoint::records::windows::{Interval, own_name};
+use crate::checkpoint::records::window_log::own_name;
+use crate::checkpoint::records::windows::Interval;
 use crate::model::change::{Changes, Dirty, Why};
 use crate::model::path::RelPath;
 use crate::sys::clock::since_boot_ns;
 use crate::sys::fs::mark::FileMark;
-use crate::worktree::head_log;
+use crate::worktree::{HeadMove, head_log};
 
 /// The most answers that wait to be written; with more, everything counts as changed in them.
 const MOST: usize = 4096;
@@ -24,8 +27,8 @@ pub(crate) struct SeenChanges {
     waiting: Vec<Interval>,
     /// True while turns or actions are open.
     is_on: bool,
-    /// The file that git appends to whenever HEAD moves, and its mark at the last question.
-    head: Option<(PathBuf, Option<FileMark>)>,
+    /// The log of HEAD, to which git appends a line whenever HEAD moves.
+    head: Option<HeadLog>,
 }
 
 impl SeenChanges {
@@ -37,7 +40,7 @@ impl SeenChanges {
     /// Notes the answers from now on.
     pub(crate) fn begin(&mut self, root: &Path) {
         if !std::mem::replace(&mut self.is_on, true) {
-            self.head = head_log(root).map(|log| (log.clone(), mark(&log)));
+            self.head = head_log(root).map(HeadLog::at);
         }
     }
 
@@ -71,10 +74,7 @@ impl SeenChanges {
         if !self.is_on {
             return;
         }
-        let head_moved = self.head.as_mut().is_some_and(|(log, known)| {
-            let now = mark(log);
-            std::mem::replace(known, now) != now
-        });
+        let head_moved = self.head.as_mut().is_some_and(HeadLog::has_written_files);
         let changes = match changes {
             Changes::Paths(dirty) if dirty.iter().any(|(path, _)| always(path)) => {
                 let told = dirty.iter().filter(|(path, _)| !always(path));
@@ -95,6 +95,54 @@ impl SeenChanges {
             }
             _ => self.waiting.push(Interval { by, since, from, to, changes, head_moved }),
         }
+    }
+}
+
+/// The log of HEAD, as it was read last.
+struct HeadLog {
+    file: PathBuf,
+    mark: Option<FileMark>,
+    /// The bytes that were read of it, or were there at the beginning.
+    length: u64,
+}
+
+/// The most bytes that are read of new lines; with more, HEAD counts as moved.
+const MOST_LOG: u64 = 256 << 10;
+
+impl HeadLog {
+    fn at(file: PathBuf) -> HeadLog {
+        let length = file.metadata().map_or(0, |facts| facts.len()); // one that is missing begins at 0
+        HeadLog { mark: mark(&file), file, length }
+    }
+
+    /// Returns true if HEAD has moved since the last question, and git may have written files of the work tree with it. A commit
+    /// writes none, and a log that was deleted with its repository is no move.
+    fn has_written_files(&mut self) -> bool {
+        let now = mark(&self.file);
+        if std::mem::replace(&mut self.mark, now) == now {
+            return false;
+        }
+        let from = std::mem::take(&mut self.length);
+        if now.is_none() {
+            return false;
+        }
+        let Ok(appended) = self.appended(from) else { return true };
+        let mut lines = appended.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        lines.any(|line| !HeadMove::parse(line).is_some_and(|one| one.is_commit()))
+    }
+
+    /// Reads what was appended after a byte; all of a log that is shorter than that by now.
+    fn appended(&mut self, from: u64) -> std::io::Result<Vec<u8>> {
+        let mut file = File::open(&self.file)?;
+        self.length = file.metadata()?.len();
+        let from = if self.length < from { 0 } else { from };
+        if self.length - from > MOST_LOG {
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
+        let mut appended = Vec::new();
+        file.seek(SeekFrom::Start(from))?;
+        file.take(self.length - from).read_to_end(&mut appended)?;
+        Ok(appended)
     }
 }
 
@@ -126,7 +174,7 @@ mod tests {
         seen.note(&changed(&["a", "linked"]), &|path| path.as_bytes() == b"linked");
         seen.note(&changed(&[]), &none);
         seen.note(&changed(&[]), &none);
-        std::fs::write(dir.path().join(".git/logs/HEAD"), "one\ntwo\n").unwrap();
+        std::fs::write(dir.path().join(".git/logs/HEAD"), "one\ntwo: no line of git\n").unwrap();
         seen.note(&changed(&["b"]), &none);
         let noted = seen.take();
         let told: Vec<_> = noted.iter().map(|one| (one.changes.clone(), one.head_moved)).collect();
@@ -140,5 +188,37 @@ mod tests {
         seen.end();
         seen.note(&changed(&["d"]), &none);
         assert!(seen.take().is_empty());
+    }
+
+    #[test]
+    fn head_moves_that_write_no_files_do_not_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("HEAD");
+        let line = |message: &str| format!("{0} {0} t <t> 1 +0000\t{message}\n", "0".repeat(40));
+        let mut text = line("commit (initial): a");
+        std::fs::write(&file, &text).unwrap();
+        let mut log = HeadLog::at(file.clone());
+        assert!(!log.has_written_files(), "nothing was appended");
+        for (message, expected) in [
+            ("commit: b", false),
+            ("checkout: moving from a to b", true),
+            ("commit (amend): c", false),
+            ("commit (merge): d", false),
+            ("merge x: Fast-forward", true),
+            ("pull: Fast-forward", true),
+            ("rebase (pick): e", true),
+            ("reset: moving to HEAD~1", true),
+            ("", true),
+        ] {
+            text += &line(message);
+            std::fs::write(&file, &text).unwrap();
+            assert_eq!(log.has_written_files(), expected, "{message}");
+        }
+        std::fs::remove_file(&file).unwrap();
+        assert!(!log.has_written_files(), "the repository is gone");
+        std::fs::write(&file, line("commit (initial): f")).unwrap();
+        assert!(!log.has_written_files(), "a new repository has its first commit");
+        std::fs::write(&file, line("clone: from x")).unwrap();
+        assert!(log.has_written_files());
     }
 }

@@ -17,7 +17,7 @@ use crate::checkpoint::records::identity;
 use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::checkpoint::records::read_position::ReadPosition;
 use crate::checkpoint::records::state::WorkspaceState;
-use crate::checkpoint::records::windows::WindowLog;
+use crate::checkpoint::records::window_log::WindowLog;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::checkpoint::repository::states_log::StateLine;
 use crate::error::{Code, Result};

@@ -2,16 +2,18 @@
 
 use std::path::PathBuf;
 
+use super::journal::quoted;
 use super::turn_end::{EndedTurn, TurnName};
 use crate::checkpoint::capture::capturer::Capturer;
 use crate::checkpoint::capture::request::Take;
 use crate::checkpoint::catalog::open::Catalog;
-use crate::checkpoint::records::windows::{ActionWindow, OpenTurn, own_name};
+use crate::checkpoint::records::action_window::{ActionWindow, EndedCall};
+use crate::checkpoint::records::window_log::own_name;
+use crate::checkpoint::records::windows::OpenTurn;
 use crate::checkpoint::timeline::Timeline;
 use crate::error::Result;
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::id::ObjectId;
-use crate::model::meta::quote;
 use crate::model::path::RelPath;
 use crate::sys::clock::{now_ms, rfc3339};
 use crate::sys::interrupt::Interrupt;
@@ -19,17 +21,23 @@ use crate::sys::interrupt::Interrupt;
 /// An action that is about to begin.
 #[derive(Clone, Debug, Default)]
 pub struct NewAction {
-    /// The name of whoever acts: of a run, or of a session whose run is everybody's.
+    /// The name of the actor: of a run, or of a session whose run is shared.
     pub actor: String,
     /// The client's id of the action, if it has one.
     pub action: Option<String>,
+    /// The digest of the tool and its arguments.
+    pub call: Option<String>,
     /// The paths of this workspace that it names, each with all below it.
     pub named: Vec<RelPath>,
+    /// The paths of this workspace that it creates or appends to, without what is below them.
+    pub alone: Vec<RelPath>,
     /// True if it may move HEAD: it names git.
     pub moves_head: bool,
-    /// True if nobody knows what it does.
-    pub is_opaque: bool,
-    /// True if this process alone can tell of its end.
+    /// True if it may change paths that it does not name.
+    pub and_others: bool,
+    /// True if it changes those by git alone.
+    pub by_git: bool,
+    /// True if this process alone can report its end.
     pub is_ended_here: bool,
     /// The moment at which it began, if that may be before the note.
     pub from: Option<i64>,
@@ -101,26 +109,40 @@ impl Timeline {
         let window = ActionWindow {
             actor: action.actor.clone(),
             action: action.action.clone(),
-            named: action.named.iter().map(|path| quote(path.as_bytes())).collect(),
+            call: action.call.clone(),
+            named: quoted(&action.named),
+            alone: quoted(&action.alone),
             moves_head: action.moves_head,
-            is_opaque: action.is_opaque,
+            and_others: action.and_others,
+            by_git: action.by_git,
             by: action.is_ended_here.then(|| own_name().to_owned()),
             from: action.from.map_or(at, |from| from.min(at)),
-            to: None,
+            ..ActionWindow::default()
         };
         let seen = capturer.seen().take();
         catalog.windows.borrow_mut().begin(window, &seen)
     }
 
-    /// Notes that an action of an actor has ended; without a name, all of them.
+    /// Notes that an action of an actor has ended.
     ///
     /// # Errors
     /// When the log of actions cannot be written.
-    pub fn end_action(&mut self, actor: &str, action: Option<&str>) -> Result<()> {
+    pub fn end_action(&mut self, actor: &str, ended: &EndedCall) -> Result<()> {
         let (catalog, capturer) = self.parts();
         let at = moment(catalog, capturer);
         let seen = capturer.seen().take();
-        catalog.windows.borrow_mut().end(actor, action, at, &seen)
+        catalog.windows.borrow_mut().end(actor, ended, at, &seen)
+    }
+
+    /// Notes that no end of an actor's open actions will be reported any more; `is_cut` if its client's process has ended.
+    ///
+    /// # Errors
+    /// When the log of actions cannot be written.
+    pub fn leave_actions(&mut self, actor: &str, is_cut: bool) -> Result<()> {
+        let (catalog, capturer) = self.parts();
+        let at = moment(catalog, capturer);
+        let seen = capturer.seen().take();
+        catalog.windows.borrow_mut().leave(actor, is_cut, at, &seen)
     }
 
     /// Ends a turn, and writes down what it changed in this workspace. `None` if that is nothing, or the turn was not open here: then
@@ -129,13 +151,18 @@ impl Timeline {
     /// # Errors
     /// Returns the errors of the capture and of the journal; the turn stays open then.
     pub fn end_turn(&mut self, key: &str, control: Interrupt<'_>) -> Result<Option<EndedTurn>> {
+        self.end_turn_as(key, false, control)
+    }
+
+    /// Ends a turn as [`Timeline::end_turn`] does; `is_cut` if its client's process has ended without an event.
+    fn end_turn_as(&mut self, key: &str, is_cut: bool, control: Interrupt<'_>) -> Result<Option<EndedTurn>> {
         let open = self.catalog().windows.borrow_mut().windows()?.turn(key).cloned();
         let Some(turn) = open else {
             self.catalog().windows.borrow_mut().end_turn(key)?;
             return Ok(None);
         };
-        self.end_action(&turn.actor, None)?;
-        let ended = self.lock("turn.end")?.write_down(&turn, control)?;
+        self.leave_actions(&turn.actor, is_cut)?;
+        let ended = self.lock("turn.end")?.write_down(&turn, true, control)?;
         let (catalog, capturer) = self.parts();
         let mut log = catalog.windows.borrow_mut();
         log.end_turn(key)?;
@@ -145,7 +172,7 @@ impl Timeline {
         Ok(ended)
     }
 
-    /// Ends the open turns of some runs.
+    /// Ends the open turns of runs whose client's process has ended.
     ///
     /// # Errors
     /// As [`Timeline::end_turn`].
@@ -153,7 +180,7 @@ impl Timeline {
         let of_runs = |turn: &&OpenTurn| runs.contains(&turn.run);
         let open: Vec<OpenTurn> =
             self.catalog().windows.borrow_mut().windows()?.turns.iter().filter(of_runs).cloned().collect();
-        open.iter().try_for_each(|turn| self.end_turn(&turn.key, control).map(drop))
+        open.iter().try_for_each(|turn| self.end_turn_as(&turn.key, true, control).map(drop))
     }
 
     /// Writes down what the open turns have changed so far, so that it can be looked at and undone.

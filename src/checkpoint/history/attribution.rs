@@ -6,7 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::checkpoint::records::windows::{ActionWindow, Interval, Windows};
+use crate::checkpoint::records::action_window::ActionWindow;
+use crate::checkpoint::records::windows::{Interval, Windows};
 use crate::model::change::Changes;
 use crate::model::meta::quote;
 use crate::model::path::RelPath;
@@ -27,32 +28,86 @@ struct ChangeSpan {
     is_vague: bool,
 }
 
+/// The part of a turn that is judged: its actor, its span of time, and what is known of the ends of its actions.
+#[derive(Clone, Debug)]
+pub(crate) struct JudgedTurn<'t> {
+    /// The name under which the turn's actions are recorded.
+    pub(crate) actor: &'t str,
+    /// The beginning of the turn, or of its part after a restore.
+    pub(crate) since: i64,
+    /// The end of the turn, or the present moment.
+    pub(crate) until: i64,
+    /// True if the turn has ended: then an action without a reported end does not run any more.
+    pub(crate) is_over: bool,
+    /// True if its client reports the end of each action that ran; `None` if that is not known of the client.
+    pub(crate) reports_ends: Option<bool>,
+}
+
+impl<'t> JudgedTurn<'t> {
+    /// Returns the part of a turn that goes on.
+    pub(crate) fn open(actor: &'t str, since: i64, until: i64) -> JudgedTurn<'t> {
+        JudgedTurn { actor, since, until, is_over: false, reports_ends: None }
+    }
+}
+
+/// An action of the turn's time, with the end that counts.
+#[derive(Clone, Copy, Debug)]
+struct RunningAction<'w> {
+    window: &'w ActionWindow,
+    to: i64,
+    /// True if it certainly ran. An action without a reported end may have been denied.
+    has_run: bool,
+}
+
+impl RunningAction<'_> {
+    fn overlaps(&self, from: i64, to: i64) -> bool {
+        self.window.from < to && self.to > from
+    }
+
+    fn covers(&self, span: ChangeSpan) -> bool {
+        self.window.from <= span.from && self.to >= span.to
+    }
+}
+
+/// The share of a turn in a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TurnShare {
+    /// The share.
+    pub(crate) who: Attribution,
+    /// True if, of all actions, only commands of git can have made the change.
+    pub(crate) is_gits: bool,
+}
+
+impl TurnShare {
+    fn of(who: Attribution) -> TurnShare {
+        TurnShare { who, is_gits: false }
+    }
+
+    fn then(self, later: TurnShare) -> TurnShare {
+        TurnShare { who: self.who.then(later.who), is_gits: self.is_gits && later.is_gits }
+    }
+}
+
 /// Judges the changes of one turn in one workspace.
 pub(crate) struct Judge<'w> {
     actor: &'w str,
     /// The actions of the turn's time, of all runs.
-    actions: Vec<&'w ActionWindow>,
+    actions: Vec<RunningAction<'w>>,
     seen: Vec<&'w Interval>,
-    /// The beginning of the turn, or of its part behind a restore.
     since: i64,
-    /// The end of the turn, or the present moment.
     until: i64,
     /// The paths that this restore changed (percent-quoted).
     restored: BTreeSet<String>,
 }
 
 impl<'w> Judge<'w> {
-    /// Judges for an actor what changed between two moments.
-    pub(crate) fn new(
-        actor: &'w str,
-        (since, until): (i64, i64),
-        windows: &'w Windows,
-        restored: BTreeSet<String>,
-    ) -> Judge<'w> {
-        let overlaps = |from: i64, to: i64| from < until && to > since;
-        let actions = windows.actions.iter().filter(|window| overlaps(window.from, window.to.unwrap_or(i64::MAX)));
-        let seen = windows.seen.iter().filter(|interval| overlaps(interval.from, interval.to));
-        Judge { actor, actions: actions.collect(), seen: seen.collect(), since, until, restored }
+    /// Judges a turn by the log of actions. `restored` are the paths that the restore before it changed (percent-quoted).
+    pub(crate) fn new(turn: &JudgedTurn<'w>, windows: &'w Windows, restored: BTreeSet<String>) -> Judge<'w> {
+        let (since, until) = (turn.since, turn.until);
+        let actions = windows.actions.iter().map(|window| running(turn, window, &windows.actions));
+        let actions = actions.filter(|action| action.overlaps(since, until)).collect();
+        let seen = windows.seen.iter().filter(|interval| interval.from < until && interval.to > since).collect();
+        Judge { actor: turn.actor, actions, seen, since, until, restored }
     }
 
     /// Returns the moment up to which a watcher told of all changes; `None` where nobody watched.
@@ -62,8 +117,8 @@ impl<'w> Judge<'w> {
 
     /// Returns the share of the turn in the change of a path. `is_later` says whether it changed after the last answer of a
     /// watcher.
-    pub(crate) fn share(&self, path: &RelPath, is_later: impl Fn(&RelPath, i64) -> bool) -> Attribution {
-        let mut shares: Vec<Attribution> = Vec::new();
+    pub(crate) fn share(&self, path: &RelPath, is_later: impl Fn(&RelPath, i64) -> bool) -> TurnShare {
+        let mut shares: Vec<TurnShare> = Vec::new();
         let later = |since: i64| is_later(path, since);
         let mut spans = self.spans(&|changes| changes.covers(path), &later);
         // Of a path that the restore before has changed, a report that begins before it tells of the restore.
@@ -77,7 +132,7 @@ impl<'w> Judge<'w> {
         }
         shares.extend(spans.iter().map(|span| self.in_span(path, *span)));
         match self.watched_until() {
-            None => return self.unseen(path),
+            None => return self.unwatched_turn(path, &later),
             Some(watched) => {
                 let rest = ChangeSpan { from: watched, to: self.until, head_moved: false, is_vague: false };
                 if watched < self.until && self.may_have_changed(rest, &later) {
@@ -85,12 +140,12 @@ impl<'w> Judge<'w> {
                 }
             }
         }
-        shares.into_iter().reduce(Attribution::then).unwrap_or_else(|| self.unseen(path))
+        shares.into_iter().reduce(TurnShare::then).unwrap_or_else(|| self.unseen(path))
     }
 
     /// Returns true if no action of anybody else was at work in that time.
     pub(crate) fn is_alone(&self) -> bool {
-        self.actions.iter().all(|window| window.actor == self.actor)
+        self.actions.iter().all(|action| action.window.actor == self.actor)
     }
 
     /// Returns true if a watcher named a path among the changes of that time.
@@ -151,55 +206,93 @@ impl<'w> Judge<'w> {
     /// Returns true if a path may have changed in a span for which a watcher has no answer yet, by its times. Where somebody else is at
     /// work, a time near the last answer is late enough.
     fn may_have_changed(&self, span: ChangeSpan, is_later: &dyn Fn(i64) -> bool) -> bool {
-        let is_at_work = |window: &&&ActionWindow| window.from < span.to && window.to.is_none_or(|to| to > span.from);
-        let is_doubtful = self.actions.iter().filter(is_at_work).any(|window| window.actor != self.actor);
+        let mut running = self.actions.iter().filter(|action| action.overlaps(span.from, span.to));
+        let is_doubtful = running.any(|action| action.window.actor != self.actor);
         is_later(if is_doubtful { span.from.saturating_sub(2 * TICK) } else { span.from })
     }
 
-    /// Judges a change in a span.
-    fn in_span(&self, path: &RelPath, span: ChangeSpan) -> Attribution {
-        let at_work = |window: &&&ActionWindow| window.from < span.to && window.to.is_none_or(|to| to > span.from);
-        let (own, others): (Vec<&ActionWindow>, Vec<&ActionWindow>) =
-            self.actions.iter().filter(at_work).partition(|window| window.actor == self.actor);
-        let is_moved = span.head_moved && !own.iter().chain(&others).any(|window| window.moves_head);
+    /// Judges a change in a span. Only actions that name the path, or that may change what they do not name, can have made it.
+    fn in_span(&self, path: &RelPath, span: ChangeSpan) -> TurnShare {
+        let running: Vec<&RunningAction<'_>> =
+            self.actions.iter().filter(|action| action.overlaps(span.from, span.to)).collect();
+        let may_change = running.iter().copied().filter(|action| action.window.may_change(path));
+        let (own, others): (Vec<&RunningAction<'_>>, Vec<&RunningAction<'_>>) =
+            may_change.partition(|action| action.window.actor == self.actor);
         if own.is_empty() {
-            return Attribution::Outside;
+            return TurnShare::of(Attribution::Outside);
         }
-        if is_moved {
-            let may_have_moved = own.iter().any(|window| window.is_opaque);
-            return if may_have_moved { Attribution::Unknown } else { Attribution::Outside };
-        }
-        let names = |windows: &[&ActionWindow]| windows.iter().any(|window| window.names(path));
-        let is_inside = own.iter().any(|window| window.from <= span.from && window.to.is_none_or(|to| to >= span.to));
-        match (names(&own), names(&others), others.is_empty()) {
+        let names = |actions: &[&RunningAction<'_>]| actions.iter().any(|action| action.window.names(path));
+        let is_inside = own.iter().any(|action| action.covers(span));
+        let is_certain = own.iter().any(|action| action.has_run && action.covers(span) && action.window.names(path));
+        // A checkout, reset or merge of a git that no action ran may have written the path too.
+        let is_others_checkout = span.head_moved && !running.iter().any(|action| action.window.moves_head);
+        let who = match (names(&own), names(&others), others.is_empty()) {
             (true, true, _) | (false, false, false) => Attribution::Shared,
             (false, true, _) => Attribution::Outside,
-            (true, false, _) if is_inside && !span.is_vague => Attribution::Sure,
+            (true, false, _) if is_certain && !span.is_vague && !is_others_checkout => Attribution::Sure,
             (true, false, _) => Attribution::Likely,
-            (false, false, true) if is_inside && !span.is_vague => Attribution::Likely,
+            (false, false, true) if is_inside => Attribution::Likely,
             (false, false, true) => Attribution::Unknown,
+        };
+        let is_gits = who.is_own() && is_inside && !is_others_checkout && own.iter().all(|action| action.window.by_git);
+        TurnShare { who, is_gits }
+    }
+
+    /// Judges a change after the last answer of a watcher: an action may have ended without a report, and a person gone on.
+    fn unwatched(&self, path: &RelPath, share: TurnShare) -> TurnShare {
+        if share.who.is_own() { self.unseen(path) } else { share }
+    }
+
+    /// Judges a change in a turn that no watcher saw. A path whose last change lies in an action that names it is the turn's.
+    fn unwatched_turn(&self, path: &RelPath, is_later: &dyn Fn(i64) -> bool) -> TurnShare {
+        let share = self.unseen(path);
+        let has_written = |action: &RunningAction<'_>| {
+            let is_own = action.window.actor == self.actor && action.has_run && action.window.names(path);
+            is_own && is_later(action.window.from.saturating_sub(2 * TICK)) && !is_later(action.to)
+        };
+        match share.who == Attribution::Likely && self.actions.iter().any(has_written) {
+            true => TurnShare::of(Attribution::Sure),
+            false => share,
         }
     }
 
-    /// Judges a change behind the last answer of a watcher: an action may have ended without a word, and a person gone on.
-    fn unwatched(&self, path: &RelPath, share: Attribution) -> Attribution {
-        match share {
-            Attribution::Sure | Attribution::Likely => self.unseen(path),
-            other => other,
+    /// Judges a change that no watcher reported. It is the turn's where none but its own actions can have made it.
+    fn unseen(&self, path: &RelPath) -> TurnShare {
+        let (mut own, mut others, mut own_names, mut others_name) = (false, false, false, false);
+        for action in self.actions.iter().filter(|action| action.window.may_change(path)) {
+            let (may, name) = match action.window.actor == self.actor {
+                true => (&mut own, &mut own_names),
+                false => (&mut others, &mut others_name),
+            };
+            *may = true;
+            *name |= action.window.names(path);
         }
-    }
-
-    /// Judges a change of which no watcher told.
-    fn unseen(&self, path: &RelPath) -> Attribution {
-        let (mut own, mut others) = (false, false);
-        for window in self.actions.iter().filter(|window| window.names(path)) {
-            *(if window.actor == self.actor { &mut own } else { &mut others }) = true;
-        }
-        match (own, others) {
-            (true, false) => Attribution::Likely,
+        TurnShare::of(match (own_names, others_name) {
             (true, true) => Attribution::Shared,
-            (false, _) => Attribution::Unknown,
-        }
+            (true, false) => Attribution::Likely,
+            _ if !own => Attribution::Outside,
+            (false, true) => Attribution::Unknown,
+            (false, false) if others => Attribution::Shared,
+            (false, false) => Attribution::Likely,
+        })
+    }
+}
+
+/// Returns an action with the end that counts for a turn.
+fn running<'w>(turn: &JudgedTurn<'_>, window: &'w ActionWindow, all: &[ActionWindow]) -> RunningAction<'w> {
+    let is_own = window.actor == turn.actor;
+    if let Some(to) = window.to {
+        return RunningAction { window, to, has_run: true };
+    }
+    if !is_own {
+        return RunningAction { window, to: window.left.unwrap_or(i64::MAX), has_run: true };
+    }
+    let reports_none = || !all.iter().any(|other| other.actor == window.actor && other.to.is_some());
+    let never_reports = turn.reports_ends.map_or_else(reports_none, |reports| !reports);
+    match turn.is_over && !window.is_cut && !never_reports {
+        // Asked for, and perhaps denied.
+        true => RunningAction { window, to: window.left.unwrap_or(turn.until), has_run: false },
+        false => RunningAction { window, to: i64::MAX, has_run: true },
     }
 }
 
@@ -212,27 +305,31 @@ mod tests {
         RelPath::parse(text.as_bytes()).unwrap()
     }
 
-    /// Reads `run:from-to:names…`, with `^` behind the run where it names git, `?` where it is opaque, and without an end while it is at work.
+    /// Reads `run:from-to:names…`, with marks after the run: `^` where it names git, `g` where it changes others by git alone, `?` where
+    /// it may change others; and without an end while none is reported, with `left` as in `a:10-~20`.
     fn action(text: &str) -> ActionWindow {
         let mut parts = text.split(':');
         let run = parts.next().unwrap();
         let (from, to) = parts.next().unwrap().split_once('-').unwrap();
+        let marks = |mark: char| run[1..].contains(mark);
+        let names = parts.next().unwrap_or_default();
         ActionWindow {
-            actor: run.trim_end_matches(['^', '?']).to_owned(),
-            action: None,
-            named: parts
-                .next()
-                .unwrap_or_default()
-                .split(' ')
-                .filter(|name| !name.is_empty())
-                .map(str::to_owned)
-                .collect(),
-            moves_head: run.ends_with('^'),
-            is_opaque: run.ends_with('?'),
-            by: None,
+            actor: run[..1].to_owned(),
+            named: names.split(' ').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+            moves_head: marks('^') || marks('g'),
+            and_others: marks('?') || marks('g'),
+            by_git: marks('g'),
+            is_cut: marks('!'),
             from: from.parse().unwrap(),
             to: to.parse().ok(),
+            left: to.strip_prefix('~').map(|left| left.parse().unwrap()),
+            ..ActionWindow::default()
         }
+    }
+
+    /// The turn of `a` from one moment to another, over and with all ends reported.
+    fn turn(since: i64, until: i64) -> JudgedTurn<'static> {
+        JudgedTurn { actor: "a", since, until, is_over: true, reports_ends: Some(true) }
     }
 
     /// Reads `process:from-to:paths…`, with `^` behind the process where HEAD moved, `dir/` for subtrees and `*` for anything.
@@ -268,77 +365,140 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_of_those_who_were_at_work() {
+    fn a_change_is_of_the_actions_that_may_have_made_it() {
         use Attribution::{Likely, Outside, Shared, Sure, Touched, Unknown};
         for (actions, seen, expected, why) in [
             ("a:10-20:x", "p:0-10,p:10-20:x,p:20-100", Sure, "named while it ran"),
-            ("a:10-20:y", "p:0-10,p:10-20:x,p:20-100", Likely, "only this run was at work"),
-            ("a:10-20", "p:0-10:x,p:10-20,p:20-100", Outside, "before the action"),
+            ("a:10-20:y", "p:0-10,p:10-20:x,p:20-100", Outside, "it names another path"),
+            ("a:10-20", "p:0-10,p:10-20:x,p:20-100", Outside, "it writes nothing"),
+            ("a?:10-20:y", "p:0-10,p:10-20:x,p:20-100", Likely, "it may change others, and only this run was active"),
+            ("a?:10-20", "p:0-10:x,p:10-20,p:20-100", Outside, "before the action"),
             ("a:10-20:x", "p:0-10,p:10-20:x,p:20-100:x", Touched, "written again later"),
-            ("a:10-20:x", "p:0-10:x,p:10-20:x,p:20-100", Shared, "somebody's before the turn's"),
-            ("a:10-20,b:12-30", "p:0-10,p:10-12,p:12-20:x,p:20-100", Shared, "two runs at work"),
+            ("a:10-20:x", "p:0-10:x,p:10-20:x,p:20-100", Shared, "another change before the turn's"),
+            ("a?:10-20,b?:12-30", "p:0-10,p:10-12,p:12-20:x,p:20-100", Shared, "two runs that may change it"),
+            ("a?:10-20,b:12-30:y", "p:0-10,p:10-12,p:12-20:x,p:20-100", Likely, "the other run cannot have changed it"),
             ("a:10-20:x,b:12-30", "p:0-10,p:10-12,p:12-20:x,p:20-100", Sure, "one of two names it"),
-            ("a:10-20,b:12-30:x", "p:0-10,p:10-12,p:12-20:x,p:20-100", Outside, "the other one names it"),
+            ("a?:10-20,b:12-30:x", "p:0-10,p:10-12,p:12-20:x,p:20-100", Outside, "the other one names it"),
             ("a:10-20:x,b:12-30:x", "p:0-10,p:10-12,p:12-20:x,p:20-100", Shared, "both name it"),
-            ("b:10-20", "p:0-10,p:10-20:x,p:20-100", Outside, "another run's"),
-            ("a:10-20,a:15-25", "p:0-10,p:10-15,p:15-20:x,p:20-100", Likely, "two actions of one run"),
-            ("a:10-20", "p:0-10,p^:10-20:x,p:20-100", Outside, "somebody moved HEAD"),
-            ("a^:10-20", "p:0-10,p^:10-20:x,p:20-100", Likely, "the action moved HEAD"),
-            ("a?:10-20", "p:0-10,p^:10-20:x,p:20-100", Unknown, "the action may have moved HEAD"),
-            ("a:10-20", "p:0-10,p:10-20:*,p:20-100", Unknown, "the watcher lost track"),
+            ("b?:10-20", "p:0-10,p:10-20:x,p:20-100", Outside, "another run's"),
+            ("a?:10-20,a?:15-25", "p:0-10,p:10-15,p:15-20:x,p:20-100", Likely, "two actions of one run"),
+            ("a?:10-20", "p:0-10,p^:10-20:x,p:20-100", Likely, "another git moved HEAD meanwhile"),
+            ("a:10-20:x", "p:0-10,p^:10-20:x,p:20-100", Likely, "the same, of a named path"),
+            ("ag:10-20", "p:0-10,p^:10-20:x,p:20-100", Likely, "its own git moved HEAD"),
+            ("a?:10-20", "p:0-10,p:10-20:*,p:20-100", Likely, "the watcher lost track"),
+            ("a:10-20", "p:0-10,p:10-20:*,p:20-100", Outside, "the same, of an action that cannot have changed it"),
             ("a:10-20:x", "p:0-10,p:10-20:*,p:20-100", Likely, "the same of a named path"),
-            ("a:10-20:x", "", Likely, "nobody watched"),
-            ("a:10-20", "", Unknown, "nobody watched, and nothing named it"),
-            ("a:10-20:x,b:30-40:x", "", Shared, "nobody watched, and two name it"),
-            ("a:10-20:y", "p:0-100", Unknown, "no event told of it"),
-            ("a:10-20", "p:0-10,p:10-20:x,p:20-100,q:5-15,q:15-50:x", Likely, "two watchers agree"),
-            ("a:10-20", "p:0-10,p:10-20:x,p:20-100,q:5-12:x,q:12-50", Likely, "narrowed to 10-12"),
-            ("a:10-20", "p:0-100:x,q:0-10,q:10-20:x,q:20-100", Likely, "the other watcher knows better"),
-            ("a:10-20", "p:0-100:x,q:0-10,q:10-20,q:20-100:x", Outside, "the same, after the action"),
-            ("a:10-20", "p:0-100:x", Unknown, "a watcher that asked too seldom"),
-            ("a:10-:x", "p:0-10,p:10-50:x", Sure, "it is at work still"),
+            ("a:10-20:x", "", Likely, "no watcher"),
+            ("a?:10-20", "", Likely, "no watcher, and the session was alone"),
+            ("a:10-20", "", Outside, "no watcher, and it cannot have changed it"),
+            ("a:10-20:x,b:30-40:x", "", Shared, "no watcher, and two name it"),
+            ("a?:10-20,b?:30-40", "", Shared, "no watcher, and two may have changed it"),
+            ("a:10-20:y", "p:0-100", Outside, "no event reported it"),
+            ("a?:10-20", "p:0-10,p:10-20:x,p:20-100,q:5-15,q:15-50:x", Likely, "two watchers agree"),
+            ("a?:10-20", "p:0-10,p:10-20:x,p:20-100,q:5-12:x,q:12-50", Likely, "narrowed to 10-12"),
+            ("a?:10-20", "p:0-100:x,q:0-10,q:10-20:x,q:20-100", Likely, "the other watcher knows better"),
+            ("a?:10-20", "p:0-100:x,q:0-10,q:10-20,q:20-100:x", Outside, "the same, after the action"),
+            ("a?:10-20", "p:0-100:x", Unknown, "a watcher that asked too seldom"),
+            ("a:10-~40:x,a:30-40:y", "p:0-10,p:10-30:x,p:30-40,p:40-100", Likely, "it may have been denied"),
+            ("a?:10-~40,a:30-40:y", "p:0-10,p:10-30:x,p:30-40,p:40-100", Likely, "the same, of an unnamed path"),
+            ("a?:10-~40,a:30-40:y", "p:0-10,p:10-30,p:30-40,p:40-100:x", Outside, "after its session's next event"),
+            ("a!:10-~40:x", "p:0-10,p:10-50:x,p:50-100", Sure, "its client is gone, so it had begun"),
         ] {
             let windows = windows(actions, seen);
-            let judge = Judge::new("a", (0, 100), &windows, BTreeSet::new());
-            assert_eq!(judge.share(&path("x"), |_, _| false), expected, "{why}: {actions} | {seen}");
+            let judge = Judge::new(&turn(0, 100), &windows, BTreeSet::new());
+            assert_eq!(judge.share(&path("x"), |_, _| false).who, expected, "{why}: {actions} | {seen}");
+        }
+    }
+
+    #[test]
+    fn an_action_without_a_reported_end_counts_as_its_client_allows() {
+        use Attribution::{Likely, Sure};
+        let turns = |reports_ends, is_over| JudgedTurn { reports_ends, is_over, ..turn(0, 100) };
+        for (actions, judged, expected, why) in [
+            ("a:10-:x", turns(Some(true), false), Sure, "the turn goes on: it runs"),
+            ("a:10-:x", turns(Some(true), true), Likely, "it may have been denied"),
+            ("a:10-:x", turns(Some(false), true), Sure, "the client reports no ends"),
+            ("a:10-:x", turns(None, true), Sure, "the client has reported none"),
+            ("a:10-:x,a:5-8:y", turns(None, true), Likely, "the client has reported another"),
+        ] {
+            let windows = windows(actions, "p:0-10,p:10-50:x,p:50-100");
+            let judge = Judge::new(&judged, &windows, BTreeSet::new());
+            assert_eq!(judge.share(&path("x"), |_, _| false).who, expected, "{why}");
+        }
+    }
+
+    #[test]
+    fn without_a_watcher_the_time_of_the_last_change_decides() {
+        use Attribution::{Likely, Outside, Sure};
+        for (actions, changed_at, expected) in [
+            ("a:10-20:x", 15_000_000_000, Sure),
+            ("a:10-20:x", 30_000_000_000, Likely),
+            ("a?:10-20", 15_000_000_000, Likely),
+            ("a:10-20:y", 15_000_000_000, Outside),
+            ("a:10-~20:x", 15_000_000_000, Likely),
+        ] {
+            let mut windows = windows(actions, "");
+            for window in &mut windows.actions {
+                window.from *= 1_000_000_000;
+                window.to = window.to.map(|to| to * 1_000_000_000);
+                window.left = window.left.map(|left| left * 1_000_000_000);
+            }
+            let judge = Judge::new(&turn(0, 100_000_000_000), &windows, BTreeSet::new());
+            let share = judge.share(&path("x"), |_, since| changed_at >= since);
+            assert_eq!(share.who, expected, "{actions} {changed_at}");
+        }
+    }
+
+    #[test]
+    fn what_git_alone_can_have_changed_is_known() {
+        for (actions, is_gits) in [
+            ("ag:10-20", true),
+            ("ag:10-20,a?:12-18", false),
+            ("ag:10-20,b?:30-40", true),
+            ("ag:10-20,b?:15-40", false),
+            ("a?:10-20", false),
+        ] {
+            let windows = windows(actions, "p:0-10,p^:10-20:x,p:20-100");
+            let judge = Judge::new(&turn(0, 100), &windows, BTreeSet::new());
+            assert_eq!(judge.share(&path("x"), |_, _| false).is_gits, is_gits, "{actions}");
         }
     }
 
     #[test]
     fn directories_tell_of_what_was_in_them_and_the_disk_of_the_last_moments() {
-        let table = windows("a:10-20", "p:0-10,p:10-20:d/ e,p:20-60");
-        let judge = Judge::new("a", (0, 100), &table, BTreeSet::new());
+        let table = windows("a?:10-20", "p:0-10,p:10-20:d/ e,p:20-60");
+        let judge = Judge::new(&turn(0, 100), &table, BTreeSet::new());
         for (name, is_later, expected) in [
             ("d/x", false, Attribution::Likely),
             ("e/x", false, Attribution::Likely),
             ("d/x", true, Attribution::Touched),
             ("f", true, Attribution::Outside),
-            ("f", false, Attribution::Unknown),
+            ("f", false, Attribution::Likely),
         ] {
             let asked = |_: &RelPath, since: i64| is_later && since == 60;
-            assert_eq!(judge.share(&path(name), asked), expected, "{name} {is_later}");
+            assert_eq!(judge.share(&path(name), asked).who, expected, "{name} {is_later}");
         }
         // Changes before the turn and after it do not count.
         let table = windows("a:10-20:x,b:40-50:x", "p:0-10,p:10-20:x,p:20-100:x");
-        let judge = Judge::new("a", (5, 20), &table, BTreeSet::new());
-        assert_eq!(judge.share(&path("x"), |_, _| true), Attribution::Sure);
+        let judge = Judge::new(&turn(5, 20), &table, BTreeSet::new());
+        assert_eq!(judge.share(&path("x"), |_, _| true).who, Attribution::Sure);
         // A restore at 30 is reported with what came behind it.
         let table = windows("a:40-50:x", "p:0-40:x y,p:40-50:x,p:50-100");
-        let judge = Judge::new("a", (30, 100), &table, BTreeSet::from(["x".to_owned()]));
-        assert_eq!(judge.share(&path("x"), |_, _| false), Attribution::Sure);
-        assert_eq!(judge.share(&path("y"), |_, _| false), Attribution::Outside);
+        let judge = Judge::new(&turn(30, 100), &table, BTreeSet::from(["x".to_owned()]));
+        assert_eq!(judge.share(&path("x"), |_, _| false).who, Attribution::Sure);
+        assert_eq!(judge.share(&path("y"), |_, _| false).who, Attribution::Outside);
     }
 
     #[test]
     fn a_watcher_that_has_not_answered_since_proves_nothing() {
-        let table = windows("a:10-40:y,b:20-50:x", "p:0-10,p:10-40:x,q:0-15:x,q:15-20");
-        let judge = Judge::new("a", (0, 40), &table, BTreeSet::new());
-        assert_eq!(judge.share(&path("x"), |_, since| since < 20), Attribution::Touched);
-        assert_eq!(judge.share(&path("x"), |_, _| false), Attribution::Likely);
+        let table = windows("a?:10-40:y,b:20-50:x", "p:0-10,p:10-40:x,q:0-15:x,q:15-20");
+        let judge = Judge::new(&turn(0, 40), &table, BTreeSet::new());
+        assert_eq!(judge.share(&path("x"), |_, since| since < 20).who, Attribution::Touched);
+        assert_eq!(judge.share(&path("x"), |_, _| false).who, Attribution::Likely);
         // Times near the last answer count while somebody else is at work.
-        let table = windows("a:10-20,b:25-90:x", "p:0-10,p:10-20:x,p:20-30");
-        let judge = Judge::new("a", (0, 60), &table, BTreeSet::new());
-        assert_eq!(judge.share(&path("x"), |_, since| since < 30), Attribution::Touched);
-        assert_eq!(judge.share(&path("x"), |_, _| false), Attribution::Likely);
+        let table = windows("a?:10-20,b:25-90:x", "p:0-10,p:10-20:x,p:20-30");
+        let judge = Judge::new(&turn(0, 60), &table, BTreeSet::new());
+        assert_eq!(judge.share(&path("x"), |_, since| since < 30).who, Attribution::Touched);
+        assert_eq!(judge.share(&path("x"), |_, _| false).who, Attribution::Likely);
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::attribution::{Judge, TICK};
+use super::attribution::{Judge, JudgedTurn, TICK};
 use super::journal::TurnEnd;
 use super::lost_place::{LostPlace, TakenPaths, Tops, single_files};
 use super::operations::History;
@@ -133,7 +133,7 @@ impl Timeline {
         let view = AskersView { asker, workspace: catalog.workspace.dir.as_path(), top: OnceCell::new() };
         let own = view.own_judge(windows);
         let later = catalog.later();
-        let is_own = |path: &RelPath| own.as_ref().is_some_and(|own| own.share(path, &later) == Attribution::Sure);
+        let is_own = |path: &RelPath| own.as_ref().is_some_and(|own| own.share(path, &later).who == Attribution::Sure);
         let changed = catalog.changed_in(places, (&first, present), &is_own)?;
         if changed.is_empty() {
             return Ok(Vec::new());
@@ -213,7 +213,7 @@ impl AskersView<'_> {
 
     /// Returns the moment at which the action began that is asked for. It has changed nothing yet.
     fn until(&self, windows: &Windows) -> i64 {
-        let own = windows.actions.iter().rev().find(|window| window.actor == self.asker.actor && window.to.is_none());
+        let own = windows.actions.iter().rev().find(|window| window.actor == self.asker.actor && window.is_open());
         own.map_or_else(since_boot_ns, |window| window.from)
     }
 
@@ -221,7 +221,7 @@ impl AskersView<'_> {
     fn own_judge<'w>(&self, windows: &'w Windows) -> Option<Judge<'w>> {
         let turn = windows.turns.iter().find(|turn| turn.actor == self.asker.actor)?;
         let restored = turn.restored.iter().cloned().collect();
-        Some(Judge::new(&turn.actor, (turn.since, self.until(windows)), windows, restored))
+        Some(Judge::new(&JudgedTurn::open(&turn.actor, turn.since, self.until(windows)), windows, restored))
     }
 
     /// Returns judges for the others who act without a turn while one is open.
@@ -233,7 +233,7 @@ impl AskersView<'_> {
         actors.sort_unstable();
         actors.dedup();
         let until = self.until(windows);
-        let judge = |actor| Judge::new(actor, (since, until), windows, BTreeSet::new());
+        let judge = |actor| Judge::new(&JudgedTurn::open(actor, since, until), windows, BTreeSet::new());
         actors.into_iter().map(judge).collect()
     }
 }
@@ -315,7 +315,8 @@ impl Catalog {
         let mut turns = Vec::new();
         for turn in windows.turns.iter().rev() {
             let restored = turn.restored.iter().cloned().collect();
-            let judge = Judge::new(&turn.actor, (turn.since, view.until(windows)), windows, restored);
+            let judged = JudgedTurn::open(&turn.actor, turn.since, view.until(windows));
+            let judge = Judge::new(&judged, windows, restored);
             // One whose beginning is not kept tells nothing.
             let Ok(base) = self.checkpoint_of(turn.base) else { continue };
             let (run, client) = (turn.run.as_str(), turn.client.as_deref());
@@ -365,7 +366,7 @@ impl Catalog {
             };
             let mut claims: Vec<Claim> = turns.filter_map(claim).collect();
             let is_in_open = known.turns.iter().any(|turn| turn.has_changed(path, *now));
-            let shares = known.strangers.iter().filter(|_| is_in_open).map(|judge| judge.share(path, &later));
+            let shares = known.strangers.iter().filter(|_| is_in_open).map(|judge| judge.share(path, &later).who);
             let is_restored = known.restored.contains(quote(path.as_bytes()).as_str());
             let shares = shares.chain(is_restored.then_some(Attribution::Unknown));
             claims.extend(shares.map(|share| Claim { who: Claimant::Gone, share, is_alone: false }));
@@ -463,7 +464,7 @@ impl KnownTurn<'_> {
     ) -> Option<(Attribution, bool)> {
         match &self.state {
             KnownState::Open { judge, .. } => {
-                self.has_changed(path, now).then(|| (judge.share(path, later), judge.is_alone()))
+                self.has_changed(path, now).then(|| (judge.share(path, later).who, judge.is_alone()))
             }
             KnownState::Ended { end, changes } => {
                 let changes = changes.get_or_init(|| {

@@ -10,14 +10,16 @@ use super::agreed::Agreed;
 use super::interrupted::interrupted;
 use super::journal::{Journal, OperationStart, TurnChange};
 use super::operations::{History, UndoStep};
-use super::request::{Preview, Restore, Restored};
+use super::request::{Expected, Preview, Restore, Restored};
 use super::turns::{StepChoice, path_of};
 use super::undo::Direction;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, Result};
 use crate::model::id::{ObjectId, ObjectKind};
+use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
+use crate::model::text::printable;
 use crate::sys::interrupt::Interrupt;
 
 /// A step that was chosen, in all workspaces in which it is to be taken.
@@ -52,6 +54,14 @@ impl StepPreview {
     pub fn changes_nothing(&self) -> bool {
         let others = self.others.iter().filter_map(|(_, preview)| preview.as_ref().ok());
         others.chain([&self.own]).all(|preview| preview.plan.changes_nothing())
+    }
+}
+
+impl StepPreview {
+    /// Returns true if it leaves paths as they are although the turn may have changed them.
+    pub fn leaves_any(&self) -> bool {
+        let others = self.others.iter().filter_map(|(_, preview)| preview.as_ref().ok());
+        others.chain([&self.own]).any(|preview| preview.plan.left().next().is_some())
     }
 }
 
@@ -112,6 +122,25 @@ impl Stepping {
         Ok(Stepping { step, is_open, restore, others })
     }
 
+    /// Says which command of git to take back first: a turn that switched branches is not undone file by file unless it was named.
+    ///
+    /// # Errors
+    /// When the operations of git cannot be read.
+    pub fn git_first(&self, timeline: &Timeline, choice: &StepChoice) -> Result<Option<String>> {
+        let Some(turn) = self.step.turn.as_ref().filter(|_| choice.names_nothing()) else { return Ok(None) };
+        if self.restore.kind != OperationKind::Undo {
+            return Ok(None);
+        }
+        let switch = timeline.catalog().branch_switch_of(turn)?;
+        Ok(switch.map(|one| {
+            let (command, git, op) = (printable(&one.begin.command), one.begin.name(), &turn.op);
+            format!(
+                "turn {op} switched branches with `{command}`. Take that back first: `piton git-undo {git}`. \
+                 To undo only its files, on the branch as it is now: `piton undo --turn {op}`"
+            )
+        }))
+    }
+
     /// Limits it to some paths of this workspace, and has it go to a checkpoint that was made of chosen hunks, if there is one.
     pub fn choose_hunks(&mut self, chosen: BTreeSet<RelPath>, composed: Option<ObjectId>) {
         self.others.clear();
@@ -134,7 +163,10 @@ impl Stepping {
 
     /// Returns true if it leaves changes alone that are not the turn's alone, and that somebody may want undone all the same.
     pub fn leaves_others(&self) -> bool {
-        let leaves = |restore: &Restore| restore.expected.as_ref().is_some_and(|expected| !expected.others.is_empty());
+        let leaves = |restore: &Restore| {
+            let is_left = |expected: &Expected| !expected.others.is_empty() || !expected.created_only.is_empty();
+            restore.expected.as_deref().is_some_and(is_left)
+        };
         let others = self.others.iter().filter_map(|other| other.member.as_ref().ok());
         others.map(|member| &member.1).chain([&self.restore]).any(leaves)
     }

@@ -20,5 +20,6 @@ pub mod request;
 mod restore;
 mod target;
 pub mod turn_end;
+mod turn_git;
 pub mod turns;
 pub mod undo;

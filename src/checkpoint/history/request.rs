@@ -84,6 +84,9 @@ pub struct Expected {
     pub states: BTreeMap<RelPath, Option<ManifestEntry>>,
     /// Paths that stay, because their changes are not the turn's own and nobody asked for them.
     pub others: BTreeMap<RelPath, Attribution>,
+    /// Paths that are only created again where they are absent: the turn may have changed them, and so may someone else. The present
+    /// content of such a path is neither replaced nor deleted unless that was asked for.
+    pub created_only: BTreeSet<RelPath>,
     /// The share of the turn in each change that goes back.
     pub shares: BTreeMap<RelPath, Attribution>,
     /// Changes that no undo takes back, and why.
@@ -95,6 +98,9 @@ impl Expected {
     fn keeps(&self, path: &RelPath, now: Option<&ManifestEntry>) -> Option<KeepReason> {
         if let Some(share) = self.others.get(path) {
             return Some(KeepReason::NotOwn(*share));
+        }
+        if now.is_some() && self.created_only.contains(path) {
+            return Some(KeepReason::NotOwn(Attribution::Likely));
         }
         let is_expected = match (self.states.get(path)?, now) {
             (Some(state), Some(now)) => state.same(now),
@@ -189,6 +195,8 @@ pub struct Restored {
     pub directories: BTreeSet<RelPath>,
     /// Paths that should have changed and could not safely, with the reason.
     pub conflicts: Vec<(RelPath, String)>,
+    /// Paths that the turn may have changed, and that stay because undoing them was not asked for.
+    pub left: Vec<RelPath>,
     /// Paths that stay because the plan that was agreed to does not have them.
     pub not_agreed: Vec<RelPath>,
     /// Effects after the target that bringing files back does not undo.

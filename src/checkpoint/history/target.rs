@@ -96,6 +96,11 @@ impl Catalog {
         warnings.extend(self.moment_notes(&loaded.checkpoint, &|path| restore.selects(path))?);
         warnings.extend(self.repository_warnings(&loaded.checkpoint, &|path| restore.selects(path))?);
         warnings.extend(self.half_of_git_undo(restore)?);
+        if restore.kind == OperationKind::Undo && !plan.changes_nothing() {
+            let history = self.history()?;
+            let turn = history.turns.iter().find(|turn| Some(&turn.op) == restore.over.as_ref());
+            warnings.extend(turn.and_then(|turn| self.commits_during(turn)));
+        }
         Ok(warnings)
     }
 

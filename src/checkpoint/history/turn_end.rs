@@ -1,13 +1,15 @@
 //! The end of a turn: what changed since its beginning, and what of that is its own, in one line of the journal.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::attribution::{Judge, TICK};
+use super::attribution::{Judge, JudgedTurn, TICK};
 use super::journal::{Journal, Line, LoggedEntry, MissedChange, TurnChange, TurnEnd, quoted};
 use super::operations::OF_TURN;
+use crate::agents::{Client, ReportedEnds};
 use crate::checkpoint::capture::request::{Selection, Take};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
@@ -24,6 +26,7 @@ use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
 use crate::sys::clock::{file_clock, now_ms, rfc3339, since_boot_ns};
 use crate::sys::interrupt::Flow;
+use crate::worktree::{git_dir_of, git_index};
 
 /// The names of a turn.
 #[derive(Clone, Debug)]
@@ -58,8 +61,13 @@ pub struct EndedTurn {
 }
 
 impl Locked<'_> {
-    /// Writes down what a turn has changed; `None` if that is nothing.
-    pub(super) fn write_down(&mut self, turn: &OpenTurn, control: &dyn Fn() -> Flow) -> Result<Option<EndedTurn>> {
+    /// Writes down what a turn has changed; `None` if that is nothing. `is_over` says that the turn has ended.
+    pub(super) fn write_down(
+        &mut self,
+        turn: &OpenTurn,
+        is_over: bool,
+        control: &dyn Fn() -> Flow,
+    ) -> Result<Option<EndedTurn>> {
         let base = match self.catalog.checkpoint_of(turn.base) {
             Err(error) if error.code() == Code::NoSuchCheckpoint => {
                 tracing::warn!(turn = turn.turn, "the beginning of a turn is not kept, so its changes are not known");
@@ -77,15 +85,25 @@ impl Locked<'_> {
         log.note_seen(&seen)?;
         let windows = log.known_windows()?;
         let restored = turn.restored.iter().cloned().collect();
-        let judge = Judge::new(&turn.actor, (turn.since, until), windows, restored);
+        let client = turn.client.as_deref().and_then(|name| Client::named(name).ok()); // others are not in the table
+        let reports_ends = client.map(|client| client.reported_ends() != ReportedEnds::Never);
+        let judged = JudgedTurn { actor: &turn.actor, since: turn.since, until, is_over, reports_ends };
+        let judge = Judge::new(&judged, windows, restored);
         let root = &catalog.workspace.path;
+        let staged = LazyCell::new(|| staged_in(root));
         // The two clocks differ by a constant, but for a change of the wall clock.
         let offset = file_clock().saturating_sub(since_boot_ns());
         let is_later =
             |path: &RelPath, since: i64| changed_after(root, path, since.saturating_add(offset).saturating_add(TICK));
         let mut changes = Vec::new();
         for (path, before, after) in catalog.changed_entries(&base, &end)? {
-            let who = judge.share(&path, is_later);
+            let share = judge.share(&path, is_later);
+            let is_staged = || after.is_some_and(|entry| staged.get(&path) == Some(&entry.id));
+            // What a checkout, reset or merge of the turn has written is as git has it in its index.
+            let who = match share.who {
+                Attribution::Likely if share.is_gits && is_staged() => Attribution::Sure,
+                who => who,
+            };
             if who != Attribution::Outside {
                 let [before, after] = [before, after].map(|entry| entry.map(LoggedEntry));
                 changes.push((path.clone(), TurnChange { path: quote(path.as_bytes()), before, after, who }));
@@ -94,7 +112,7 @@ impl Locked<'_> {
         let (known, mut missed) = (changes.iter().map(|(path, _)| path).collect::<BTreeSet<_>>(), Vec::new());
         for (path, why) in catalog.left_out(&base, &end)? {
             if !known.contains(&path) && judge.saw(&path) {
-                let who = judge.share(&path, is_later);
+                let who = judge.share(&path, is_later).who;
                 missed.extend(who.is_own().then(|| MissedChange { path: quote(path.as_bytes()), why, who }));
             }
         }
@@ -164,7 +182,7 @@ impl Locked<'_> {
             self.capturer.mark_moment(&self.catalog.workspace.path);
             let seen = self.capturer.seen().take();
             self.catalog.windows.borrow_mut().note_seen(&seen)?;
-            let ended = self.write_down(&turn, control)?;
+            let ended = self.write_down(&turn, false, control)?;
             if let Some(ended) = ended.filter(|ended| turn.op.as_ref() != Some(&ended.end.op)) {
                 self.catalog.windows.borrow_mut().note_written(&turn.key, &ended.end.op)?;
             }
@@ -242,6 +260,12 @@ impl Catalog {
             Error::new(Code::NoSuchCheckpoint, format!("checkpoint {} is not in this workspace", id.short()))
         })
     }
+}
+
+/// Returns the blobs that the index of a work tree stages; none where it cannot be read.
+fn staged_in(root: &Path) -> BTreeMap<RelPath, ObjectId> {
+    let staged = git_dir_of(root).map(|dir| git_index::staged(&dir));
+    staged.and_then(Result::ok).unwrap_or_default() // without it fewer changes are sure
 }
 
 /// Returns true if what stands at a path, or the directory in which nothing stands there, changed at or after a moment of the

@@ -32,7 +32,7 @@ pub struct StepChoice {
     pub run: Option<String>,
     /// The paths of the turn that count, each with all below it; all when empty.
     pub paths: Vec<RelPath>,
-    /// The shares that go back too, beside what is the turn's own.
+    /// The shares that go back too, in addition to what is surely the turn's, and to what it may have deleted.
     pub include: Vec<Attribution>,
 }
 
@@ -45,6 +45,12 @@ impl StepChoice {
     /// Returns true if a change of such a share goes back.
     fn takes(&self, share: Attribution) -> bool {
         share.is_own() || self.include.contains(&share)
+    }
+
+    /// Returns true if a path that exists is left as it is although the turn may have changed it: only `sure` changes are replaced or
+    /// deleted unless the path was named or its share included.
+    fn creates_only(&self, path: &RelPath, share: Attribution) -> bool {
+        share == Attribution::Likely && !self.include.contains(&share) && !self.paths.contains(path)
     }
 
     /// Returns true if a path of the turn counts.
@@ -278,6 +284,9 @@ fn undo_of_turn(plain: Restore, step: &UndoStep, turn: &TurnEnd, choice: &StepCh
         }
         if !choice.takes(change.who) {
             expected.others.insert(path.clone(), change.who);
+        }
+        if choice.creates_only(&path, change.who) {
+            expected.created_only.insert(path.clone());
         }
         expected.shares.insert(path.clone(), change.who);
         expected.states.insert(path.clone(), change.after.map(|LoggedEntry(entry)| entry));

@@ -5,7 +5,7 @@ use super::operations::{History, UndoStep};
 use super::request::Restore;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
-use crate::checkpoint::records::windows::WindowLog;
+use crate::checkpoint::records::window_log::WindowLog;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;

@@ -1,6 +1,7 @@
 //! The records of workspaces: the directory of each history, its files, and checks of them.
 
 pub mod action_log;
+pub mod action_window;
 mod append_lock;
 pub mod doors;
 pub(crate) mod framed;
@@ -19,5 +20,6 @@ pub(crate) mod read_position;
 pub mod repositories;
 pub mod state;
 pub mod validate;
+pub mod window_log;
 pub mod windows;
 pub mod workspace;

@@ -231,15 +231,7 @@ mod tests {
             places: Vec::new(),
         };
         for turn in [name("k", "r"), name("of another", "s")] {
-            let action = NewAction {
-                actor: turn.actor.clone(),
-                action: None,
-                named: Vec::new(),
-                moves_head: false,
-                is_opaque: true,
-                is_ended_here: false,
-                from: None,
-            };
+            let action = NewAction { actor: turn.actor.clone(), and_others: true, ..NewAction::default() };
             timeline.begin_action(Some(&turn), &action, &|| Flow::Continue).unwrap();
         }
         let (mut child, told) = client();

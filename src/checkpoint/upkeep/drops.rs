@@ -18,7 +18,7 @@ use crate::checkpoint::locked::Locked;
 use crate::checkpoint::records::lock::LOCK_WAIT;
 use crate::checkpoint::records::pins::Pins;
 use crate::checkpoint::records::state::{Detached, WorkspaceState};
-use crate::checkpoint::records::windows::WindowLog;
+use crate::checkpoint::records::window_log::WindowLog;
 use crate::checkpoint::repository::log::ends;
 use crate::checkpoint::runs::at_work::open_runs;
 use crate::checkpoint::runs::run::Run;

@@ -205,6 +205,7 @@ pub fn classified(verdict: &Verdict) -> ClassifyReply {
     ClassifyReply {
         needs: verdict.needs.into(),
         confidence: verdict.confidence.into(),
+        writes_unnamed: verdict.writes_unnamed,
         effects: verdict.effects.clone(),
         warnings: verdict.warnings.iter().map(WarningBlock::from).collect(),
     }

@@ -9,7 +9,8 @@ use crate::model::manifest::{EntryKind, ManifestEntry};
 use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
 use crate::protocol::{
-    ChangedLists, List, PastEffect, PlanLists, PreviewReply, RestoreReply, StatBlock, TargetBlock, WarningBlock,
+    ChangedLists, LeftChanges, List, PastEffect, PlanLists, PreviewReply, RestoreReply, StatBlock, TargetBlock,
+    WarningBlock,
 };
 
 /// Returns the target of a restore.
@@ -67,6 +68,7 @@ pub fn preview(preview: &Preview) -> PreviewReply {
         outside_edits: List::of_reasons(edits.map(|edit| (&edit.path, edit.whose.clone()))),
         warnings: warnings(&preview.warnings, &preview.externals),
         unheld: List::default(),
+        left: LeftChanges::default(),
         over: None,
         others: Vec::new(),
     }

@@ -9,7 +9,7 @@ use crate::checkpoint::catalog::diff::{Change, LiveSide, Side};
 use crate::checkpoint::history::group::{StepDone, StepPreview};
 use crate::checkpoint::history::journal::{LoggedEntry, TurnEnd};
 use crate::checkpoint::history::operations::{History, UndoStep};
-use crate::checkpoint::history::request::Preview;
+use crate::checkpoint::history::request::{Preview, Restored};
 use crate::checkpoint::history::turns::path_of;
 use crate::checkpoint::records::action_log::ActionRecord;
 use crate::error::{Code, Result};
@@ -18,8 +18,8 @@ use crate::model::meta::unquote;
 use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
 use crate::protocol::{
-    List, OtherDone, OtherPreview, PreviewReply, RestoreReply, ShareCounts, StepBlock, TurnBlock, TurnDiffReply,
-    TurnItem, TurnListReply,
+    LeftChanges, List, OtherDone, OtherPreview, PreviewReply, RestoreReply, ShareCounts, StepBlock, TurnBlock,
+    TurnDiffReply, TurnItem, TurnListReply,
 };
 
 /// The longest patch of a turn in a reply, in bytes.
@@ -170,7 +170,7 @@ pub fn turn_diff(timeline: &Timeline, turn: &TurnEnd, chosen: &dyn Fn(&RelPath) 
 
 /// Returns the preview of a step in all its workspaces.
 pub fn step_preview(step: (&UndoStep, bool), shown: &StepPreview) -> PreviewReply {
-    let mut reply = PreviewReply { over: Some(over(step)), ..preview(&shown.own) };
+    let mut reply = preview_over(step, &shown.own);
     reply.plan.digest.clone_from(&shown.digest);
     let others = shown.others.iter().map(|(root, preview)| of_other(step, root, preview));
     reply.others = others.collect();
@@ -178,10 +178,9 @@ pub fn step_preview(step: (&UndoStep, bool), shown: &StepPreview) -> PreviewRepl
 }
 
 fn of_other(step: (&UndoStep, bool), root: &Path, shown: &Result<Preview>) -> OtherPreview {
-    let over = Some(over(step));
     OtherPreview {
         workspace: root.to_string_lossy().into_owned(),
-        preview: shown.as_ref().ok().map(|shown| Box::new(PreviewReply { over, ..preview(shown) })),
+        preview: shown.as_ref().ok().map(|shown| Box::new(preview_over(step, shown))),
         error: shown.as_ref().err().map(Into::into),
     }
 }
@@ -190,8 +189,25 @@ fn of_other(step: (&UndoStep, bool), root: &Path, shown: &Result<Preview>) -> Ot
 pub fn step_done(step: (&UndoStep, bool), done: &StepDone) -> RestoreReply {
     let others = done.others.iter().map(|(root, done)| OtherDone {
         workspace: root.to_string_lossy().into_owned(),
-        done: done.as_ref().ok().map(|done| Box::new(RestoreReply { over: Some(over(step)), ..restored(done) })),
+        done: done.as_ref().ok().map(|done| Box::new(done_over(step, done))),
         error: done.as_ref().err().map(Into::into),
     });
-    RestoreReply { over: Some(over(step)), others: others.collect(), ..restored(&done.own) }
+    RestoreReply { others: others.collect(), ..done_over(step, &done.own) }
+}
+
+/// Returns the preview of a step in one workspace.
+fn preview_over(step: (&UndoStep, bool), shown: &Preview) -> PreviewReply {
+    let left = LeftChanges::of(shown.plan.left(), &with_likely(step.0));
+    PreviewReply { over: Some(over(step)), left, ..preview(shown) }
+}
+
+/// Returns a step that was taken in one workspace.
+fn done_over(step: (&UndoStep, bool), done: &Restored) -> RestoreReply {
+    let left = LeftChanges::of(done.left.iter(), &with_likely(step.0));
+    RestoreReply { over: Some(over(step)), left, ..restored(done) }
+}
+
+/// Returns the command that undoes `likely` changes of a turn too.
+fn with_likely(step: &UndoStep) -> String {
+    format!("piton undo --turn {} --include likely", step.op)
 }

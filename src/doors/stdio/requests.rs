@@ -5,27 +5,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::calls::{self, Called};
 use super::steps;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::history::undo::Direction;
+use crate::checkpoint::records::action_window::EndedCall;
 use crate::checkpoint::records::doors::seen;
 use crate::checkpoint::runs::codon::{CodonMark, NewCodon};
 use crate::checkpoint::runs::run::RunEnding;
 use crate::doors::output::Output;
 use crate::doors::{protection, replies};
-use crate::engine::event::{Action, Doing, Event, NewRun, Opening, Tool, TurnStart};
+use crate::engine::event::{Action, Doing, Event, NewRun, Opening, Tool, TurnStart, call_digest};
 use crate::engine::runs::{CodonBegun, CodonMarked, RunBegun, RunEnded};
 use crate::engine::session::{Reply, Session};
 use crate::engine::workspace::why_off;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::protocol::{
-    BaselineStatus, Body, Classify, ClassifyReply, CodonEnd, CodonReply, CodonStart, CodonStartReply, EmptyReply,
-    ErrorReply, GitChangedQuery, GitChangedReply, Hello, Id, Line, NoticeBody, OpenReply, ReasonItem, ReloadReply,
-    Rollback, RunEndReply, RunReply, RunStatus, ShellBefore, StatusFacts, StatusReply, Step, ToolBefore, Turn,
-    WatcherWord, parse, reply_line,
+    After, BaselineStatus, Body, Classify, ClassifyReply, CodonEnd, CodonReply, CodonStart, CodonStartReply,
+    EmptyReply, ErrorReply, GitChangedQuery, GitChangedReply, Hello, Id, Line, NoticeBody, OpenReply, ReasonItem,
+    ReloadReply, Rollback, RunEndReply, RunReply, RunStatus, ShellBefore, StatusFacts, StatusReply, Step, ToolBefore,
+    Turn, WatcherWord, parse, reply_line,
 };
 use crate::sys::interrupt::Interrupt;
 
@@ -104,10 +106,21 @@ fn event(body: Body) -> std::result::Result<Event, Box<Body>> {
         Body::ToolBefore(tool) => Event::Before(tool_call(tool)),
         Body::ShellBefore(shell) => Event::Before(shell_line(shell)),
         Body::ToolAfter(after) | Body::ShellAfter(after) => {
-            Event::After { action: after.action, ended: after.ended_ms.and_then(|ended| i64::try_from(ended).ok()) }
+            let ended = after.ended_ms.and_then(|ended| i64::try_from(ended).ok());
+            Event::After { call: ended_call(after), ended }
         }
         other => return Err(Box::new(other)),
     })
+}
+
+/// Returns the call that a client reports as ended.
+fn ended_call(after: After) -> EndedCall {
+    let call = match (&after.command, &after.tool) {
+        (Some(command), _) => call_digest("shell", &Value::from(command.as_str())),
+        (None, Some(tool)) => call_digest(tool, &after.input),
+        (None, None) => None,
+    };
+    EndedCall { action: after.action, call }
 }
 
 fn opening(hello: Hello) -> Opening {

@@ -33,6 +33,9 @@ pub(super) fn step(
         let message = timeline.catalog().why_no_step(direction)?;
         return Ok(StepReply::Nothing(NoStep { operation: None, message }).into());
     };
+    if let Some(message) = stepping.git_first(timeline, &choice)? {
+        return Ok(StepReply::Nothing(NoStep { operation: None, message }).into());
+    }
     let (next, is_open) = (stepping.step.clone(), stepping.is_open);
     if let Some(named) = step.operation.as_ref().filter(|named| **named != next.op) {
         let text = format!("operation `{}` is not the next one to step over: `{}` is", printable(named), next.op);

@@ -20,7 +20,7 @@ use sessions::{Place, written};
 use crate::agents::Client;
 use crate::checkpoint::capture::changed::changed_since;
 use crate::checkpoint::records::doors::{SeenDoor, seen};
-use crate::checkpoint::records::windows::has_open_action;
+use crate::checkpoint::records::window_log::has_open_action;
 use crate::checkpoint::records::workspace::root_for;
 use crate::checkpoint::{Home, Workspace};
 use crate::sys::clock::{ago, local_minute, ms_of, now_ms};

@@ -13,6 +13,7 @@ pub use self::parse::SeenFile;
 use self::parse::{IndexHash, IndexSlot, Parsed};
 use super::git_dir::read_regular;
 use crate::error::{Code, Error, IoContext, Result};
+use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
 
 /// Largest index file that is read.
@@ -24,6 +25,18 @@ const CAP: u64 = 256 << 20;
 /// # Errors
 /// `conflict` for an index that is damaged or of a kind this reader does not know; I/O errors.
 pub fn tracked(git_dir: &Path) -> Result<Vec<RelPath>> {
+    Ok(read(git_dir)?.into_iter().map(|(path, _)| path).collect())
+}
+
+/// Returns the blobs that the index of `git_dir` stages, by path; none of a repository of SHA-256.
+///
+/// # Errors
+/// As [`tracked`].
+pub fn staged(git_dir: &Path) -> Result<BTreeMap<RelPath, ObjectId>> {
+    Ok(read(git_dir)?.into_iter().filter_map(|(path, seen)| Some((path, seen.id?))).collect())
+}
+
+fn read(git_dir: &Path) -> Result<Vec<(RelPath, SeenFile)>> {
     let file = git_dir.join("index");
     let Some(bytes) = read_regular(&file, CAP).at("reading the git index", &file)? else {
         return Ok(Vec::new());
@@ -33,7 +46,7 @@ pub fn tracked(git_dir: &Path) -> Result<Vec<RelPath>> {
         let content = read_regular(&shared, CAP).at("reading the shared git index", &shared)?;
         content.ok_or_else(|| damaged("refers to a shared index that is missing"))
     };
-    tracked_in(&bytes, shared).map_err(|error| error.path(&file))
+    decode(&bytes, shared).and_then(files).map_err(|error| error.path(&file))
 }
 
 /// As [`tracked`], from the bytes of an index; `shared` gives those of the shared index with that hash, which a split

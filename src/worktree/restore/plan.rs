@@ -7,6 +7,7 @@ use crate::model::coverage::SkipReason;
 use crate::model::id::ObjectId;
 use crate::model::manifest::{Difference, EntryKind, Manifest, ManifestEntry};
 use crate::model::path::RelPath;
+use crate::model::turn::Attribution;
 
 /// The intentions of a restore. Every list is in byte order of its paths; no path is in two of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +35,11 @@ impl Plan {
         let replaced = self.replace.iter().map(|(path, _, to)| (path, to));
         let all = self.create.iter().chain(&self.delete).map(|(path, entry)| (path, entry)).chain(replaced);
         all.filter(|(_, entry)| entry.kind == EntryKind::Dir).map(|(path, _)| path)
+    }
+
+    /// Returns the paths that a step over a turn keeps although the turn may have changed them.
+    pub fn left(&self) -> impl Iterator<Item = &RelPath> {
+        self.keep.iter().filter(|(_, why)| *why == KeepReason::NotOwn(Attribution::Likely)).map(|(path, _)| path)
     }
 
     /// Returns every path that it changes.

@@ -1,0 +1,46 @@
+//! The part of a turn that undoing its files does not take back: what it did in the repository.
+
+use super::journal::TurnEnd;
+use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::repository::log::{LoggedOperation, operations};
+use crate::error::Result;
+use crate::model::text::{cut, printable};
+use crate::sys::clock::ms_of;
+use crate::worktree::{HeadMove, head_moves};
+
+/// The most commits that a warning names.
+const MOST_NAMED: usize = 5;
+
+/// The longest subject of a commit in a warning, in characters.
+const LONGEST_SUBJECT: usize = 60;
+
+impl Catalog {
+    /// Returns the operation of git by which a turn switched branches, if that still stands. Undoing the turn's files one by one would
+    /// mix the files of two branches.
+    ///
+    /// # Errors
+    /// When the operations of git cannot be read.
+    pub fn branch_switch_of(&self, turn: &TurnEnd) -> Result<Option<LoggedOperation>> {
+        let is_switch = |one: &LoggedOperation| {
+            let has_moved = one.end.as_ref().is_some_and(|end| end.moved);
+            let is_of_turn = one.begin.run == turn.run && one.begin.turn.as_deref() == Some(turn.turn.as_str());
+            is_of_turn && has_moved && one.undone.is_none() && one.begin.over.is_none()
+        };
+        let switches = |one: &LoggedOperation| ["checkout", "switch"].iter().any(|verb| one.begin.has_verb(verb));
+        let known = operations(&self.workspace.dir)?;
+        Ok(known.into_iter().rev().find(|one| is_switch(one) && switches(one)))
+    }
+
+    /// Names the commits that were made during a turn: undoing its files leaves them.
+    pub(super) fn commits_during(&self, turn: &TurnEnd) -> Option<String> {
+        let (from, to) = (ms_of(&turn.began)?.div_euclid(1000), ms_of(&turn.time)?.div_euclid(1000));
+        let moves = head_moves(&self.workspace.path);
+        let commits: Vec<&HeadMove> =
+            moves.iter().filter(|one| one.is_commit() && (from..=to).contains(&one.seconds)).collect();
+        let shown = |one: &&HeadMove| format!("{} {}", one.id, cut(&printable(one.subject()), LONGEST_SUBJECT));
+        let names: Vec<String> = commits.iter().rev().take(MOST_NAMED).map(shown).collect();
+        let more = commits.len().saturating_sub(MOST_NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        (!names.is_empty()).then(|| format!("commits made during this turn stay: {}{more}", names.join(", ")))
+    }
+}

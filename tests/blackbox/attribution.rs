@@ -1,0 +1,328 @@
+//! Whose change it is: what an undo replaces, deletes and restores after a turn in which others worked too.
+
+use std::io::Write;
+use std::process::Stdio;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::support::{Lab, Output, WAIT, git, tree};
+
+/// A session of a client whose hooks call piton, with the daemon's watcher running.
+struct Session {
+    lab: Lab,
+    client: &'static str,
+    calls: u32,
+}
+
+/// A call of a tool that a client has asked for.
+struct Call {
+    fields: Value,
+}
+
+impl Session {
+    fn claude(files: &[&str]) -> Session {
+        Session::new("claude-code", files)
+    }
+
+    fn new(client: &'static str, files: &[&str]) -> Session {
+        let lab = Lab::new();
+        files.iter().for_each(|file| lab.write(file, format!("{file} 0\n")));
+        let mut session = Session { lab, client, calls: 0 };
+        session.prompt("first");
+        let until = Instant::now() + WAIT;
+        while session.lab.piton(&["status", "--json"]).json()["watcher"] != "warm" {
+            assert!(Instant::now() < until, "never warm");
+            std::thread::yield_now();
+        }
+        session
+    }
+
+    fn hook(&self, event: &str, fields: Value) {
+        let mut payload = match self.client {
+            "copilot-cli" => json!({"sessionId": "s", "cwd": self.lab.work}),
+            _ => json!({"session_id": "s", "cwd": self.lab.work, "hook_event_name": event}),
+        };
+        payload.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let mut command = self.lab.command(env!("CARGO_BIN_EXE_piton"), &self.lab.work);
+        command.args(["hook", self.client, event]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(payload.to_string().as_bytes()).unwrap();
+        assert!(child.wait_with_output().unwrap().status.success());
+    }
+
+    fn prompt(&mut self, text: &str) {
+        let event = if self.client == "copilot-cli" { "userPromptSubmitted" } else { "UserPromptSubmit" };
+        self.hook(event, json!({"prompt": text}));
+    }
+
+    fn stop(&self) {
+        let event = if self.client == "copilot-cli" { "agentStop" } else { "Stop" };
+        self.hook(event, json!({}));
+    }
+
+    /// Asks for a tool, as the client does before it asks the person.
+    fn before(&mut self, tool: &str, input: Value) -> Call {
+        self.calls += 1;
+        let id = format!("u{}", self.calls);
+        let fields = match self.client {
+            "copilot-cli" => json!({"toolName": tool, "toolArgs": input}),
+            _ => json!({"tool_name": tool, "tool_input": input, "tool_use_id": id}),
+        };
+        let event = if self.client == "copilot-cli" { "preToolUse" } else { "PreToolUse" };
+        self.hook(event, fields.clone());
+        Call { fields }
+    }
+
+    fn bash(&mut self, command: &str) -> Call {
+        let tool = if self.client == "copilot-cli" { "bash" } else { "Bash" };
+        self.before(tool, json!({"command": command}))
+    }
+
+    fn after(&self, call: &Call) {
+        let event = if self.client == "copilot-cli" { "postToolUse" } else { "PostToolUse" };
+        self.hook(event, call.fields.clone());
+    }
+
+    /// Runs a command that piton cannot see into, and what it does.
+    fn script(&mut self, work: impl FnOnce(&Lab)) {
+        let call = self.bash("./generate");
+        work(&self.lab);
+        self.after(&call);
+    }
+
+    fn undo(&self, args: &[&str]) -> Output {
+        self.lab.piton(&[&["undo", "--yes", "--json"], args].concat())
+    }
+
+    fn remove(&self, path: &str) {
+        std::fs::remove_file(self.lab.work.join(path)).unwrap();
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.lab.piton(&["daemon", "stop"]);
+    }
+}
+
+fn left(reply: &Value) -> Vec<&str> {
+    let items = reply["left"]["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+    items.iter().map(|item| item["path"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn what_a_person_edits_at_a_permission_prompt_stays() {
+    for (tool, input) in [
+        ("Bash", json!({"command": "./deploy"})),
+        ("Bash", json!({"command": "rm a"})),
+        ("Bash", json!({"command": "sed -i s/0/1/ a"})),
+        ("Write", json!({"file_path": "a", "content": "x"})),
+    ] {
+        let mut session = Session::claude(&["a", "notes.md"]);
+        session.prompt("do it");
+        session.before(tool, input.clone());
+        session.lab.write("notes.md", "the person's work\n");
+        session.stop();
+        session.undo(&[]);
+        assert_eq!(session.lab.read("notes.md"), "the person's work\n", "{tool} {input}");
+        assert_eq!(session.lab.read("a"), "a 0\n", "{tool} {input}");
+    }
+}
+
+#[test]
+fn a_person_owns_what_changes_while_an_action_reads() {
+    let mut session = Session::claude(&["a", "notes.md"]);
+    session.prompt("look around");
+    for (n, command) in ["ls", "cat a", "sleep 2", "git status", "grep -r x ."].iter().enumerate() {
+        let call = session.bash(command);
+        session.lab.write("notes.md", format!("edit {n}\n"));
+        session.after(&call);
+    }
+    session.stop();
+    let undone = session.undo(&[]);
+    assert_eq!(undone.code, 3, "{}", undone.stdout);
+    assert_eq!(session.lab.read("notes.md"), "edit 4\n");
+}
+
+#[test]
+fn an_exact_action_owns_only_what_it_names() {
+    for (command, path, content) in [
+        ("rm a", "a", None),
+        ("sed -i s/0/1/ a", "a", Some("a 1\n")),
+        ("echo x >> a", "a", Some("a 0\nx\n")),
+        ("mkdir -p d/e && touch d/e/new", "d/e/new", Some("")),
+        ("cp b c", "c", Some("b 0\n")),
+    ] {
+        let mut session = Session::claude(&["a", "b", "d/mine", "mine"]);
+        session.prompt("do it");
+        let before = tree(&session.lab.work);
+        let call = session.bash(command);
+        session.lab.write("mine", "the person's work\n");
+        session.lab.write("d/mine", "more of it\n");
+        match content {
+            Some(content) => session.lab.write(path, content),
+            None => session.remove(path),
+        }
+        session.after(&call);
+        session.stop();
+        let undone = session.undo(&[]);
+        assert_eq!(undone.code, 0, "{command}: {}", undone.stdout);
+        assert_eq!(session.lab.read("mine"), "the person's work\n", "{command}");
+        assert_eq!(session.lab.read("d/mine"), "more of it\n", "{command}");
+        session.lab.write("mine", "mine 0\n");
+        session.lab.write("d/mine", "d/mine 0\n");
+        assert_eq!(tree(&session.lab.work), before, "{command}");
+    }
+}
+
+#[test]
+fn what_a_script_may_have_changed_is_restored_where_it_is_absent_and_left_where_it_is_there() {
+    let mut session = Session::claude(&["a", "b", "mine"]);
+    session.prompt("do it");
+    let before = tree(&session.lab.work);
+    session.script(|lab| {
+        lab.write("a", "a 1\n");
+        lab.write("new", "of the script\n");
+        std::fs::remove_file(lab.work.join("b")).unwrap();
+    });
+    session.stop();
+    let after = tree(&session.lab.work);
+    let undone = session.undo(&[]);
+    assert_eq!((undone.code, left(&undone.json())), (4, vec!["a", "new"]), "{}", undone.stdout);
+    assert_eq!([session.lab.read("a"), session.lab.read("b")], ["a 1\n", "b 0\n"]);
+    let command = undone.json()["left"]["items"][0]["command"].as_str().unwrap().to_owned();
+    assert_eq!(command, "piton undo --turn t-1 --include likely");
+    assert_eq!(session.lab.piton(&["redo", "--yes"]).code, 0);
+    assert_eq!(tree(&session.lab.work), after, "the redo");
+    let said = session.lab.piton(&["undo", "--yes"]);
+    assert!(said.stdout.contains("Kept 2 paths that the turn may have changed: a, new."), "{}", said.stdout);
+    assert_eq!(said.stdout.matches(&command).count(), 1, "{}", said.stdout);
+    let words: Vec<&str> = command.split(' ').skip(1).chain(["--yes"]).collect();
+    let rest = session.lab.piton(&words);
+    assert_eq!(rest.code, 0, "{rest:?}");
+    assert_eq!(tree(&session.lab.work), before);
+}
+
+#[test]
+fn a_named_path_is_undone_though_it_is_only_likely() {
+    let mut session = Session::claude(&["a", "b"]);
+    session.prompt("do it");
+    session.script(|lab| ["a", "b"].iter().for_each(|file| lab.write(file, "of the script\n")));
+    session.stop();
+    let undone = session.lab.piton(&["undo", "--yes", "--", "a"]);
+    assert_eq!(undone.code, 0, "{undone:?}");
+    assert_eq!([session.lab.read("a"), session.lab.read("b")], ["a 0\n", "of the script\n"]);
+}
+
+#[test]
+fn an_end_without_an_id_ends_the_call_that_it_repeats() {
+    for order in [[0, 1], [1, 0]] {
+        let mut session = Session::new("copilot-cli", &["a", "b", "c"]);
+        session.prompt("do it");
+        let before = tree(&session.lab.work);
+        let calls = [session.bash("./first"), session.bash("./second")];
+        session.remove("a");
+        session.after(&calls[order[0]]);
+        session.remove("b");
+        session.after(&calls[order[1]]);
+        session.remove("c");
+        session.stop();
+        let undone = session.undo(&[]);
+        assert_eq!(undone.code, 0, "{}", undone.stdout);
+        session.lab.write("c", "c 0\n");
+        assert_eq!(tree(&session.lab.work), before, "{order:?}: c was deleted when no call was running");
+    }
+}
+
+#[test]
+fn a_script_that_commits_keeps_its_turn() {
+    let mut session = Session::claude(&["a", "b", "c"]);
+    let lab = &session.lab;
+    if git(lab, &["init", "-q"]).is_none() {
+        return;
+    }
+    git(lab, &["add", "."]);
+    git(lab, &["commit", "-qm", "one"]);
+    session.prompt("do it");
+    session.script(|lab| {
+        std::fs::remove_file(lab.work.join("a")).unwrap();
+        lab.write("b", "b 1\n");
+        git(lab, &["commit", "-qam", "two"]);
+    });
+    let call = session.bash("rm c");
+    session.remove("c");
+    git(&session.lab, &["commit", "-qam", "of a person in another terminal"]);
+    session.after(&call);
+    session.stop();
+    let undone = session.undo(&[]);
+    assert_eq!((undone.code, left(&undone.json())), (4, vec!["b"]), "{}", undone.stdout);
+    assert_eq!(["a", "b", "c"].map(|file| session.lab.read(file)), ["a 0\n", "b 1\n", "c 0\n"]);
+}
+
+#[test]
+fn what_the_turns_own_reset_wrote_is_the_turns() {
+    let mut session = Session::claude(&["a", "b"]);
+    if git(&session.lab, &["init", "-q"]).is_none() {
+        return;
+    }
+    git(&session.lab, &["add", "."]);
+    git(&session.lab, &["commit", "-qm", "one"]);
+    session.lab.write("a", "uncommitted work\n");
+    session.prompt("do it");
+    let call = session.bash("git reset --hard");
+    git(&session.lab, &["reset", "-q", "--hard"]);
+    session.lab.write("b", "an edit of a person meanwhile\n");
+    session.after(&call);
+    session.stop();
+    let undone = session.undo(&[]);
+    assert_eq!((undone.code, left(&undone.json())), (4, vec!["b"]), "{}", undone.stdout);
+    assert_eq!(session.lab.read("a"), "uncommitted work\n");
+    assert_eq!(session.lab.read("b"), "an edit of a person meanwhile\n");
+}
+
+#[test]
+fn a_deleted_repository_is_no_moved_head() {
+    let mut session = Session::claude(&["src/a", "b"]);
+    if git(&session.lab, &["init", "-q"]).is_none() {
+        return;
+    }
+    git(&session.lab, &["add", "."]);
+    git(&session.lab, &["commit", "-qm", "one"]);
+    session.prompt("do it");
+    session.script(|lab| {
+        std::fs::remove_dir_all(lab.work.join(".git")).unwrap();
+        std::fs::remove_dir_all(lab.work.join("src")).unwrap();
+    });
+    session.stop();
+    session.undo(&[]);
+    assert_eq!(session.lab.read("src/a"), "src/a 0\n");
+}
+
+#[test]
+fn a_turn_that_switched_branches_offers_the_command_of_git_first() {
+    let mut session = Session::claude(&["a", "b"]);
+    if git(&session.lab, &["init", "-q"]).is_none() {
+        return;
+    }
+    git(&session.lab, &["add", "."]);
+    git(&session.lab, &["commit", "-qm", "one"]);
+    git(&session.lab, &["checkout", "-q", "-b", "other"]);
+    session.lab.write("a", "a of other\n");
+    git(&session.lab, &["commit", "-qam", "two"]);
+    session.prompt("do it");
+    let before = tree(&session.lab.work);
+    let call = session.bash("git checkout -f main && rm b");
+    git(&session.lab, &["checkout", "-q", "-f", "main"]);
+    session.remove("b");
+    session.after(&call);
+    session.stop();
+    let first = session.undo(&[]);
+    let message = first.json()["message"].as_str().unwrap_or_default().to_owned();
+    assert_eq!((first.code, session.lab.work.join("b").exists()), (4, false), "{}", first.stdout);
+    assert!(message.contains("`piton git-undo g-1`") && message.contains("`piton undo --turn t-1`"), "{message}");
+    assert_eq!(session.lab.piton(&["git-undo", "g-1", "--yes"]).code, 0);
+    let rest = session.lab.piton(&["undo", "--turn", "t-1", "--yes"]);
+    assert!([0, 3].contains(&rest.code), "what git-undo left, if anything: {rest:?}");
+    assert_eq!(tree(&session.lab.work), before);
+}
