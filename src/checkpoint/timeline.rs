@@ -414,16 +414,17 @@ impl Timeline {
         self.lock("run.end")?.end_run(run, status, control)
     }
 
-    /// Notes the end of the runs whose client's process has ended without a word, and of their open turns.
+    /// Notes the end of the runs whose client's process has ended without an event, of their open turns, and of turns whose connection
+    /// broke with its process.
     ///
     /// # Errors
     /// Returns the errors of the lock and of writing; then the next call does it.
     pub fn end_left_runs(&mut self, control: &dyn Fn() -> Flow) -> Result<()> {
         let left = left_runs(&self.catalog.workspace.dir)?;
+        self.end_left_turns(&left, control)?;
         if left.is_empty() {
             return Ok(());
         }
-        self.end_turns_of(&left, control)?;
         let locked = self.lock("run.end")?;
         left.iter().try_for_each(|run| locked.end_left_run(run))
     }

@@ -182,6 +182,7 @@ pub(super) fn turns(listing: &TurnListReply, words: &Words) -> String {
     for turn in &listing.turns {
         let mut notes = vec![shares(&turn.shares)];
         notes.extend(turn.open.then(|| "[open]".to_owned()));
+        notes.extend(turn.interrupted.then(|| "[interrupted]".to_owned()));
         notes.extend(turn.undone.then(|| match turn.stayed {
             0 => "[undone]".to_owned(),
             stayed => format!("[undone; {stayed} stayed]"),

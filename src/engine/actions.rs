@@ -20,7 +20,7 @@ use crate::checkpoint::history::collision::{Asker, is_persons_name};
 use crate::checkpoint::history::turn_end::{EndedTurn, TurnName};
 use crate::checkpoint::records::action_window::EndedCall;
 use crate::checkpoint::records::mishaps;
-use crate::checkpoint::records::window_log::own_name;
+use crate::checkpoint::records::process_names::own_name;
 use crate::checkpoint::records::workspace::Scope;
 use crate::checkpoint::repository::{NewGitOperation, RepositoryNow};
 use crate::checkpoint::runs::client::run_of;
@@ -125,7 +125,12 @@ impl Session {
         let is_agents = !state.is_persons && is_persons_name(client.as_deref());
         let places = state.turns.places().to_vec();
         let prompt = state.turns.prompt().map(str::to_owned);
-        Some(TurnName { key, run: state.run.clone(), actor, turn, prompt, client, is_agents, places })
+        // A session without a name ends with its connection.
+        let held_by = match state.is_named() {
+            true => state.turns.holder().map(|holder| holder.process.clone()),
+            false => Some(own_name().to_owned()),
+        };
+        Some(TurnName { key, run: state.run.clone(), actor, turn, prompt, client, is_agents, places, held_by })
     }
 
     /// Returns true if a turn begins in a workspace with its first checkpoint of single paths: the session's own, where that is too
@@ -322,7 +327,7 @@ impl Session {
         let key = turns.key().map(str::to_owned);
         let opened = |session: &Session, root: &PathBuf| session.engine.open(root).ok(); // what is gone has no end
         let places: Vec<Arc<OpenWorkspace>> = turns.places().iter().filter_map(|root| opened(self, root)).collect();
-        let name = turns.current().unwrap_or_default();
+        let name = turns.name().unwrap_or_default();
         let outside = turns.outside().map(|(first, number)| sentence_outside(name, first, number));
         let Some(key) = key.filter(|_| !places.is_empty()) else {
             match answer {
@@ -336,7 +341,7 @@ impl Session {
             }
             return;
         };
-        let run = self.run_and_turn().0;
+        let (run, is_interrupted) = (self.run_and_turn().0, turns.is_interrupted());
         let ticket = answer.map(|(decision, reply)| {
             let deadline = Instant::now() + TURN_WAIT;
             self.deadlines.add_behind(Behind { decision, reply, deadline })
@@ -349,6 +354,9 @@ impl Session {
             let work = move |timeline: &mut Timeline, control: Interrupt<'_>| {
                 if let Err(error) = timeline.end_git(&run, (None, None), control) {
                     tracing::warn!(%error, "the end of a command of git could not be noted");
+                }
+                if is_interrupted {
+                    return timeline.interrupt_turn(&key, control);
                 }
                 timeline.end_turn(&key, control)
             };

@@ -29,12 +29,27 @@ fn auto() -> CheckpointKind {
     CheckpointKind::Auto
 }
 
+/// The connection with which a turn ends: the client keeps it open for as long as it works.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnHolder {
+    /// The process of piton's that has the connection, by its name in the log of actions.
+    pub process: String,
+    /// The number of the connection's session in that process.
+    pub session: u64,
+}
+
 /// The turn that is open, if one is.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Turns {
-    /// The client's name of the open turn; `None` outside of turns.
+    /// The client's name of the open or interrupted turn; `None` outside of turns.
     current: Option<String>,
+    /// The connection with which the open turn ends; `None` where each event of the client has one of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holder: Option<TurnHolder>,
+    /// True if that connection ended within the turn. The client's next action continues it in a new turn of the same name.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_interrupted: bool,
     /// A name of the open turn that no other turn has.
     key: String,
     /// The first words of its prompt, without secrets.
@@ -69,7 +84,7 @@ fn new_key() -> String {
 impl Turns {
     /// Opens a turn; the same open turn again changes nothing.
     pub fn start(&mut self, turn: &str) -> bool {
-        if self.current.as_deref() == Some(turn) {
+        if self.current() == Some(turn) {
             return false;
         }
         *self = Turns { current: Some(turn.to_owned()), key: new_key(), ..Turns::default() };
@@ -93,6 +108,47 @@ impl Turns {
     /// Closes a turn.
     pub fn end(&mut self) {
         *self = Turns::default();
+    }
+
+    /// Notes the connection with which the open turn ends; true if that is news.
+    pub fn hold(&mut self, holder: &TurnHolder) -> bool {
+        let is_news = self.current().is_some() && self.holder.as_ref() != Some(holder);
+        if is_news {
+            self.holder = Some(holder.clone());
+        }
+        is_news
+    }
+
+    /// Returns the connection with which the open turn ends.
+    pub fn holder(&self) -> Option<&TurnHolder> {
+        self.holder.as_ref()
+    }
+
+    /// Interrupts the open turn, and returns it as it was. Its checkpoints still protect what follows.
+    pub fn interrupt(&mut self) -> Turns {
+        (self.holder, self.is_interrupted) = (None, self.current.is_some());
+        let ended = self.clone();
+        (self.places, self.outside) = (Vec::new(), None);
+        ended
+    }
+
+    /// Continues an interrupted turn in a new one of the same name; true if there was one.
+    pub fn resume(&mut self) -> bool {
+        if !std::mem::take(&mut self.is_interrupted) {
+            return false;
+        }
+        self.key = new_key();
+        true
+    }
+
+    /// Returns true if the turn was interrupted.
+    pub fn is_interrupted(&self) -> bool {
+        self.is_interrupted
+    }
+
+    /// Returns the client's name of the open or interrupted turn.
+    pub fn name(&self) -> Option<&str> {
+        self.current.as_deref()
     }
 
     /// Returns the name of the open turn that no other turn has.
@@ -128,7 +184,7 @@ impl Turns {
 
     /// Returns the open turn.
     pub fn current(&self) -> Option<&str> {
-        self.current.as_deref()
+        self.current.as_deref().filter(|_| !self.is_interrupted)
     }
 
     /// Records the checkpoint that protects this turn; without an open turn every action stands for itself.
@@ -172,6 +228,25 @@ mod tests {
 
     fn verdict(needs: Needs, confidence: Confidence) -> Verdict {
         Verdict { needs, confidence, effects: vec![], warnings: vec![], ..Verdict::default() }
+    }
+
+    #[test]
+    fn an_interrupted_turn_is_continued_by_a_new_one_of_its_name() {
+        let [one, other] = [1, 2].map(|session| TurnHolder { process: "p".to_owned(), session });
+        let mut turns = Turns::default();
+        assert!(!turns.hold(&one) && !turns.resume(), "no turn is open");
+        assert!(turns.start("t") && turns.hold(&one) && !turns.hold(&one) && turns.hold(&other));
+        turns.fill("w", TurnCheckpoint { id: "a".into(), number: Number::of(1), kind: CheckpointKind::Auto });
+        turns.come_to(Path::new("/w"));
+        let key = turns.key().unwrap().to_owned();
+        let ended = turns.interrupt();
+        assert_eq!((ended.key(), ended.places().len(), ended.is_interrupted()), (Some(&*key), 1, true));
+        assert_eq!((turns.current(), turns.name(), turns.holder()), (None, Some("t"), None));
+        let mut kept: Turns = serde_json::from_str(&serde_json::to_string(&turns).unwrap()).unwrap();
+        assert!(kept.resume() && !kept.resume());
+        assert_eq!((kept.current(), kept.places().len(), kept.checkpoint("w").is_some()), (Some("t"), 0, true));
+        assert_ne!(kept.key(), Some(&*key));
+        assert!(turns.start("t") && turns.checkpoint("w").is_none(), "the client has begun it again");
     }
 
     #[test]

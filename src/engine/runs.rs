@@ -285,12 +285,15 @@ impl Session {
     /// Records that the client went away: where a codon runs, and where a run is open.
     pub fn end(&mut self) {
         let (own, turn) = self.run_and_turn();
-        // The turn of a session with a name goes on in its next connection.
-        if !self.state().is_named() {
-            let turns = std::mem::take(&mut self.state().turns);
+        // The turn of a session with a name may go on in its next connection: each hook has one of its own.
+        if self.state().is_named() {
+            self.end_held_turns();
+            if self.is_alone {
+                self.end_actions();
+            }
+        } else {
+            let turns = self.state().turns.interrupt();
             self.close_turn(&turns, None);
-        } else if self.is_alone {
-            self.end_actions();
         }
         self.end_autosave();
         let runs = std::mem::take(&mut self.open_runs);

@@ -1,7 +1,7 @@
 //! One client's session: its workspace, run and turn. It takes the client's events, and answers each by its own
 //! closure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -98,6 +98,8 @@ pub struct Session {
     pub(super) process: Option<ProcessId>,
     /// The run of the sub-agent that this session is of, where it works in the turn of its agent.
     pub(super) sub_agent: Option<SubAgentRun>,
+    /// The runs whose turns end with this connection, unless another one took them over.
+    pub(super) held_runs: BTreeSet<String>,
     /// Runs that this session has open: those that it has begun, and those of its codons.
     pub(super) open_runs: BTreeMap<String, OpenRun>,
     /// True if replies reach the model.
@@ -142,6 +144,7 @@ impl Session {
             client: None,
             process: None,
             sub_agent: None,
+            held_runs: BTreeSet::new(),
             open_runs: BTreeMap::new(),
             reaches_model: true,
             tells_model: false,
@@ -206,7 +209,10 @@ impl Session {
             }
             Event::TurnStarted(start) => self.start_turn(start, reply),
             Event::TurnEnded { turn } => self.end_turn(turn, reply),
-            Event::Before(action) => self.before(action, reply),
+            Event::Before(action) => {
+                self.follow_turn();
+                self.before(action, reply);
+            }
             Event::After { call, ended } => {
                 // The action has run already. If its workspace cannot be opened, only the notes of a workspace are left out.
                 let workspace = self.workspace().ok();
@@ -251,6 +257,9 @@ impl Session {
         }
         let workspace = self.workspace()?;
         self.note_event();
+        if self.keeps_connection() {
+            self.end_left_runs(&workspace);
+        }
         // For a client that does not wait, the turn's own checkpoint has to come first.
         if !known && self.waits {
             self.capture_base(&workspace);

@@ -2,11 +2,14 @@
 
 use super::decision::{Decision, TurnDecision};
 use super::event::TurnStart;
-use super::guard::Turns;
+use super::guard::{TurnHolder, Turns};
 use super::names::{prompt_words, turn_name};
 use super::session::{Reply, Session};
 use super::told::Note;
+use super::workspace::OpenWorkspace;
+use crate::checkpoint::records::process_names::{is_gone, own_name};
 use crate::error::{Code, Error};
+use crate::model::door::Door;
 use crate::model::run::run_id;
 use crate::sys::clock::now_ms;
 
@@ -20,9 +23,10 @@ impl Session {
         if let Some(run) = &start.run {
             self.go_on_with(&run_id(run));
         }
+        self.end_abandoned_turn();
         let before = self.state().turns.clone();
         let name = match start.turn.is_empty() {
-            true => before.current().map_or_else(|| format!("t{}", now_ms()), str::to_owned),
+            true => before.name().map_or_else(|| format!("t{}", now_ms()), str::to_owned),
             false => start.turn,
         };
         // A sub-agent's turn is its agent's, whatever the client calls it (Codex gives it an id of its own).
@@ -33,6 +37,7 @@ impl Session {
             is_new = !goes_on && turns.start(&turn_name(&name));
             turns.tell_prompt(prompt) || is_new
         });
+        self.hold_turn();
         if is_new {
             // A client that tells of no end has ended its turn by the next one.
             self.close_turn(&before, None);
@@ -82,17 +87,89 @@ impl Session {
         let is_ended = self.change_turns(|turns| {
             // An end without a name is the open turn's; a sub-agent ends no turn that it does not name.
             let is_own = named.is_empty() && !is_sub_agent;
-            let is_open = turns.current().is_some_and(|current| is_own || current == named);
-            if is_open {
+            let is_meant = turns.name().is_some_and(|name| is_own || name == named);
+            if is_meant {
                 turns.end();
             }
-            is_open
+            is_meant
         });
         let decision = Decision::TurnEnded { turn, notices: Vec::new() };
-        match is_ended {
+        // An interrupted turn has been closed before.
+        match is_ended && !before.is_interrupted() {
             true => self.close_turn(&before, Some((decision, reply))),
             false => reply(self, Ok(decision)),
         }
+    }
+
+    /// Follows the open turn before an action of it: an interrupted one is continued, and ends with this connection.
+    pub(super) fn follow_turn(&mut self) {
+        self.end_abandoned_turn();
+        if self.sub_agent.is_none() && self.state().turns.is_interrupted() {
+            self.change_turns(Turns::resume);
+        }
+        self.hold_turn();
+    }
+
+    /// Returns true if the client keeps this connection for as long as it works. Hooks, shells, git and the steps of a run connect for
+    /// each event, and the turn of a sub-agent is its agent's.
+    pub(super) fn keeps_connection(&self) -> bool {
+        let is_brief = [Door::Hook, Door::Shell, Door::Git, Door::Run].iter().any(|door| self.door.is(*door));
+        !is_brief && self.sub_agent.is_none()
+    }
+
+    /// Ends the turns and runs that killed processes have left open, before this client's work begins.
+    pub(super) fn end_left_runs(&mut self, workspace: &OpenWorkspace) {
+        self.quietly(workspace, |timeline, control| {
+            if let Err(error) = timeline.end_left_runs(control) {
+                tracing::warn!(%error, "the turns of a killed process stay open");
+            }
+            Ok(())
+        });
+    }
+
+    /// Has the open turn of a named session end with this connection, if the client keeps it.
+    fn hold_turn(&mut self) {
+        let is_named = self.state().is_named();
+        if !is_named || !self.keeps_connection() {
+            return;
+        }
+        let holder = TurnHolder { process: own_name().to_owned(), session: self.number };
+        if self.change_turns(|turns| turns.hold(&holder)) {
+            let run = self.state().run.clone();
+            self.held_runs.insert(run);
+        }
+    }
+
+    /// Ends the open turn if the process that had its connection is gone: it was killed.
+    fn end_abandoned_turn(&mut self) {
+        let is_abandoned = self.state().turns.holder().is_some_and(|holder| is_gone(&holder.process));
+        if is_abandoned {
+            self.interrupt_turn();
+        }
+    }
+
+    fn interrupt_turn(&mut self) {
+        let ended = {
+            let mut state = self.state();
+            let ended = state.turns.interrupt();
+            state.keep();
+            ended
+        };
+        self.close_turn(&ended, None);
+    }
+
+    /// Ends the turns that end with this connection. The client said nothing of their end.
+    pub(super) fn end_held_turns(&mut self) {
+        let own = self.run_and_turn().0;
+        for run in std::mem::take(&mut self.held_runs) {
+            self.go_on_with(&run);
+            let is_held = |holder: &TurnHolder| holder.process == own_name() && holder.session == self.number;
+            // Another connection of the session may have taken it over.
+            if self.state().turns.holder().is_some_and(is_held) {
+                self.interrupt_turn();
+            }
+        }
+        self.go_on_with(&own);
     }
 
     /// Writes the turns when `change` says that it changed them.

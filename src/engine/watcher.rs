@@ -209,6 +209,10 @@ impl ChangeSource for WatcherSource {
         self.watcher.set_always_dirty(paths.iter().cloned());
         note(&self.shared, |status| status.unreported = paths.len());
     }
+
+    fn is_unwatched(&self, dir: &RelPath) -> bool {
+        self.watcher.is_uncovered(dir)
+    }
 }
 
 #[cfg(test)]

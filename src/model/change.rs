@@ -232,6 +232,11 @@ pub trait ChangeSource: Send {
 
     /// Sets the paths that are reported each time, because the watcher may miss their changes.
     fn always_report(&mut self, paths: &BTreeSet<RelPath>);
+
+    /// Returns true for a directory that is reported each time because it has no watch: nothing is known of changes there.
+    fn is_unwatched(&self, _dir: &RelPath) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

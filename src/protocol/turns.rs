@@ -82,6 +82,9 @@ pub struct TurnItem {
     pub ended: String,
     /// True while it is open.
     pub open: bool,
+    /// True if its client or its connection ended within the turn.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// True if it is undone.
     pub undone: bool,
     /// The number of its own changes that stayed when it was undone: somebody had changed those paths since.

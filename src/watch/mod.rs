@@ -199,6 +199,11 @@ impl Watcher {
         self.always = paths.into_iter().collect();
     }
 
+    /// Returns true for a directory without a watch, which every answer names with all below it.
+    pub fn is_uncovered(&self, dir: &RelPath) -> bool {
+        self.places.as_ref().is_some_and(|places| places.uncovered().contains_key(dir))
+    }
+
     /// Returns the figures.
     pub fn stats(&self) -> Stats {
         let pending = self.shared.lock();

@@ -69,6 +69,7 @@ mod steps;
 mod store;
 mod streams;
 mod support;
+mod turn_ends;
 mod turns;
 mod upkeep;
 mod watch;

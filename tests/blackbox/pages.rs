@@ -203,6 +203,7 @@ fn turn_item() -> TurnItem {
         began: s(),
         ended: s(),
         open: true,
+        interrupted: false,
         undone: true,
         stayed: 1,
         paths: 1,

@@ -77,7 +77,8 @@ impl TreeSource {
     /// Returns the changes since the last call, under the rules of the tree, and notes them for the log of actions.
     pub(super) fn sync(&mut self, root: &Path, tree: &Warm, seen: &mut SeenChanges) -> Changes {
         let changes = self.port.sync(&|dir| tree.admits(root, dir));
-        seen.note(&changes, &|path| self.always.contains(path));
+        // Paths that are reported each time do not tell when they changed.
+        seen.note(&changes, &|path| self.always.contains(path) || self.port.is_unwatched(path));
         changes
     }
 

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::checkpoint::records::window_log::own_name;
+use crate::checkpoint::records::process_names::own_name;
 use crate::checkpoint::records::windows::Interval;
 use crate::model::change::{Changes, Dirty, Why};
 use crate::model::path::RelPath;

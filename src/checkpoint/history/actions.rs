@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 
 use super::journal::quoted;
-use super::turn_end::{EndedTurn, TurnName};
+use super::turn_clock::clock_offset;
+use super::turn_end::{EndedTurn, TurnName, TurnState};
 use crate::checkpoint::capture::capturer::Capturer;
 use crate::checkpoint::capture::request::Take;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::records::action_window::{ActionWindow, EndedCall};
-use crate::checkpoint::records::window_log::own_name;
+use crate::checkpoint::records::process_names::own_name;
 use crate::checkpoint::records::windows::OpenTurn;
+use crate::checkpoint::runs::client::RunClient;
 use crate::checkpoint::timeline::Timeline;
 use crate::error::Result;
 use crate::model::checkpoint::CheckpointKind;
@@ -67,11 +69,14 @@ impl Timeline {
             is_agents: turn.is_agents,
             base,
             since,
+            clock: Some(clock_offset()),
             began: rfc3339(now_ms()),
             places: turn.places.clone(),
             op: None,
             is_later_part: false,
             restored: Vec::new(),
+            held_by: turn.held_by.clone(),
+            is_of_earlier_boot: false,
         };
         log.begin_turn(&open, &capturer.seen().take())
     }
@@ -104,6 +109,9 @@ impl Timeline {
             let base = self.take(&take, control)?.checkpoint.id;
             self.begin_turn(turn, base)?;
         }
+        if let Some(turn) = turn {
+            self.hold_turn(turn)?;
+        }
         let (catalog, capturer) = self.parts();
         let at = moment(catalog, capturer);
         let window = ActionWindow {
@@ -121,6 +129,14 @@ impl Timeline {
         };
         let seen = capturer.seen().take();
         catalog.windows.borrow_mut().begin(window, &seen)
+    }
+
+    /// Notes the process with whose connection an open turn ends by now.
+    fn hold_turn(&mut self, turn: &TurnName) -> Result<()> {
+        let mut log = self.catalog().windows.borrow_mut();
+        let is_news = |open: &&OpenTurn| turn.held_by.is_some() && open.held_by != turn.held_by;
+        let Some(open) = log.windows()?.turn(&turn.key).filter(is_news).cloned() else { return Ok(()) };
+        log.begin_turn(&OpenTurn { held_by: turn.held_by.clone(), ..open }, &[])
     }
 
     /// Notes that an action of an actor has ended.
@@ -151,36 +167,63 @@ impl Timeline {
     /// # Errors
     /// Returns the errors of the capture and of the journal; the turn stays open then.
     pub fn end_turn(&mut self, key: &str, control: Interrupt<'_>) -> Result<Option<EndedTurn>> {
-        self.end_turn_as(key, false, control)
+        self.end_turn_as(key, TurnState::Ended, control)
     }
 
-    /// Ends a turn as [`Timeline::end_turn`] does; `is_cut` if its client's process has ended without an event.
-    fn end_turn_as(&mut self, key: &str, is_cut: bool, control: Interrupt<'_>) -> Result<Option<EndedTurn>> {
+    /// Ends a turn as [`Timeline::end_turn`] does. Its client or its connection has ended without `turn.end`.
+    ///
+    /// # Errors
+    /// As [`Timeline::end_turn`].
+    pub fn interrupt_turn(&mut self, key: &str, control: Interrupt<'_>) -> Result<Option<EndedTurn>> {
+        self.end_turn_as(key, TurnState::Interrupted, control)
+    }
+
+    fn end_turn_as(&mut self, key: &str, state: TurnState, control: Interrupt<'_>) -> Result<Option<EndedTurn>> {
         let open = self.catalog().windows.borrow_mut().windows()?.turn(key).cloned();
         let Some(turn) = open else {
             self.catalog().windows.borrow_mut().end_turn(key)?;
             return Ok(None);
         };
-        self.leave_actions(&turn.actor, is_cut)?;
-        let ended = self.lock("turn.end")?.write_down(&turn, true, control)?;
+        Ok(self.end_turns_as(&[turn], state, control)?.into_iter().flatten().next())
+    }
+
+    /// Ends open turns, all with one capture.
+    fn end_turns_as(
+        &mut self,
+        turns: &[OpenTurn],
+        state: TurnState,
+        control: Interrupt<'_>,
+    ) -> Result<Vec<Option<EndedTurn>>> {
+        for turn in turns {
+            self.leave_actions(&turn.actor, state == TurnState::Interrupted)?;
+        }
+        let ended = self.lock("turn.end")?.end_turns(turns, state, control)?;
         let (catalog, capturer) = self.parts();
-        let mut log = catalog.windows.borrow_mut();
-        log.end_turn(key)?;
-        if log.windows()?.turns.is_empty() {
+        if catalog.windows.borrow_mut().windows()?.turns.is_empty() {
             capturer.seen().end();
         }
         Ok(ended)
     }
 
-    /// Ends the open turns of runs whose client's process has ended.
+    /// Ends the open turns of runs whose client's process has ended, and those that nothing can end any more.
     ///
     /// # Errors
     /// As [`Timeline::end_turn`].
-    pub(crate) fn end_turns_of(&mut self, runs: &[String], control: Interrupt<'_>) -> Result<()> {
-        let of_runs = |turn: &&OpenTurn| runs.contains(&turn.run);
-        let open: Vec<OpenTurn> =
-            self.catalog().windows.borrow_mut().windows()?.turns.iter().filter(of_runs).cloned().collect();
-        open.iter().try_for_each(|turn| self.end_turn_as(&turn.key, true, control).map(drop))
+    pub(crate) fn end_left_turns(&mut self, runs: &[String], control: Interrupt<'_>) -> Result<()> {
+        let left: Vec<OpenTurn> = {
+            let mut log = self.catalog().windows.borrow_mut();
+            let windows = log.windows()?;
+            let dir = &self.workspace().dir;
+            let is_alive = |run: &str| RunClient::load(dir, run).is_some_and(|client| client.is_alive() == Some(true));
+            let is_left =
+                |turn: &&OpenTurn| runs.contains(&turn.run) || windows.is_abandoned(turn, || is_alive(&turn.run));
+            windows.turns.iter().filter(is_left).cloned().collect()
+        };
+        // Most of the time there is none, and no lock is needed.
+        if left.is_empty() {
+            return Ok(());
+        }
+        self.end_turns_as(&left, TurnState::Interrupted, control).map(drop)
     }
 
     /// Writes down what the open turns have changed so far, so that it can be looked at and undone.

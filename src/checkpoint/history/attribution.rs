@@ -64,6 +64,11 @@ impl RunningAction<'_> {
         self.window.from < to && self.to > from
     }
 
+    /// Returns true if it certainly ran. Nobody knows when one ended whose client is gone.
+    fn is_certain(&self) -> bool {
+        self.has_run && !self.window.is_cut
+    }
+
     fn covers(&self, span: ChangeSpan) -> bool {
         self.window.from <= span.from && self.to >= span.to
     }
@@ -223,7 +228,8 @@ impl<'w> Judge<'w> {
         }
         let names = |actions: &[&RunningAction<'_>]| actions.iter().any(|action| action.window.names(path));
         let is_inside = own.iter().any(|action| action.covers(span));
-        let is_certain = own.iter().any(|action| action.has_run && action.covers(span) && action.window.names(path));
+        let is_certain =
+            own.iter().any(|action| action.is_certain() && action.covers(span) && action.window.names(path));
         // A checkout, reset or merge of a git that no action ran may have written the path too.
         let is_others_checkout = span.head_moved && !running.iter().any(|action| action.window.moves_head);
         let who = match (names(&own), names(&others), others.is_empty()) {
@@ -402,7 +408,7 @@ mod tests {
             ("a:10-~40:x,a:30-40:y", "p:0-10,p:10-30:x,p:30-40,p:40-100", Likely, "it may have been denied"),
             ("a?:10-~40,a:30-40:y", "p:0-10,p:10-30:x,p:30-40,p:40-100", Likely, "the same, of an unnamed path"),
             ("a?:10-~40,a:30-40:y", "p:0-10,p:10-30,p:30-40,p:40-100:x", Outside, "after its session's next event"),
-            ("a!:10-~40:x", "p:0-10,p:10-50:x,p:50-100", Sure, "its client is gone, so it had begun"),
+            ("a!:10-~40:x", "p:0-10,p:10-50:x,p:50-100", Likely, "its client is gone, so it had begun"),
         ] {
             let windows = windows(actions, seen);
             let judge = Judge::new(&turn(0, 100), &windows, BTreeSet::new());

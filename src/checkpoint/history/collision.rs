@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::attribution::{Judge, JudgedTurn, TICK};
+use super::attribution::{Judge, JudgedTurn};
 use super::journal::TurnEnd;
 use super::lost_place::{LostPlace, TakenPaths, Tops, single_files};
 use super::operations::History;
 use super::owner::{Claim, Claimant, Owner, owner};
+use super::turn_clock::TurnClock;
 use super::turn_end::changed_after;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
@@ -35,7 +36,7 @@ use crate::model::path::RelPath;
 use crate::model::tree::Mode;
 use crate::model::turn::Attribution;
 use crate::shell::HookedShell;
-use crate::sys::clock::{file_clock, ms_of, now_ms, since_boot_ns};
+use crate::sys::clock::{ms_of, now_ms, since_boot_ns};
 use crate::sys::processes::ProcessId;
 
 /// The most files that are looked up one by one in a checkpoint.
@@ -132,8 +133,11 @@ impl Timeline {
         let Some(first) = catalog.first_known(&history.turns, windows)? else { return Ok(Vec::new()) };
         let view = AskersView { asker, workspace: catalog.workspace.dir.as_path(), top: OnceCell::new() };
         let own = view.own_judge(windows);
-        let later = catalog.later();
-        let is_own = |path: &RelPath| own.as_ref().is_some_and(|own| own.share(path, &later).who == Attribution::Sure);
+        let turn = windows.turns.iter().find(|turn| turn.actor == asker.actor);
+        let clock = TurnClock::since(turn.and_then(|turn| turn.clock));
+        let later = |path: &RelPath, since: i64| clock.is_later(&catalog.workspace.path, path, since);
+        let is_sure = |own: &Judge<'_>, path: &RelPath| clock.doubted(own.share(path, &later).who) == Attribution::Sure;
+        let is_own = |path: &RelPath| own.as_ref().is_some_and(|own| is_sure(own, path));
         let changed = catalog.changed_in(places, (&first, present), &is_own)?;
         if changed.is_empty() {
             return Ok(Vec::new());
@@ -341,9 +345,8 @@ impl Catalog {
 
     /// Returns a function that tells if a file changed after a moment of the log of actions.
     fn later(&self) -> impl Fn(&RelPath, i64) -> bool {
-        // The two clocks differ by a constant, but for a change of the wall clock.
-        let offset = file_clock().saturating_sub(since_boot_ns());
-        move |path, since| changed_after(&self.workspace.path, path, since.saturating_add(offset).saturating_add(TICK))
+        let clock = TurnClock::since(None);
+        move |path, since| clock.is_later(&self.workspace.path, path, since)
     }
 
     /// Returns the changed files that others own.

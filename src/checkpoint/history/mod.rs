@@ -19,6 +19,7 @@ pub mod recorded;
 pub mod request;
 mod restore;
 mod target;
+mod turn_clock;
 pub mod turn_end;
 mod turn_git;
 pub mod turns;

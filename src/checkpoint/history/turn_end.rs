@@ -6,9 +6,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::attribution::{Judge, JudgedTurn, TICK};
+use super::attribution::{Judge, JudgedTurn};
 use super::journal::{Journal, Line, LoggedEntry, MissedChange, TurnChange, TurnEnd, quoted};
 use super::operations::OF_TURN;
+use super::turn_clock::{TurnClock, clock_offset};
 use crate::agents::{Client, ReportedEnds};
 use crate::checkpoint::capture::request::{Selection, Take};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
@@ -24,7 +25,7 @@ use crate::model::id::ObjectId;
 use crate::model::meta::quote;
 use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
-use crate::sys::clock::{file_clock, now_ms, rfc3339, since_boot_ns};
+use crate::sys::clock::{now_ms, rfc3339};
 use crate::sys::interrupt::Flow;
 use crate::worktree::{git_dir_of, git_index};
 
@@ -47,6 +48,19 @@ pub struct TurnName {
     pub is_agents: bool,
     /// The roots of all workspaces in which it acts.
     pub places: Vec<PathBuf>,
+    /// The process that has the connection with which the turn ends, by its name in the log of actions.
+    pub held_by: Option<String>,
+}
+
+/// The state in which a turn is written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TurnState {
+    /// It goes on.
+    Open,
+    /// The client has ended it.
+    Ended,
+    /// Its client or its connection ended within it.
+    Interrupted,
 }
 
 /// A turn that has ended in one workspace, and what is known of it.
@@ -60,13 +74,66 @@ pub struct EndedTurn {
     pub secrets: Option<(RelPath, usize)>,
 }
 
+/// A capture with which turns are compared that end, or that are written down so far.
+pub(super) struct TurnCapture {
+    checkpoint: Checkpoint,
+    /// The moment of the capture.
+    at: i64,
+}
+
+/// The changes of a turn, with its share in each.
+struct TurnChanges {
+    changes: Vec<(RelPath, TurnChange)>,
+    /// Changes that the checkpoint at one of its ends does not contain.
+    missed: Vec<MissedChange>,
+}
+
 impl Locked<'_> {
-    /// Writes down what a turn has changed; `None` if that is nothing. `is_over` says that the turn has ended.
+    /// Ends open turns, and writes down what they have changed.
+    pub(super) fn end_turns(
+        &mut self,
+        turns: &[OpenTurn],
+        state: TurnState,
+        control: &dyn Fn() -> Flow,
+    ) -> Result<Vec<Option<EndedTurn>>> {
+        let open: Vec<OpenTurn> = {
+            let mut log = self.catalog.windows.borrow_mut();
+            let windows = log.windows()?;
+            // Another process may have ended some of them before this one had the lock.
+            turns.iter().filter_map(|turn| windows.turn(&turn.key).cloned()).collect()
+        };
+        let Some(capture) = self.capture_turns(&open, control)? else { return Ok(Vec::new()) };
+        let mut ended = Vec::new();
+        for turn in open {
+            ended.push(self.write_down(&turn, &capture, state)?);
+            self.catalog.windows.borrow_mut().end_turn(&turn.key)?;
+        }
+        Ok(ended)
+    }
+
+    /// Captures what some turns may have changed; one capture serves all of them.
+    pub(super) fn capture_turns(
+        &mut self,
+        turns: &[OpenTurn],
+        control: &dyn Fn() -> Flow,
+    ) -> Result<Option<TurnCapture>> {
+        let Some(first) = turns.first() else { return Ok(None) };
+        let bases = turns.iter().filter_map(|turn| self.catalog.checkpoint_of(turn.base).ok()); // one that is gone tells nothing
+        let bases = bases.collect::<Vec<_>>();
+        let take = of_turn(first, "end of a turn", self.catalog.looked_at(&bases)?);
+        let (taken, _) = self.take(&take, control)?;
+        let at = self.capturer.seen().asked();
+        let seen = self.capturer.seen().take();
+        self.catalog.windows.borrow_mut().note_seen(&seen)?;
+        Ok(Some(TurnCapture { checkpoint: taken.checkpoint, at }))
+    }
+
+    /// Writes down what a turn has changed; `None` if that is nothing.
     pub(super) fn write_down(
         &mut self,
         turn: &OpenTurn,
-        is_over: bool,
-        control: &dyn Fn() -> Flow,
+        capture: &TurnCapture,
+        state: TurnState,
     ) -> Result<Option<EndedTurn>> {
         let base = match self.catalog.checkpoint_of(turn.base) {
             Err(error) if error.code() == Code::NoSuchCheckpoint => {
@@ -75,48 +142,8 @@ impl Locked<'_> {
             }
             base => base?,
         };
-        let take = of_turn(turn, "end of a turn", self.catalog.looked_at([&base])?);
-        let (taken, _) = self.take(&take, control)?;
-        let end = taken.checkpoint;
-        let until = self.capturer.seen().asked();
-        let seen = self.capturer.seen().take();
         let catalog = &*self.catalog;
-        let mut log = catalog.windows.borrow_mut();
-        log.note_seen(&seen)?;
-        let windows = log.known_windows()?;
-        let restored = turn.restored.iter().cloned().collect();
-        let client = turn.client.as_deref().and_then(|name| Client::named(name).ok()); // others are not in the table
-        let reports_ends = client.map(|client| client.reported_ends() != ReportedEnds::Never);
-        let judged = JudgedTurn { actor: &turn.actor, since: turn.since, until, is_over, reports_ends };
-        let judge = Judge::new(&judged, windows, restored);
-        let root = &catalog.workspace.path;
-        let staged = LazyCell::new(|| staged_in(root));
-        // The two clocks differ by a constant, but for a change of the wall clock.
-        let offset = file_clock().saturating_sub(since_boot_ns());
-        let is_later =
-            |path: &RelPath, since: i64| changed_after(root, path, since.saturating_add(offset).saturating_add(TICK));
-        let mut changes = Vec::new();
-        for (path, before, after) in catalog.changed_entries(&base, &end)? {
-            let share = judge.share(&path, is_later);
-            let is_staged = || after.is_some_and(|entry| staged.get(&path) == Some(&entry.id));
-            // What a checkout, reset or merge of the turn has written is as git has it in its index.
-            let who = match share.who {
-                Attribution::Likely if share.is_gits && is_staged() => Attribution::Sure,
-                who => who,
-            };
-            if who != Attribution::Outside {
-                let [before, after] = [before, after].map(|entry| entry.map(LoggedEntry));
-                changes.push((path.clone(), TurnChange { path: quote(path.as_bytes()), before, after, who }));
-            }
-        }
-        let (known, mut missed) = (changes.iter().map(|(path, _)| path).collect::<BTreeSet<_>>(), Vec::new());
-        for (path, why) in catalog.left_out(&base, &end)? {
-            if !known.contains(&path) && judge.saw(&path) {
-                let who = judge.share(&path, is_later).who;
-                missed.extend(who.is_own().then(|| MissedChange { path: quote(path.as_bytes()), why, who }));
-            }
-        }
-        drop(log);
+        let TurnChanges { changes, missed } = catalog.changes_of(turn, &base, capture, state)?;
         let history = catalog.history()?;
         // The line so far is replaced, unless it was undone: then this is another part of the turn.
         let known =
@@ -139,11 +166,11 @@ impl Locked<'_> {
             client: turn.client.clone(),
             is_agents: turn.is_agents,
             base: base.id,
-            end: end.id,
+            end: capture.checkpoint.id,
             began: turn.began.clone(),
             time: rfc3339(now_ms()),
             ordinal: catalog.newest_ordinal()?,
-            is_interrupted: false,
+            is_interrupted: state == TurnState::Interrupted,
             is_later_part: turn.is_later_part,
             members: if turn.places.len() > 1 { turn.places.clone() } else { Vec::new() },
             changes: changes.into_iter().map(|(_, change)| change).collect(),
@@ -178,11 +205,12 @@ impl Locked<'_> {
     /// Returns the errors of the capture, of the journal and of the log of actions.
     pub(crate) fn settle_turns(&mut self, control: &dyn Fn() -> Flow) -> Result<()> {
         let open = self.catalog.windows.borrow_mut().windows()?.turns.clone();
+        self.capturer.mark_moment(&self.catalog.workspace.path);
+        let seen = self.capturer.seen().take();
+        self.catalog.windows.borrow_mut().note_seen(&seen)?;
+        let Some(capture) = self.capture_turns(&open, control)? else { return Ok(()) };
         for turn in open {
-            self.capturer.mark_moment(&self.catalog.workspace.path);
-            let seen = self.capturer.seen().take();
-            self.catalog.windows.borrow_mut().note_seen(&seen)?;
-            let ended = self.write_down(&turn, false, control)?;
+            let ended = self.write_down(&turn, &capture, TurnState::Open)?;
             if let Some(ended) = ended.filter(|ended| turn.op.as_ref() != Some(&ended.end.op)) {
                 self.catalog.windows.borrow_mut().note_written(&turn.key, &ended.end.op)?;
             }
@@ -206,7 +234,8 @@ impl Locked<'_> {
         let restored = quoted(changed);
         for turn in open {
             let (base, restored) = (taken.checkpoint.id, restored.clone());
-            let part = OpenTurn { base, since, op: None, is_later_part: true, restored, ..turn };
+            let clock = Some(clock_offset());
+            let part = OpenTurn { base, since, clock, op: None, is_later_part: true, restored, ..turn };
             self.catalog.windows.borrow_mut().begin_turn(&part, &std::mem::take(&mut seen))?;
         }
         Ok(())
@@ -214,6 +243,52 @@ impl Locked<'_> {
 }
 
 impl Catalog {
+    /// Returns what changed between the beginning of a turn and a capture, as far as the turn may have changed it.
+    fn changes_of(
+        &self,
+        turn: &OpenTurn,
+        base: &Checkpoint,
+        capture: &TurnCapture,
+        state: TurnState,
+    ) -> Result<TurnChanges> {
+        let TurnCapture { checkpoint: end, at: until } = capture;
+        let mut log = self.windows.borrow_mut();
+        let windows = log.known_windows()?;
+        let restored = turn.restored.iter().cloned().collect();
+        let client = turn.client.as_deref().and_then(|name| Client::named(name).ok()); // others are not in the table
+        let reports_ends = client.map(|client| client.reported_ends() != ReportedEnds::Never);
+        let is_over = state != TurnState::Open;
+        let judged = JudgedTurn { actor: &turn.actor, since: turn.since, until: *until, is_over, reports_ends };
+        let judge = Judge::new(&judged, windows, restored);
+        let root = &self.workspace.path;
+        let staged = LazyCell::new(|| staged_in(root));
+        let clock = TurnClock::since(turn.clock);
+        let is_later = |path: &RelPath, since: i64| clock.is_later(root, path, since);
+        let mut changes = Vec::new();
+        for (path, before, after) in self.changed_entries(base, end)? {
+            let share = judge.share(&path, is_later);
+            let is_staged = || after.is_some_and(|entry| staged.get(&path) == Some(&entry.id));
+            // What a checkout, reset or merge of the turn has written is as git has it in its index.
+            let who = match clock.doubted(share.who) {
+                Attribution::Likely if share.is_gits && is_staged() => Attribution::Sure,
+                who => who,
+            };
+            if who != Attribution::Outside {
+                let [before, after] = [before, after].map(|entry| entry.map(LoggedEntry));
+                changes.push((path.clone(), TurnChange { path: quote(path.as_bytes()), before, after, who }));
+            }
+        }
+        let known: BTreeSet<&RelPath> = changes.iter().map(|(path, _)| path).collect();
+        let mut missed = Vec::new();
+        for (path, why) in self.left_out(base, end)? {
+            if !known.contains(&path) && judge.saw(&path) {
+                let who = clock.doubted(judge.share(&path, is_later).who);
+                missed.extend(who.is_own().then(|| MissedChange { path: quote(path.as_bytes()), why, who }));
+            }
+        }
+        Ok(TurnChanges { changes, missed })
+    }
+
     /// Returns all that turns with these bases may have changed: everything, but in a workspace of single paths what the checkpoints
     /// before their actions have looked at.
     fn looked_at<'b>(&self, bases: impl IntoIterator<Item = &'b Checkpoint>) -> Result<Selection> {

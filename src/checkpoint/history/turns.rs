@@ -11,6 +11,7 @@ use super::undo::Direction;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::records::windows::OpenTurn;
+use crate::checkpoint::runs::client::RunClient;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::Coverage;
@@ -259,7 +260,15 @@ impl Catalog {
         let mut log = self.windows.borrow_mut();
         // A command of git reads nothing that it would write again.
         let is_gits = |turn: &OpenTurn| turn.client.as_deref() == Some(Door::Git.as_str()) && !turn.is_agents;
-        let open = log.windows()?.turns.iter().filter(|turn| turn.run != run && !is_gits(turn));
+        let windows = log.windows()?;
+        // One whose client is gone does not go on.
+        let client =
+            |turn: &OpenTurn| RunClient::load(&self.workspace.dir, &turn.run).and_then(|client| client.is_alive());
+        let is_live = |turn: &OpenTurn| {
+            let alive = client(turn);
+            alive != Some(false) && !windows.is_abandoned(turn, || alive == Some(true))
+        };
+        let open = windows.turns.iter().filter(|turn| turn.run != run && !is_gits(turn) && is_live(turn));
         let sentence = |turn: &OpenTurn| {
             let client = turn.client.as_deref().unwrap_or("an agent");
             format!(

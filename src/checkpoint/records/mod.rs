@@ -1,5 +1,6 @@
 //! The records of workspaces: the directory of each history, its files, and checks of them.
 
+mod abandoned;
 pub mod action_log;
 pub mod action_window;
 mod append_lock;
@@ -16,6 +17,7 @@ pub mod marks;
 pub mod mishaps;
 pub mod pins;
 pub mod place;
+pub mod process_names;
 pub(crate) mod read_position;
 pub mod repositories;
 pub mod state;

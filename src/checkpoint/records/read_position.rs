@@ -60,6 +60,11 @@ impl ReadPosition {
         let old = self.tail.len().saturating_sub(TAIL);
         self.tail.drain(..old);
     }
+
+    /// Returns true if the place is at `at` in the file of an open handle.
+    pub(crate) fn is_at(&self, object: (u64, u64), at: u64) -> bool {
+        (self.object, self.whole) == (object, at)
+    }
 }
 
 #[cfg(test)]

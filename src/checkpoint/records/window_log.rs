@@ -6,18 +6,19 @@
 //! cannot be read is passed over.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use super::action_window::{ActionWindow, EndedCall};
 use super::append_lock::locked;
+use super::process_names::is_gone;
+use super::read_position::ReadPosition;
 use super::windows::{Interval, OpenTurn, WindowLine, Windows};
 use crate::error::{Code, Error, IoContext, Result};
-use crate::sys::clock::{boot_id, since_boot_ns};
-use crate::sys::fs::durable::{append_private, replace_cache, unique_suffix};
+use crate::sys::clock::{boot_id, is_same_boot, since_boot_ns};
+use crate::sys::fs::durable::{append_private, replace_cache};
 
 /// The length from which on the file is shortened although turns are open, in bytes.
 const LONG: u64 = 4 << 20;
@@ -27,12 +28,6 @@ const FORGOTTEN: i64 = 4 * 3_600_000_000_000;
 
 /// The longest wait for a process that shortens the file.
 const PATIENCE: Duration = Duration::from_millis(250);
-
-/// Returns the name of this process among those that append.
-pub fn own_name() -> &'static str {
-    static NAME: OnceLock<String> = OnceLock::new();
-    NAME.get_or_init(unique_suffix)
-}
 
 /// Returns true if an action of a client's sessions is open in the workspace whose records are in `dir`. One that has been so for hours
 /// counts as forgotten: not every client tells of each end.
@@ -51,8 +46,8 @@ pub(crate) struct WindowLog {
     path: PathBuf,
     /// Opened when there is something to append.
     file: Option<File>,
-    /// The file that was read, and the bytes of whole lines of it that were.
-    read: ((u64, u64), u64),
+    /// The place up to which the file was read.
+    read: ReadPosition,
     windows: Windows,
 }
 
@@ -140,23 +135,23 @@ impl WindowLog {
             }
             opened => opened.at("opening", &self.path)?,
         };
-        let facts = file.metadata().at("examining", &self.path)?;
-        let object = (facts.dev(), facts.ino());
-        if self.read.0 != object || facts.len() < self.read.1 {
-            (self.read, self.windows) = ((object, 0), Windows::default());
+        let bytes = self.read.unread(&mut file, &self.path)?;
+        if self.read.whole() == 0 {
+            self.windows = Windows::default();
         }
-        let mut bytes = Vec::new();
-        file.seek(SeekFrom::Start(self.read.1)).at("seeking in", &self.path)?;
-        file.read_to_end(&mut bytes).at("reading", &self.path)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
         let boot = boot_id();
-        let mut is_old = false;
+        let (mut is_old, mut is_earlier) = (false, false);
         for line in bytes[..whole].split(|byte| *byte == b'\n') {
             match serde_json::from_slice::<WindowLine>(line) {
-                Ok(WindowLine::Boot { id }) => is_old = id != boot,
+                Ok(WindowLine::Boot { id }) => {
+                    let is_same = is_same_boot(&id, &boot);
+                    (is_old, is_earlier) = (is_same != Some(true), is_same == Some(false));
+                }
                 // After a restart of the machine nothing is known of an open turn but its beginning.
                 Ok(WindowLine::Turn(turn)) if is_old => {
-                    self.windows.add(WindowLine::Turn(OpenTurn { since: 0, ..turn }));
+                    let turn = OpenTurn { since: 0, clock: None, is_of_earlier_boot: is_earlier, ..turn };
+                    self.windows.add(WindowLine::Turn(turn));
                 }
                 Ok(WindowLine::Begin(_) | WindowLine::Seen(_)) if is_old => {}
                 Ok(entry) => self.windows.add(entry),
@@ -164,7 +159,7 @@ impl WindowLog {
                 Err(_) => {}
             }
         }
-        self.read.1 += whole as u64;
+        self.read.pass(&bytes[..whole]);
         Ok(&self.windows)
     }
 
@@ -174,7 +169,7 @@ impl WindowLog {
     /// As [`WindowLog::windows`].
     pub(crate) fn known_windows(&mut self) -> Result<&Windows> {
         self.windows()?;
-        self.windows.leave_unwatched(&crate::sys::process::exists);
+        self.windows.leave_unwatched(&is_gone);
         Ok(&self.windows)
     }
 
@@ -202,7 +197,7 @@ impl WindowLog {
             lines.extend(&text);
             let written = file.write_all(&lines).at("appending to", &self.path);
             if written.is_ok() && !is_new {
-                self.know(&mut file, (facts.dev(), facts.ino()), seen, entries, lines.len() as u64);
+                self.know(&mut file, (facts.dev(), facts.ino()), seen, entries, &lines);
             }
             let unlocked = file.unlock().at("unlocking", &self.path);
             if written.is_err() && file.metadata().is_ok_and(|facts| facts.len() == 0) {
@@ -216,12 +211,14 @@ impl WindowLog {
     }
 
     /// Adds up what was just appended, if nothing that was not read stands before it: then it need not be read back.
-    fn know(&mut self, file: &mut File, object: (u64, u64), seen: &[Interval], entries: &[WindowLine], length: u64) {
-        let is_next = |end: u64| self.read == (object, end - length);
-        let Some(end) = file.stream_position().ok().filter(|end| is_next(*end)) else { return };
+    fn know(&mut self, file: &mut File, object: (u64, u64), seen: &[Interval], entries: &[WindowLine], lines: &[u8]) {
+        let is_next = |end: &u64| self.read.is_at(object, end.saturating_sub(lines.len() as u64));
+        if file.stream_position().ok().filter(is_next).is_none() {
+            return;
+        }
         seen.iter().for_each(|interval| self.windows.add(WindowLine::Seen(interval.into())));
         entries.iter().for_each(|entry| self.windows.add(entry.clone()));
-        self.read.1 = end;
+        self.read.pass(lines);
     }
 
     /// Makes a new file of what is still of use, where that is worth it.
@@ -274,11 +271,14 @@ mod tests {
             is_agents: false,
             base: ObjectId::of(ObjectKind::Blob, b"x").unwrap(),
             since,
+            clock: None,
             began: String::new(),
             places: Vec::new(),
             is_later_part: false,
             restored: Vec::new(),
             op: None,
+            held_by: None,
+            is_of_earlier_boot: false,
         }
     }
 
@@ -295,6 +295,21 @@ mod tests {
         let entry = |path: &&str| (RelPath::parse(path.as_bytes()).unwrap(), Reach::Entry);
         let changes = Changes::Paths(Dirty::new(paths.iter().map(entry)));
         Interval { by: "p".into(), since: 0, from, to, changes, head_moved: false }
+    }
+
+    #[test]
+    fn a_shortened_log_of_the_same_inode_is_read_from_its_beginning() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("windows");
+        let mut log = WindowLog::in_dir(dir.path());
+        log.begin_turn(&turn("k1", 10), &[]).unwrap();
+        assert_eq!(log.windows().unwrap().turns.len(), 1);
+        // Written in place, as a new file that has the inode of the old one.
+        let text = std::fs::read_to_string(&path).unwrap().replace("k1", "k2");
+        let line = text.lines().last().unwrap().replace("k2", "k3");
+        std::fs::write(&path, format!("{text}{line}\n")).unwrap();
+        let keys: Vec<&str> = log.windows().unwrap().turns.iter().map(|turn| turn.key.as_str()).collect();
+        assert_eq!(keys, ["k2", "k3"]);
     }
 
     #[test]

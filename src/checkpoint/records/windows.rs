@@ -37,6 +37,9 @@ pub struct OpenTurn {
     pub base: ObjectId,
     /// The moment of that.
     pub since: i64,
+    /// The difference between the clock of file times and that of this log at that moment; `None` in a log of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<i64>,
     /// The same on the wall clock: RFC 3339, UTC, milliseconds.
     pub began: String,
     /// The roots of all workspaces in which the turn acts.
@@ -51,6 +54,13 @@ pub struct OpenTurn {
     /// The journal's name of the turn, once it was written down so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub op: Option<String>,
+    /// The process that has the connection with which the turn ends, by its name among those that append; `None` where each event of
+    /// the client has a connection of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<String>,
+    /// True if it was open before a restart of the machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_of_earlier_boot: bool,
 }
 
 /// The changes between two questions to one watcher.
@@ -207,9 +217,8 @@ impl Windows {
     }
 
     /// Leaves the actions whose end nobody can report any more, with the last answer of the process that reported them.
-    pub(super) fn leave_unwatched(&mut self, is_alive: &dyn Fn(u32) -> bool) {
+    pub(super) fn leave_unwatched(&mut self, is_gone: &dyn Fn(&str) -> bool) {
         let seen = &self.seen;
-        let is_gone = |name: &str| !name.split('-').next().and_then(|id| id.parse().ok()).is_some_and(is_alive);
         for at in 0..self.actions.len() {
             let window = &self.actions[at];
             let Some(by) = window.by.as_deref().filter(|by| window.is_open() && is_gone(by)) else { continue };

@@ -62,7 +62,7 @@ impl RunClient {
     }
 
     /// Returns true if the client's process runs, `None` where that cannot be told.
-    pub(super) fn is_alive(&self) -> Option<bool> {
+    pub(crate) fn is_alive(&self) -> Option<bool> {
         self.process.as_ref()?.is_alive()
     }
 
@@ -229,6 +229,7 @@ mod tests {
             client: None,
             is_agents: false,
             places: Vec::new(),
+            held_by: None,
         };
         for turn in [name("k", "r"), name("of another", "s")] {
             let action = NewAction { actor: turn.actor.clone(), and_others: true, ..NewAction::default() };

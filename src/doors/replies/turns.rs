@@ -72,6 +72,7 @@ fn item(turn: &TurnEnd, history: &History, timeline: &Timeline, recorded: &[Acti
         began: turn.began.clone(),
         ended: turn.time.clone(),
         open: timeline.catalog().is_turn_open(&turn.key)?,
+        interrupted: turn.is_interrupted,
         undone: undone.is_some(),
         stayed: undone.map_or(0, UndoStep::own_left),
         paths: turn.changes.len(),
