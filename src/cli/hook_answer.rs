@@ -121,6 +121,15 @@ fn step_once(talk: &mut Exchange<'_>, direction: Direction, words: &Words) -> Re
     };
     let head = report::step(word, over);
     if before.changes_nothing() && over.run.is_none() {
+        // It notes that the undo has stopped at this turn: the next one takes an older step.
+        if direction == Direction::Undo && over.turn.is_some() {
+            let operation = Some(over.operation.clone());
+            talk.ask::<StepReply>(&request(Step {
+                operation,
+                plan: Some(before.plan.digest.clone()),
+                ..Step::default()
+            }))?;
+        }
         return Ok(format!("{head}{}{}", report::preview(&before), report::nothing(&before, direction)));
     }
     let (operation, plan) = (Some(over.operation.clone()), Some(before.plan.digest.clone()));

@@ -75,7 +75,8 @@ pub(super) fn undo(context: &Context, timeline: &mut Timeline, choice: &StepChoi
         return Ok(Exit::Refused);
     }
     let composed = if parts.is_empty() { None } else { Some(timeline.without_hunks(&turn, &parts)?.id) };
-    stepping.choose_hunks(chosen, composed);
+    let parts = parts.iter().map(|(file, _)| file.path.clone()).collect();
+    stepping.choose_hunks(chosen, &parts, composed);
     let preview = stepping.preview(timeline, &control)?;
     let next = (&stepping.step.clone(), stepping.is_open);
     let said = told(context, "Undo", next, &preview);

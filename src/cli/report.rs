@@ -226,7 +226,8 @@ pub(super) fn preview(preview: &PreviewReply) -> String {
     }
     section(&mut text, "bring back", &plan.create);
     section(&mut text, "change", &plan.replace);
-    section(&mut text, "delete (created since; undo brings them back)", &plan.delete);
+    let back = if preview.over.as_ref().is_some_and(|over| over.kind.text() != "undo") { "redo" } else { "undo" };
+    section(&mut text, &format!("delete (created since; {back} brings them back)"), &plan.delete);
     section(&mut text, "keep", &plan.keep);
     section(&mut text, "in conflict, left as it is", &plan.conflict);
     text.push_str(&left(&preview.left));
@@ -262,7 +263,9 @@ pub(super) fn nothing(preview: &PreviewReply, direction: Direction) -> String {
              `piton undo --include touched,shared,unknown` undoes them too.\n",
         );
     }
-    text.push_str("An older turn is undone by its name: `piton turns`, then `piton undo --turn TURN`.\n");
+    text.push_str(
+        "The next `piton undo` takes an older turn; `piton undo --turn TURN` takes one by its name in `piton turns`.\n",
+    );
     text
 }
 

@@ -292,6 +292,7 @@ fn step(
                 print::data(&text)?;
             }
         }
+        (!only).then(|| stepping.pass(timeline)).transpose()?;
         return Ok(if is_stuck { Exit::Part } else { Exit::Nothing });
     }
     if preview.changes_nothing() && !context.json {
@@ -373,18 +374,17 @@ fn below(timeline: &Timeline, direction: Direction, step: &UndoStep) -> Result<O
     )))
 }
 
-/// Names the turns above the next step that changed only what is not held: no undo takes that back.
+/// Names the turns above the next step at which an undo has stopped already.
 fn passed_over(timeline: &Timeline, next: &UndoStep) -> Result<String> {
     let history = timeline.catalog().history()?;
     let above = history.undo.iter().rev().take_while(|step| step.op != next.op).filter(|step| !step.is_undone());
     let mut text = String::new();
-    for turn in above.filter_map(|step| step.turn.as_ref()).filter(|turn| !turn.missed.is_empty()) {
+    for turn in above.filter_map(|step| step.turn.as_ref()).filter(|turn| turn.is_passed) {
         add_line!(
             text,
-            "Turn `{}` ({}) is passed over: what it changed is not held ({}; `piton diff --turn {}`).",
+            "The changes of the later turn `{}` ({}) were kept: `piton diff --turn {}` shows them.",
             printable(&turn.turn),
             turn.op,
-            count(turn.missed.len() as u64, "path"),
             turn.op
         );
     }

@@ -332,7 +332,7 @@ impl Session {
         open: &Arc<OpenWorkspace>,
         rules: &InForce,
         decision: Decision,
-        task: Task,
+        mut task: Task,
         reply: Reply<Decision>,
     ) {
         let longest = rules.policy.deadline;
@@ -340,6 +340,7 @@ impl Session {
         // Two clocks: deadlines need a steady one, and files carry the file system's.
         let (now, since) = (Instant::now(), file_clock());
         let deadline = now + wait;
+        task.take.draft.answer_by = Some(deadline);
         let named = NamedCapture::default();
         let effects = task.judged.as_ref().map_or(&[][..], |(verdict, _)| &verdict.effects);
         let awaited = Awaited {

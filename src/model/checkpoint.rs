@@ -107,6 +107,9 @@ impl CheckpointKind {
     }
 }
 
+/// The flag of a checkpoint that was not finished when the client was answered: its action may have begun by then.
+pub const LATE: &str = "late";
+
 /// The reason of a checkpoint that was asked for without a label.
 pub const BY_HAND: &str = "by hand";
 
@@ -144,7 +147,7 @@ pub struct Record {
     /// The number of paths that were skipped and listed.
     pub skipped: u64,
     /// `partial`, `paths` (only some paths), `tracked` (only tracked files), `targeted`, `secrets`, `unstable`,
-    /// `not-held`.
+    /// `not-held`, `late`.
     pub flags: Vec<String>,
     /// True if retention never drops it.
     pub pinned: bool,
@@ -213,6 +216,11 @@ impl Record {
             follows: None,
             whole: None,
         }
+    }
+
+    /// Returns true if the action that it was taken for may have begun before it.
+    pub fn is_late(&self) -> bool {
+        self.flags.iter().any(|flag| flag == LATE)
     }
 
     /// Returns the reason of one that was asked for; for most it is their label.

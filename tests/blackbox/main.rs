@@ -70,6 +70,7 @@ mod store;
 mod streams;
 mod support;
 mod turn_ends;
+mod turn_losses;
 mod turns;
 mod upkeep;
 mod watch;

@@ -62,6 +62,8 @@ pub struct Draft {
     pub reason: String,
     /// Classes of the effects of the action that it is taken for; empty if there is none.
     pub effects: Vec<Class>,
+    /// The moment after which it is recorded as late: the action that it is taken for may have begun by then.
+    pub answer_by: Option<Instant>,
     /// True if it is recorded even when nothing changed.
     pub always: bool,
     /// True if retention is never to drop it.
@@ -142,6 +144,7 @@ impl Take {
             codon: None,
             reason: reason.to_owned(),
             effects: Vec::new(),
+            answer_by: None,
             always: kind.is_typed(),
             pinned: false,
             may_share: false,

@@ -17,7 +17,7 @@ use crate::checkpoint::records::repositories::settle;
 use crate::checkpoint::records::workspace::Scope;
 use crate::error::{Code, Error, Result};
 use crate::filter::secret::is_secret;
-use crate::model::checkpoint::{CheckpointKind, Layer, Record, recorded};
+use crate::model::checkpoint::{CheckpointKind, LATE, Layer, Record, recorded};
 use crate::model::cost::Cost;
 use crate::model::coverage::Extent;
 use crate::model::id::ObjectId;
@@ -406,7 +406,7 @@ fn record(catalog: &Catalog, draft: &Draft, observed: &Observation, ordinal: u64
         files,
         bytes,
         skipped: observed.coverage.skipped.len() as u64,
-        flags: flags(draft.kind, observed),
+        flags: flags(draft, observed),
         pinned: draft.pinned,
         layer: None,
         looked: None,
@@ -415,15 +415,16 @@ fn record(catalog: &Catalog, draft: &Draft, observed: &Observation, ordinal: u64
     }
 }
 
-fn flags(kind: CheckpointKind, observed: &Observation) -> Vec<String> {
+fn flags(draft: &Draft, observed: &Observation) -> Vec<String> {
     let (coverage, targeted) = (&observed.coverage, observed.stats.targeted > 0);
     let flags = [
         ("partial", coverage.is_partial()),
         ("paths", coverage.extent != Extent::Tree),
         ("tracked", !coverage.tracked.is_empty() || !coverage.read_only.is_empty()),
-        ("targeted", targeted && kind != CheckpointKind::PreRestore),
+        ("targeted", targeted && draft.kind != CheckpointKind::PreRestore),
         ("unstable", !coverage.unstable.is_empty()),
         ("not-held", coverage.skipped.values().any(|why| why.is_of_target())),
+        (LATE, draft.answer_by.is_some_and(|at| Instant::now() > at)),
     ];
     flags.into_iter().filter(|(_, set)| *set).map(|(flag, _)| flag.to_owned()).collect()
 }

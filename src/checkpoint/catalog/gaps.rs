@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::model::coverage::{Coverage, Extent, SkipReason, Weight, not_held};
 use crate::model::number::Number;
 use crate::model::path::RelPath;
+use crate::model::text::shell_word;
 use crate::worktree::{Target, is_linked_worktree};
 
 /// A path that an action named and the checkpoint leaves out.
@@ -138,11 +139,12 @@ impl Catalog {
         Ok(recorded(&self.coverage_of(checkpoint)?))
     }
 
-    /// Returns the warnings for a person before a restore to a checkpoint.
-    pub(crate) fn target_warnings(&self, coverage: &Coverage) -> Vec<String> {
+    /// Returns the warnings for a person before a restore to a checkpoint, as far as it is about the paths.
+    pub(crate) fn target_warnings(&self, coverage: &Coverage, is_about: &dyn Fn(&RelPath) -> bool) -> Vec<String> {
         let skips = &coverage.skipped;
         let is_partial = |reason: &SkipReason| reason.makes_partial() && !reason.is_of_target();
-        let partial = || skips.iter().filter(|(path, reason)| is_partial(reason) && self.is_there(path));
+        let left_out = || skips.iter().filter(|(path, reason)| is_partial(reason) && is_about(path));
+        let partial = || left_out().filter(|(path, _)| self.is_there(path));
         let mut warnings = Vec::new();
         if partial().next().is_some() {
             let first: Vec<String> =
@@ -151,9 +153,9 @@ impl Catalog {
             warnings.push(format!("this checkpoint left out {paths}, which stay as they are: {}", first.join(", ")));
         }
         let mut gone = recorded(coverage);
-        let left = skips.iter().filter(|(_, why)| is_partial(why));
-        gone.extend(left.map(|(path, why)| Gap { path: path.clone(), weight: why.weight(), why: *why }));
+        gone.extend(left_out().map(|(path, why)| Gap { path: path.clone(), weight: why.weight(), why: *why }));
         // A path that still exists was not destroyed.
+        gone.retain(|gap| is_about(&gap.path));
         gone.retain(|gap| !self.is_there(&gap.path) || matches!(gap.why, SkipReason::OverBudget(_)));
         warnings.extend(sentence(&gone).map(|text| format!("{text}: this checkpoint cannot bring that back")));
         warnings
@@ -212,6 +214,18 @@ impl Catalog {
     pub(super) fn shown(&self, path: &RelPath) -> String {
         let leading = if self.is_outside() { "/" } else { "" };
         format!("{leading}{}", path.display())
+    }
+
+    /// Returns the command that restores one path of a checkpoint, which may have no number.
+    pub(crate) fn restore_command_at(&self, checkpoint: &Checkpoint, path: &RelPath) -> String {
+        let option = if self.is_outside() { "--outside " } else { "" };
+        format!("piton restore {option}{} {}", checkpoint.shown(), shell_word(&self.shown(path)))
+    }
+
+    /// Returns the command that restores the newest other version of a path.
+    pub(crate) fn recover_command(&self, path: &RelPath) -> String {
+        let option = if self.is_outside() { "--outside " } else { "" };
+        format!("piton recover {option}{}", shell_word(&self.shown(path)))
     }
 
     /// Returns the command that brings one path of a checkpoint back.

@@ -309,6 +309,17 @@ impl Catalog {
         self.merge(Some(self.whole(beside)?), narrowed.tree, true, &HashMap::new())
     }
 
+    /// Returns a tree with the files of a part that is in no store.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub(crate) fn with_part(&self, root: ObjectId, part: PrivatePart) -> Result<ObjectId> {
+        match self.keep_part(part)? {
+            Some(part) => self.merge(Some(root), part, true, &HashMap::new()),
+            None => Ok(root),
+        }
+    }
+
     /// Keeps a part that is in no store, and returns the root of its tree.
     pub(super) fn keep_part(&self, part: PrivatePart) -> Result<Option<ObjectId>> {
         let root = part.build(&mut |kind, id, bytes| {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::journal::quoted;
+use super::journal::{Line, TurnEnd, quoted};
 use super::turn_clock::clock_offset;
 use super::turn_end::{EndedTurn, TurnName, TurnState};
 use crate::checkpoint::capture::capturer::Capturer;
@@ -224,6 +224,17 @@ impl Timeline {
             return Ok(());
         }
         self.end_turns_as(&left, TurnState::Interrupted, control).map(drop)
+    }
+
+    /// Notes that an undo has stopped at a turn and restored nothing: the next one takes an older step.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub(super) fn pass_turn(&mut self, op: &str) -> Result<()> {
+        let locked = self.lock("passing a turn")?;
+        let history = locked.catalog.history()?;
+        let Some(turn) = history.turns.iter().find(|turn| turn.op == op && !turn.is_passed) else { return Ok(()) };
+        locked.append(&[Line::Turn(Box::new(TurnEnd { is_passed: true, ..TurnEnd::clone(turn) }))])
     }
 
     /// Writes down what the open turns have changed so far, so that it can be looked at and undone.

@@ -28,6 +28,8 @@ pub struct Stepping {
     pub step: UndoStep,
     /// True if it steps over a turn that is open.
     pub is_open: bool,
+    /// True if it is what a bare undo takes: where that can restore nothing, the next one takes an older step.
+    is_bare_undo: bool,
     restore: Restore,
     others: Vec<OtherStep>,
 }
@@ -119,7 +121,8 @@ impl Stepping {
         }
         let key = step.turn.as_ref().map(|turn| turn.key.as_str());
         let is_open = key.map_or(Ok(false), |key| timeline.catalog().is_turn_open(key))?;
-        Ok(Stepping { step, is_open, restore, others })
+        let is_bare_undo = direction == Direction::Undo && choice.turn.is_none() && choice.paths.is_empty();
+        Ok(Stepping { step, is_open, is_bare_undo, restore, others })
     }
 
     /// Says which command of git to take back first: a turn that switched branches is not undone file by file unless it was named.
@@ -141,12 +144,14 @@ impl Stepping {
         }))
     }
 
-    /// Limits it to some paths of this workspace, and has it go to a checkpoint that was made of chosen hunks, if there is one.
-    pub fn choose_hunks(&mut self, chosen: BTreeSet<RelPath>, composed: Option<ObjectId>) {
+    /// Limits it to some paths of this workspace, and has it go to a checkpoint that was made of chosen hunks, if there is one. That has
+    /// the `parts` of files as they are to become.
+    pub fn choose_hunks(&mut self, chosen: BTreeSet<RelPath>, parts: &BTreeSet<RelPath>, composed: Option<ObjectId>) {
         self.others.clear();
         self.restore.only = Some(chosen);
         self.restore.partial = true;
         self.restore.target = composed.unwrap_or(self.restore.target);
+        self.restore.from.retain(|path, _| !parts.contains(path));
     }
 
     /// Lists the changes of the turn that it would take back here, as the turn's line has them.
@@ -228,9 +233,9 @@ impl Stepping {
     ///
     /// # Errors
     /// As [`Timeline::restore`], of the workspace in which somebody asks.
-    pub fn take(self, timeline: &mut Timeline, control: Interrupt<'_>) -> Result<StepDone> {
+    pub fn take(mut self, timeline: &mut Timeline, control: Interrupt<'_>) -> Result<StepDone> {
         let mut others = Vec::new();
-        for OtherStep { root, member } in self.others {
+        for OtherStep { root, member } in std::mem::take(&mut self.others) {
             let done = member.and_then(|member| {
                 let (mut timeline, restore) = *member;
                 let done = timeline.restore(&restore, control)?;
@@ -242,7 +247,22 @@ impl Stepping {
             others.push((root, done));
         }
         let own = timeline.restore(&self.restore, control)?;
+        let is_idle = |done: &Restored| done.operation.is_none() && done.outcome.failed.is_empty();
+        if is_idle(&own) && others.iter().all(|(_, done)| done.as_ref().is_ok_and(is_idle)) {
+            self.pass(timeline)?;
+        }
         Ok(StepDone { own, others })
+    }
+
+    /// Notes that a bare undo has stopped at a turn of which it can restore nothing: the next one takes an older step.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn pass(&self, timeline: &mut Timeline) -> Result<()> {
+        match &self.step.turn {
+            Some(turn) if self.is_bare_undo => timeline.pass_turn(&turn.op),
+            _ => Ok(()),
+        }
     }
 }
 

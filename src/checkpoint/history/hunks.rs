@@ -3,7 +3,7 @@
 //! A chosen part of a file's changes is in no checkpoint. So one is made, of the turn's beginning with those files as they are to
 //! become. The undo goes back to that as to any other: its proofs, its interruption and its redo need nothing of their own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::journal::{LoggedEntry, TurnChange, TurnEnd};
@@ -90,8 +90,10 @@ impl Catalog {
         changes: impl Iterator<Item = &'c TurnChange>,
     ) -> Result<Vec<HunkedFile>> {
         let mut private = self.private_part(&self.checkpoint_of(turn.base)?)?.manifest.clone();
-        for (path, entry) in self.private_part(&self.checkpoint_of(turn.end)?)?.manifest.iter() {
-            private.insert(path.clone(), *entry);
+        for end in turn.named_checkpoints().chain([turn.end]).collect::<BTreeSet<_>>() {
+            for (path, entry) in self.private_part(&self.checkpoint_of(end)?)?.manifest.iter() {
+                private.insert(path.clone(), *entry);
+            }
         }
         let mut files = Vec::new();
         for change in changes {

@@ -1,18 +1,20 @@
 //! Interrupted restores, as seen without the workspace's lock: a restore at work right now does not count as one. This
 //! file also ends them: `restore --continue` and `--abort`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use super::agreed::Agreed;
-use super::journal::{Journal, OperationStart, unquoted};
+use super::journal::{Journal, OperationStart, TurnEnd, unquoted};
 use super::operations::History;
 use super::request::{Restore, Restored, Resume};
+use super::turns::saved_elsewhere;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::locked::Locked;
 use crate::checkpoint::records::lock::{is_held_for, while_nobody_writes};
 use crate::error::{Code, Error, Result};
+use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
 use crate::sys::interrupt::Flow;
 
@@ -73,7 +75,7 @@ impl Locked<'_> {
         let begin = self.catalog.history()?.interrupted.clone().ok_or_else(|| {
             Error::new(Code::NoSuchCheckpoint, "no restore was interrupted in this workspace").hint("nothing to do")
         })?;
-        let only = begin.only.as_deref().map(unquoted).transpose()?;
+        let mut only = begin.only.as_deref().map(unquoted).transpose()?;
         let planned = unquoted(&begin.planned)?;
         // First, or the leftovers would be captured and planned as the user's files.
         self.catalog.clean_up_after(&planned)?;
@@ -81,6 +83,14 @@ impl Locked<'_> {
         // A directory above that was made writable gets its permissions back.
         let above = planned.iter().flat_map(|path| std::iter::successors(path.parent(), RelPath::parent));
         let touched = || above.filter(|path| !path.is_root()).chain(planned.iter().cloned()).collect();
+        let history = self.catalog.history()?;
+        let over = history.turns.iter().find(|turn| Some(&turn.op) == begin.over.as_ref());
+        let is_back_over = |turn: &&Arc<TurnEnd>| begin.kind == OperationKind::Undo && begin.target == turn.base;
+        let from = over
+            .filter(|turn| go_on && is_back_over(turn))
+            .map_or_else(|| Ok(BTreeMap::new()), |turn| saved_elsewhere(turn))?;
+        let lost = self.catalog.lost_versions(&from)?;
+        only.iter_mut().for_each(|only| only.retain(|path| !lost.contains(path)));
         let restore = Restore {
             target: if go_on { begin.target } else { begin.pre_restore },
             kind: begin.kind,
@@ -91,6 +101,7 @@ impl Locked<'_> {
             local: begin.local,
             over: begin.over.clone(),
             partial: begin.partial,
+            from,
             expected: None,
             agreed: Agreed::Rest(Arc::new(rest)),
         };

@@ -119,6 +119,9 @@ pub struct TurnChange {
     pub after: Option<LoggedEntry>,
     /// The share of the turn in it.
     pub who: Attribution,
+    /// The checkpoint that has saved `before`, where the one of the turn's beginning has not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<ObjectId>,
 }
 
 /// A turn that changed files, at its end; or so far, while it is open. A later line of the same name takes its place.
@@ -165,6 +168,9 @@ pub struct TurnEnd {
     /// Paths that the turn changed on its own, and that the checkpoint at one of its ends does not hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missed: Vec<MissedChange>,
+    /// True if an undo has stopped at the turn, restored nothing, and named what is left: the next undo takes an older one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_passed: bool,
 }
 
 impl TurnEnd {
@@ -172,17 +178,26 @@ impl TurnEnd {
     pub fn has_changed(&self) -> bool {
         !self.changes.is_empty() || !self.missed.is_empty()
     }
+
+    /// Returns the checkpoints that the turn's changes name, in addition to those of its ends.
+    pub fn named_checkpoints(&self) -> impl Iterator<Item = ObjectId> {
+        let from = self.changes.iter().filter_map(|change| change.from);
+        from.chain(self.missed.iter().filter_map(|missed| missed.saved))
+    }
 }
 
-/// A change of a turn that no undo can take back.
+/// A change of a turn that its undo does not take back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissedChange {
     /// Percent-quoted.
     pub path: String,
-    /// The reason why it is not held, for people.
+    /// The reason, for people.
     pub why: String,
     /// The share of the turn in it.
     pub who: Attribution,
+    /// A checkpoint that has saved content that the turn destroyed: it is restored by the path's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved: Option<ObjectId>,
 }
 
 /// An effect that restoring files does not undo, as earlier versions wrote it. Now it is part of the action's record
@@ -486,8 +501,13 @@ mod tests {
         let (journal, lock) = (Journal::in_dir(dir.path()), lock(dir.path()));
         let id = ObjectId::of(crate::model::id::ObjectKind::Blob, b"x").unwrap();
         let turn = |op: &str, time: usize, paths: usize| {
-            let change =
-                |at: usize| TurnChange { path: format!("{at}"), before: None, after: None, who: Attribution::Sure };
+            let change = |at: usize| TurnChange {
+                path: format!("{at}"),
+                before: None,
+                after: None,
+                who: Attribution::Sure,
+                from: None,
+            };
             let [key, run, turn, began] = ["k", "r", "t", ""].map(str::to_owned);
             let time = time.to_string();
             let changes = (0..paths).map(change).collect();
@@ -511,6 +531,7 @@ mod tests {
                 members,
                 changes,
                 missed: Vec::new(),
+                is_passed: false,
             };
             Line::Turn(Box::new(end))
         };

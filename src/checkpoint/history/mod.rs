@@ -6,6 +6,7 @@ mod attribution;
 mod before;
 mod blobs;
 pub mod collision;
+mod destroyed;
 pub mod export;
 pub mod group;
 pub mod hunks;

@@ -7,7 +7,6 @@ use super::journal::{Contents, External, Line, OperationEnd, OperationStart, Tur
 use crate::model::id::ObjectId;
 use crate::model::operation::OperationKind;
 use crate::model::text::count;
-use crate::model::turn::Attribution;
 
 /// The turns of a workspace that can be undone: the newest ones, whose checkpoints retention keeps.
 pub const KEPT_TURNS: usize = 20;
@@ -94,10 +93,10 @@ impl UndoStep {
     fn is_spent(&self) -> bool {
         let Some(turn) = &self.turn else { return false };
         // Changes of others behind a restore, in a turn that was open then, must not hide the restore. A named change that no undo
-        // takes back must be said, before an older turn is undone in its place.
-        let names_missed = turn.missed.iter().any(|missed| missed.who == Attribution::Sure);
+        // takes back must be said once, before an older turn is undone in its place.
+        let names_missed = turn.missed.iter().any(|missed| missed.who.is_own());
         let may_be_empty = (turn.is_later_part || turn.changes.is_empty()) && !names_missed;
-        self.is_undone() || (may_be_empty && self.own_left() == 0)
+        turn.is_passed || self.is_undone() || (may_be_empty && self.own_left() == 0)
     }
 }
 
@@ -348,7 +347,7 @@ impl History {
 
     /// Returns the checkpoints at both ends of the turns that can be undone.
     pub fn ends_of_turns(&self) -> impl Iterator<Item = ObjectId> {
-        self.turns.iter().flat_map(|turn| [turn.base, turn.end])
+        self.turns.iter().flat_map(|turn| [turn.base, turn.end].into_iter().chain(turn.named_checkpoints()))
     }
 
     /// Returns the checkpoints that pruning must not drop: the ends of an interrupted operation, the next undo, and the redo of what

@@ -37,6 +37,8 @@ pub struct Restore {
     pub over: Option<String>,
     /// True if it steps over a part of that only.
     pub partial: bool,
+    /// The checkpoints that have saved single paths of a turn, where `target` has not.
+    pub from: BTreeMap<RelPath, ObjectId>,
     /// The states in which the paths of `only` have to be to change, where a turn is stepped over.
     pub expected: Option<Arc<Expected>>,
     /// Limits what it may do.
@@ -57,6 +59,7 @@ impl Restore {
             local: false,
             over,
             partial: false,
+            from: BTreeMap::new(),
             expected: None,
             agreed,
         }
@@ -66,6 +69,15 @@ impl Restore {
     pub(crate) fn names(&self, path: &RelPath) -> bool {
         let named = || self.paths.iter().any(|named| !named.is_root() && path.starts_with(named));
         self.local || self.only.is_some() || named()
+    }
+
+    /// Returns true if the restore is about a path, or about something in it; one that its target does not restore does not count.
+    pub(crate) fn is_about(&self, path: &RelPath) -> bool {
+        let is_in = |known: &RelPath| known.starts_with(path) || path.starts_with(known);
+        match (&self.only, &self.expected) {
+            (Some(only), Some(_)) => only.iter().any(|known| is_in(known) && !self.from.contains_key(known)),
+            _ => true,
+        }
     }
 
     /// Returns true if a path is among those that are brought back.

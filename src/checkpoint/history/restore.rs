@@ -41,7 +41,7 @@ impl Capturer {
         control: &dyn Fn() -> Flow,
     ) -> Result<Preview> {
         let near = Near::of(restore);
-        let loaded = catalog.load_target(restore.target, near.as_ref())?;
+        let loaded = catalog.load_whole_target(restore, near.as_ref())?;
         let take = catalog.safety_take(restore, &loaded);
         let present = self.look_before(catalog, restore, &loaded, &take, control)?;
         let there = match &near {
@@ -115,7 +115,7 @@ impl Locked<'_> {
         control: &dyn Fn() -> Flow,
     ) -> Result<Restored> {
         let near = Near::of(restore);
-        let loaded = self.catalog.load_target(restore.target, near.as_ref())?;
+        let loaded = self.catalog.load_whole_target(restore, near.as_ref())?;
         let externals = self.catalog.externals_after(&loaded.checkpoint)?;
         let take = self.catalog.safety_take(restore, &loaded);
         let (safety, observed) = self.take_before(restore, &loaded, &take, control).map_err(pre_restore_failed)?;

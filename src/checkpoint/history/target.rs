@@ -1,7 +1,7 @@
 //! The target of a restore, and the plan to get there. Nothing is written.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
@@ -63,6 +63,37 @@ impl Catalog {
         Ok(loaded)
     }
 
+    /// Reads the checkpoint that a restore goes back to, and the paths that other checkpoints have saved.
+    ///
+    /// # Errors
+    /// Returns the error of what could not be done.
+    pub(super) fn load_whole_target(&self, restore: &Restore, near: Option<&Near>) -> Result<Loaded> {
+        let mut loaded = self.load_target(restore.target, near)?;
+        let mut by_checkpoint: BTreeMap<ObjectId, BTreeSet<&RelPath>> = BTreeMap::new();
+        for (path, id) in restore.from.iter().filter(|(path, _)| restore.selects(path)) {
+            by_checkpoint.entry(*id).or_default().insert(path);
+        }
+        if by_checkpoint.is_empty() {
+            return Ok(loaded);
+        }
+        let (mut private, mut added) = (PrivatePart::clone(&loaded.private), PrivatePart::default());
+        for (id, paths) in by_checkpoint {
+            let saved = self.checkpoint_of(id).map_err(incomplete)?;
+            let own = self.private_part(&saved).map_err(incomplete)?;
+            for (path, entry) in self.entries_at(&saved, paths.into_iter()).map_err(incomplete)? {
+                let Some(entry) = entry else { continue };
+                loaded.manifest.insert(path.clone(), entry);
+                if own.manifest.contains(&path) {
+                    private.manifest.insert(path.clone(), entry);
+                }
+                added.manifest.insert(path, entry);
+            }
+        }
+        loaded.private = Arc::new(private);
+        loaded.root = self.with_part(loaded.root, added)?;
+        Ok(loaded)
+    }
+
     /// Adds what a narrowed checkpoint leaves out, which a base capture of the same moment holds. It is private to the checkpoint:
     /// missing files come back, and those that are there change only by name.
     fn add_rest(&self, loaded: &mut Loaded, beside: &Checkpoint) -> Result<()> {
@@ -86,14 +117,15 @@ impl Catalog {
             Ok(live) => warnings.extend(live.into_iter().filter(|_| !plan.changes_nothing())),
             Err(error) => tracing::warn!(%error, "who is at work cannot be told"),
         }
-        warnings.extend(self.target_warnings(&loaded.coverage));
+        warnings.extend(self.target_warnings(&loaded.coverage, &|path| restore.is_about(path)));
         if self.is_layer_expired(&loaded.checkpoint)? {
             let number = loaded.checkpoint.record.number;
             warnings.push(format!(
                 "checkpoint {number} kept ignored files and secrets for a while, and they are gone: it brings none of those back"
             ));
         }
-        warnings.extend(self.moment_notes(&loaded.checkpoint, &|path| restore.selects(path))?);
+        let is_from_target = |path: &RelPath| restore.selects(path) && !restore.from.contains_key(path);
+        warnings.extend(self.moment_notes(&loaded.checkpoint, &is_from_target)?);
         warnings.extend(self.repository_warnings(&loaded.checkpoint, &|path| restore.selects(path))?);
         warnings.extend(self.half_of_git_undo(restore)?);
         if restore.kind == OperationKind::Undo && !plan.changes_nothing() {

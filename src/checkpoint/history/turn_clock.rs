@@ -28,6 +28,11 @@ impl TurnClock {
         TurnClock { offsets: [began.unwrap_or(now), now], is_doubtful: Cell::default() }
     }
 
+    /// Returns the present difference between the clock of files and the time since the start of the machine.
+    pub(super) fn offset(&self) -> i64 {
+        self.offsets[1]
+    }
+
     /// Returns true if a path changed after a moment of the log of actions, by the times of the file.
     pub(crate) fn is_later(&self, root: &Path, path: &RelPath, since: i64) -> bool {
         let later = |offset: i64| changed_after(root, path, since.saturating_add(offset).saturating_add(TICK));

@@ -6,11 +6,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::attribution::{Judge, JudgedTurn};
+use super::destroyed::{TurnCaptures, TurnChanges, TurnTime};
 use super::journal::{Journal, Line, LoggedEntry, MissedChange, TurnChange, TurnEnd, quoted};
 use super::operations::OF_TURN;
 use super::turn_clock::{TurnClock, clock_offset};
-use crate::agents::{Client, ReportedEnds};
 use crate::checkpoint::capture::request::{Selection, Take};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
@@ -27,7 +26,7 @@ use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
 use crate::sys::clock::{now_ms, rfc3339};
 use crate::sys::interrupt::Flow;
-use crate::worktree::{git_dir_of, git_index};
+use crate::worktree::{Target, git_dir_of, git_index};
 
 /// The names of a turn.
 #[derive(Clone, Debug)]
@@ -81,13 +80,6 @@ pub(super) struct TurnCapture {
     at: i64,
 }
 
-/// The changes of a turn, with its share in each.
-struct TurnChanges {
-    changes: Vec<(RelPath, TurnChange)>,
-    /// Changes that the checkpoint at one of its ends does not contain.
-    missed: Vec<MissedChange>,
-}
-
 impl Locked<'_> {
     /// Ends open turns, and writes down what they have changed.
     pub(super) fn end_turns(
@@ -119,8 +111,8 @@ impl Locked<'_> {
     ) -> Result<Option<TurnCapture>> {
         let Some(first) = turns.first() else { return Ok(None) };
         let bases = turns.iter().filter_map(|turn| self.catalog.checkpoint_of(turn.base).ok()); // one that is gone tells nothing
-        let bases = bases.collect::<Vec<_>>();
-        let take = of_turn(first, "end of a turn", self.catalog.looked_at(&bases)?);
+        let captures = bases.map(|base| self.catalog.captures_since(base)).collect::<Result<Vec<_>>>()?;
+        let take = of_turn(first, "end of a turn", self.catalog.selection_at_end(&captures)?);
         let (taken, _) = self.take(&take, control)?;
         let at = self.capturer.seen().asked();
         let seen = self.capturer.seen().take();
@@ -142,8 +134,10 @@ impl Locked<'_> {
             }
             base => base?,
         };
+        let captures = self.catalog.captures_since(base)?;
+        let base = &captures.base;
         let catalog = &*self.catalog;
-        let TurnChanges { changes, missed } = catalog.changes_of(turn, &base, capture, state)?;
+        let TurnChanges { changes, missed } = catalog.changes_of(turn, &captures, capture, state)?;
         let history = catalog.history()?;
         // The line so far is replaced, unless it was undone: then this is another part of the turn.
         let known =
@@ -151,12 +145,7 @@ impl Locked<'_> {
         if changes.is_empty() && missed.is_empty() && known.is_none() {
             return Ok(None);
         }
-        let deleted = changes.iter().filter(|(_, change)| change.before.is_some() && change.after.is_none()).count();
-        let is_secret = |(path, change): &&(RelPath, TurnChange)| {
-            change.before.is_some() && crate::filter::secret::is_secret(path.as_bytes())
-        };
-        let secrets: Vec<&RelPath> = changes.iter().filter(is_secret).map(|(path, _)| path).collect();
-        let secrets = secrets.first().map(|first| ((*first).clone(), secrets.len()));
+        let (deleted, secrets) = (deleted_paths(&changes), changed_secrets(&changes));
         let line = Arc::new(TurnEnd {
             op: known.map_or_else(|| format!("{OF_TURN}{}", history.next_turn), |step| step.op.clone()),
             key: turn.key.clone(),
@@ -173,9 +162,11 @@ impl Locked<'_> {
             is_interrupted: state == TurnState::Interrupted,
             is_later_part: turn.is_later_part,
             members: if turn.places.len() > 1 { turn.places.clone() } else { Vec::new() },
-            changes: changes.into_iter().map(|(_, change)| change).collect(),
-            missed,
+            changes: changes.into_values().collect(),
+            missed: missed.into_values().collect(),
+            is_passed: false,
         });
+        let line = as_passed(line, known.and_then(|step| step.turn.as_deref()));
         let is_news = history.turns.iter().all(|known| !is_same(known, &line));
         if is_news {
             self.append(&[Line::Turn(Box::new(TurnEnd::clone(&line)))])?;
@@ -186,11 +177,31 @@ impl Locked<'_> {
     }
 }
 
+/// Counts the paths that were there before a turn and not after it.
+fn deleted_paths(changes: &BTreeMap<RelPath, TurnChange>) -> usize {
+    changes.values().filter(|change| change.before.is_some() && change.after.is_none()).count()
+}
+
+/// Returns the first secret that a turn changed, and the number of them.
+fn changed_secrets(changes: &BTreeMap<RelPath, TurnChange>) -> Option<(RelPath, usize)> {
+    let is_secret = |path: &RelPath| crate::filter::secret::is_secret(path.as_bytes());
+    let secrets = changes.iter().filter(|(path, change)| change.before.is_some() && is_secret(path));
+    let secrets: Vec<&RelPath> = secrets.map(|(path, _)| path).collect();
+    secrets.first().map(|first| ((*first).clone(), secrets.len()))
+}
+
 /// Returns the request for a capture at an end of a turn.
 fn of_turn(turn: &OpenTurn, reason: &str, selection: Selection) -> Take {
     let mut take = Take { selection, ..Take::of(CheckpointKind::Turn, &turn.run, reason) };
     take.draft.turn = Some(turn.turn.clone());
     take
+}
+
+/// Returns the line of a turn, passed by an undo if the line before was, which has the same changes.
+fn as_passed(line: Arc<TurnEnd>, known: Option<&TurnEnd>) -> Arc<TurnEnd> {
+    let is_passed =
+        known.is_some_and(|known| known.is_passed && known.changes == line.changes && known.missed == line.missed);
+    if is_passed { Arc::new(TurnEnd { is_passed, ..TurnEnd::clone(&line) }) } else { line }
 }
 
 /// Returns true if two lines of a turn say the same, but for the moment.
@@ -247,46 +258,55 @@ impl Catalog {
     fn changes_of(
         &self,
         turn: &OpenTurn,
-        base: &Checkpoint,
+        captures: &TurnCaptures,
         capture: &TurnCapture,
         state: TurnState,
     ) -> Result<TurnChanges> {
-        let TurnCapture { checkpoint: end, at: until } = capture;
+        let (base, end) = (&captures.base, &capture.checkpoint);
         let mut log = self.windows.borrow_mut();
         let windows = log.known_windows()?;
-        let restored = turn.restored.iter().cloned().collect();
-        let client = turn.client.as_deref().and_then(|name| Client::named(name).ok()); // others are not in the table
-        let reports_ends = client.map(|client| client.reported_ends() != ReportedEnds::Never);
-        let is_over = state != TurnState::Open;
-        let judged = JudgedTurn { actor: &turn.actor, since: turn.since, until: *until, is_over, reports_ends };
-        let judge = Judge::new(&judged, windows, restored);
         let root = &self.workspace.path;
         let staged = LazyCell::new(|| staged_in(root));
         let clock = TurnClock::since(turn.clock);
-        let is_later = |path: &RelPath, since: i64| clock.is_later(root, path, since);
-        let mut changes = Vec::new();
+        let time = TurnTime {
+            turn,
+            windows,
+            until: capture.at,
+            is_over: state != TurnState::Open,
+            clock: &clock,
+            root,
+            staged: &|path| staged.get(path).copied(),
+        };
+        let (judge, mut found) = (time.judge(), TurnChanges::default());
         for (path, before, after) in self.changed_entries(base, end)? {
-            let share = judge.share(&path, is_later);
-            let is_staged = || after.is_some_and(|entry| staged.get(&path) == Some(&entry.id));
-            // What a checkout, reset or merge of the turn has written is as git has it in its index.
-            let who = match clock.doubted(share.who) {
-                Attribution::Likely if share.is_gits && is_staged() => Attribution::Sure,
-                who => who,
-            };
+            let who = time.share(&judge, &path, after.as_ref());
             if who != Attribution::Outside {
                 let [before, after] = [before, after].map(|entry| entry.map(LoggedEntry));
-                changes.push((path.clone(), TurnChange { path: quote(path.as_bytes()), before, after, who }));
+                let change = TurnChange { path: quote(path.as_bytes()), before, after, who, from: None };
+                found.changes.insert(path, change);
             }
         }
-        let known: BTreeSet<&RelPath> = changes.iter().map(|(path, _)| path).collect();
-        let mut missed = Vec::new();
+        self.add_saved(&mut found, captures, end, &time)?;
         for (path, why) in self.left_out(base, end)? {
-            if !known.contains(&path) && judge.saw(&path) {
-                let who = clock.doubted(judge.share(&path, is_later).who);
-                missed.extend(who.is_own().then(|| MissedChange { path: quote(path.as_bytes()), why, who }));
+            if !found.changes.contains_key(&path) && !found.missed.contains_key(&path) && judge.saw(&path) {
+                let who = time.share(&judge, &path, None);
+                let missed = MissedChange { path: quote(path.as_bytes()), why, who, saved: None };
+                found.missed.extend(who.is_own().then_some((path, missed)));
             }
         }
-        Ok(TurnChanges { changes, missed })
+        Ok(found)
+    }
+
+    /// Returns what the capture at the end of turns looks at: all that the rules admit, and what actions of the turns have named.
+    fn selection_at_end(&self, turns: &[TurnCaptures]) -> Result<Selection> {
+        let captures = turns.iter().flat_map(|turn| std::iter::once(&turn.base).chain(&turn.later));
+        let mut selection = self.looked_at(captures)?;
+        let mut known: BTreeSet<RelPath> = selection.targets.iter().map(|target| target.path.clone()).collect();
+        for turn in turns {
+            let named = turn.targeted(self)?.into_iter().filter(|path| known.insert(path.clone()));
+            selection.targets.extend(named.map(|path| Target { path, recursive: false }));
+        }
+        Ok(selection)
     }
 
     /// Returns all that turns with these bases may have changed: everything, but in a workspace of single paths what the checkpoints
@@ -314,10 +334,13 @@ impl Catalog {
                 SkipReason::TooLarge(_) | SkipReason::Unreadable | SkipReason::Special | SkipReason::Collision
             )
         };
+        // Ignored files change all the time: only a loss of all of one counts.
+        let is_lost = |path: &RelPath, why: &SkipReason| why.is_missed() && self.is_gone(path);
         let mut found = BTreeMap::new();
         for (one, when) in [(base, "when the turn began"), (end, "when the turn ended")] {
-            let skipped = self.coverage_of(one)?.skipped.into_iter().filter(|(_, why)| is_single(why));
-            found.extend(skipped.map(|(path, why)| (path, format!("not held {when}: {why}"))));
+            let skipped = self.coverage_of(one)?.skipped.into_iter();
+            let counted = skipped.filter(|(path, why)| is_single(why) || is_lost(path, why));
+            found.extend(counted.map(|(path, why)| (path, format!("not saved {when}: {why}"))));
         }
         Ok(found)
     }

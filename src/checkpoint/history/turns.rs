@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::agreed::Agreed;
-use super::journal::{LoggedEntry, TurnChange, TurnEnd, unquoted};
-use super::operations::{KEPT_TURNS, UndoStep};
+use super::journal::{LoggedEntry, MissedChange, TurnChange, TurnEnd, unquoted};
+use super::operations::{History, KEPT_TURNS, UndoStep};
 use super::request::{Expected, OutsideEdit, Restore};
 use super::undo::Direction;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
@@ -16,11 +16,12 @@ use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::Coverage;
 use crate::model::door::Door;
+use crate::model::id::ObjectId;
 use crate::model::manifest::{Manifest, ManifestEntry};
 use crate::model::meta::{quote, unquote};
 use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
-use crate::model::text::printable;
+use crate::model::text::{printable, shell_word};
 use crate::model::turn::Attribution;
 use crate::worktree::restore::Plan;
 
@@ -129,7 +130,11 @@ impl Catalog {
             step.turn.as_ref().is_some_and(|turn| turn.run == run && turn.changes.iter().any(goes_back))
         };
         let turns: Vec<String> = history.undo.iter().rev().filter(of_run).map(|step| step.op.clone()).collect();
-        if turns.is_empty() { Err(no_such_change(choice)) } else { Ok(turns) }
+        if turns.is_empty() {
+            Err(only_others(&history, run).unwrap_or_else(|| no_such_change(choice)))
+        } else {
+            Ok(turns)
+        }
     }
 
     /// Returns the step that a person wants to take; `None` when there is nothing to do.
@@ -190,15 +195,20 @@ impl Catalog {
             local: false,
             over: Some(step.op.clone()),
             partial: step.partial,
+            from: BTreeMap::new(),
             expected: None,
             agreed: Agreed::Anything,
         };
         let Some(turn) = &step.turn else { return Ok(plain) };
         match direction {
-            Direction::Undo => undo_of_turn(plain, step, turn, choice),
+            Direction::Undo => self.with_saved(undo_of_turn(plain, step, turn, choice)?, turn),
             Direction::Redo => {
                 let left_at = step.left_at.unwrap_or(turn.base);
-                let states = self.entries_at(&self.checkpoint_of(left_at)?, plain.only.iter().flatten())?;
+                let mut states = self.entries_at(&self.checkpoint_of(left_at)?, plain.only.iter().flatten())?;
+                for change in turn.changes.iter().filter(|change| change.from.is_some() && left_at == turn.base) {
+                    let before = change.before.map(|LoggedEntry(entry)| entry);
+                    states.entry(path_of(change)?).and_modify(|state| *state = before);
+                }
                 let expected = Some(Arc::new(Expected { states, ..Expected::default() }));
                 Ok(Restore { expected, ..plain })
             }
@@ -310,6 +320,90 @@ fn undo_of_turn(plain: Restore, step: &UndoStep, turn: &TurnEnd, choice: &StepCh
     Ok(Restore { only: Some(only), partial: is_part, expected: Some(Arc::new(expected)), ..plain })
 }
 
+impl Catalog {
+    /// Has a step back over a turn restore what only other checkpoints have saved, and names the ways to restore what it cannot.
+    fn with_saved(&self, restore: Restore, turn: &TurnEnd) -> Result<Restore> {
+        let (from, mut only) = (saved_elsewhere(turn)?, restore.only.unwrap_or_default());
+        let mut expected = restore.expected.as_deref().cloned().unwrap_or_default();
+        for missed in &turn.missed {
+            let path = RelPath::parse(&unquote(&missed.path)?)?;
+            if let Some(way) = expected.missed.get_mut(&path) {
+                *way = self.way_back(missed, &path);
+            }
+        }
+        // Without its version such a path would count as absent before the turn.
+        for path in self.lost_versions(&from)?.into_iter().filter(|path| only.remove(path)) {
+            let way = format!("the checkpoint that saved it lacks it by now; `{}`", self.recover_command(&path));
+            expected.missed.insert(path, format!("{way} restores an older version, if there is one"));
+        }
+        Ok(Restore { only: Some(only), from, expected: Some(Arc::new(expected)), ..restore })
+    }
+
+    /// Lists the paths whose checkpoint is not there, or lacks them: it was pruned, or a person had them forgotten.
+    pub(super) fn lost_versions(&self, from: &BTreeMap<RelPath, ObjectId>) -> Result<Vec<RelPath>> {
+        let mut lost = Vec::new();
+        for id in from.values().collect::<BTreeSet<_>>() {
+            let paths = from.iter().filter(|(_, saved)| *saved == id).map(|(path, _)| path);
+            match self.checkpoint_of(*id) {
+                Ok(saved) => {
+                    let entries = self.entries_at(&saved, paths)?.into_iter();
+                    lost.extend(entries.filter(|(_, entry)| entry.is_none()).map(|(path, _)| path));
+                }
+                Err(error) if error.code() == Code::NoSuchCheckpoint => lost.extend(paths.cloned()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(lost)
+    }
+
+    /// Says why an undo does not restore a path, and how it is restored.
+    ///
+    /// The command names a checkpoint that has saved what the turn destroyed, or searches for an older version.
+    pub fn way_back(&self, missed: &MissedChange, path: &RelPath) -> String {
+        let saved = missed.saved.and_then(|id| self.checkpoint_of(id).ok()); // a pruned one is not named
+        match saved {
+            Some(saved) => {
+                let command = self.restore_command_at(&saved, path);
+                format!("{}; `{command}` restores the version that this turn destroyed", missed.why)
+            }
+            None => {
+                format!("{}; `{}` restores an older version, if there is one", missed.why, self.recover_command(path))
+            }
+        }
+    }
+}
+
+/// Returns the checkpoints that have saved paths of a turn, where that of its beginning has not.
+///
+/// # Errors
+/// `store-damaged` when the journal spells its paths wrongly.
+pub(super) fn saved_elsewhere(turn: &TurnEnd) -> Result<BTreeMap<RelPath, ObjectId>> {
+    let from = turn.changes.iter().filter_map(|change| Some((change, change.from?)));
+    from.map(|(change, id)| Ok((path_of(change)?, id))).collect()
+}
+
+/// Says which changes of a run's turns are left, where none of them is the run's alone; `None` if none is left.
+fn only_others(history: &History, run: &str) -> Option<Error> {
+    let of_run = |step: &&UndoStep| step.turn.as_ref().is_some_and(|turn| turn.run == run);
+    let left = |step: &UndoStep| -> Vec<Attribution> {
+        let changes = step.turn.iter().flat_map(|turn| &turn.changes);
+        changes.filter(|change| !step.undone.contains(&change.path)).map(|change| change.who).collect()
+    };
+    let shares: Vec<Attribution> = history.undo.iter().filter(of_run).flat_map(left).collect();
+    let kinds: BTreeSet<Attribution> = shares.iter().copied().collect();
+    let counted = kinds.iter().map(|kind| {
+        let number = shares.iter().filter(|share| *share == kind).count();
+        format!("{number} {}", kind.as_str())
+    });
+    let (counted, words): (Vec<String>, Vec<&str>) =
+        (counted.collect(), kinds.iter().map(|kind| kind.as_str()).collect());
+    (!shares.is_empty()).then(|| {
+        let text = format!("the changes of run `{}` are not its alone ({})", printable(run), counted.join(", "));
+        let command = format!("`piton undo --run {} --include {}`", shell_word(run), words.join(","));
+        Error::new(Code::NoSuchTurn, text).field("run").hint(format!("{command} undoes them too"))
+    })
+}
+
 /// Says that no turn has changed what was chosen.
 fn no_such_change(choice: &StepChoice) -> Error {
     match (choice.paths.first(), &choice.run) {
@@ -366,7 +460,7 @@ fn whose(changes: &[(&TurnEnd, &TurnChange)], now: &ManifestEntry, run: &str) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::{ObjectId, ObjectKind};
+    use crate::model::id::ObjectKind;
     use crate::model::manifest::EntryKind;
 
     fn entry(text: &str) -> ManifestEntry {
@@ -376,7 +470,8 @@ mod tests {
 
     fn turn(op: &str, run: &str, after: &str, who: Attribution) -> TurnEnd {
         let id = entry("x").id;
-        let change = TurnChange { path: "a".into(), before: None, after: Some(LoggedEntry(entry(after))), who };
+        let change =
+            TurnChange { path: "a".into(), before: None, after: Some(LoggedEntry(entry(after))), who, from: None };
         TurnEnd {
             op: op.into(),
             key: op.into(),
@@ -395,6 +490,7 @@ mod tests {
             members: Vec::new(),
             changes: vec![change],
             missed: Vec::new(),
+            is_passed: false,
         }
     }
 

@@ -31,6 +31,13 @@ pub fn may_undo(workspace: &Workspace) -> bool {
     has_step() || has_open()
 }
 
+/// Returns the checkpoint before the newest action that destroyed something. One that was late may have been taken after the
+/// destruction, so the one before it counts then.
+fn before_destruction(all: &[Checkpoint]) -> Option<&Checkpoint> {
+    let newest = all.iter().rposition(|one| one.record.kind.is_of_turn())?;
+    all[..=newest].iter().rev().find(|one| !one.record.is_late() && !one.record.kind.is_typed())
+}
+
 impl Catalog {
     /// Returns the operation that would be stepped over; `None` when there is nothing to do.
     ///
@@ -99,6 +106,7 @@ impl Catalog {
             ));
         }
         let (last, was_undone) = (history.undo.last().map(|step| step.kind), !history.redo.is_empty());
+        let was_passed = history.turns.iter().any(|turn| turn.is_passed);
         let text = match (direction, last) {
             (Direction::Redo, None) => "nothing to redo: nothing was undone in this workspace",
             (Direction::Redo, Some(OperationKind::Redo)) => "nothing to redo: what was undone last is redone already",
@@ -107,7 +115,9 @@ impl Catalog {
                 "nothing more to undo: only the newest 20 turns can be undone, and older ones remain; a checkpoint of `piton list` goes \
                  back further"
             }
-            (Direction::Undo, _) if was_undone && history.undo.iter().any(|step| step.own_left() > 0) => {
+            (Direction::Undo, _)
+                if was_passed || (was_undone && history.undo.iter().any(|step| step.own_left() > 0)) =>
+            {
                 "nothing more to undo, but some changes stayed: `piton turns` marks their turns, `piton undo --turn TURN` tries again"
             }
             (Direction::Undo, _) if was_undone => {
@@ -119,12 +129,12 @@ impl Catalog {
         };
         let known = self.all()?;
         let all = known.checkpoints.as_slice();
-        let destroyed = all.iter().rev().find(|checkpoint| checkpoint.record.kind.is_of_turn());
-        Ok(match destroyed.filter(|_| direction == Direction::Undo && !was_undone) {
+        let before = before_destruction(all).filter(|_| direction == Direction::Undo && !was_undone && !was_passed);
+        Ok(match before {
             Some(before) => format!(
                 "{text}. To take back what the agent did, restore the checkpoint before its last destructive turn: \
                  `piton restore {}`",
-                before.record.number
+                before.shown()
             ),
             None => text.to_owned(),
         })

@@ -1,5 +1,6 @@
 //! Turns, and steps over them, in the words of the protocol.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::actions::actions;
@@ -105,6 +106,12 @@ pub fn turn_diff(timeline: &Timeline, turn: &TurnEnd, chosen: &dyn Fn(&RelPath) 
     for end in [turn.base, turn.end] {
         catalog.private_part(&catalog.resolve_own(&end.to_string())?)?;
     }
+    for saved in turn.named_checkpoints().collect::<BTreeSet<_>>() {
+        // Where it is pruned, the content is reported as missing below.
+        if let Ok(saved) = catalog.checkpoint_of(saved) {
+            catalog.private_part(&saved)?;
+        }
+    }
     let (mut files, mut dirs, mut changes) = (Vec::new(), Vec::new(), Vec::new());
     for change in &turn.changes {
         let path = path_of(change)?;
@@ -132,7 +139,8 @@ pub fn turn_diff(timeline: &Timeline, turn: &TurnEnd, chosen: &dyn Fn(&RelPath) 
     for missed in &turn.missed {
         let path = RelPath::parse(&unquote(&missed.path)?)?;
         if chosen(&path) {
-            files.push((path, missed.why.clone()));
+            let way = catalog.way_back(missed, &path);
+            files.push((path, way));
         }
     }
     let (mut patch, mut cut, mut readable) = (String::new(), false, Vec::new());

@@ -110,7 +110,7 @@ impl fmt::Display for ConflictReason {
             ConflictReason::Special => f.write_str("a FIFO, socket or device is there"),
             ConflictReason::Blocked(path) => write!(f, "`{}` stays and is in the way", path.display()),
             ConflictReason::GitDir => f.write_str("piton never writes into a `.git`"),
-            ConflictReason::NotHeld(why) => write!(f, "{why}; `piton recover PATH` looks for an older version"),
+            ConflictReason::NotHeld(why) => f.write_str(why),
             ConflictReason::Moved => f.write_str("it changed after the restore was planned"),
             ConflictReason::LeftOut => {
                 f.write_str("rules changed after the plan was agreed to, and leave it out now; look at a fresh preview")

@@ -1,0 +1,362 @@
+//! Finds content that a turn destroyed and that a capture has saved while the turn was open.
+//!
+//! The checkpoint of a turn's beginning leaves out large and excluded files, and it is older than what a person wrote in mid-turn.
+//! The checkpoints before the turn's actions have both. For each path the search looks for the last content that the turn destroyed
+//! and had not written itself: an undo restores that version. A saved version that an undo does not restore is reported with its
+//! checkpoint, so that a command can name it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::Path;
+
+use super::attribution::{Judge, JudgedTurn, TICK};
+use super::journal::{LoggedEntry, MissedChange, TurnChange};
+use super::turn_clock::TurnClock;
+use crate::agents::{Client, ReportedEnds};
+use crate::checkpoint::catalog::checkpoint::Checkpoint;
+use crate::checkpoint::catalog::find::Presence;
+use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::records::windows::{Interval, OpenTurn, Windows};
+use crate::error::Result;
+use crate::model::coverage::Coverage;
+use crate::model::id::ObjectId;
+use crate::model::manifest::ManifestEntry;
+use crate::model::meta::quote;
+use crate::model::path::RelPath;
+use crate::model::stamp::is_before;
+use crate::model::tree::Mode;
+use crate::model::turn::Attribution;
+
+/// The captures that were taken while a turn was open.
+pub(super) struct TurnCaptures {
+    /// The checkpoint of its beginning.
+    pub(super) base: Checkpoint,
+    /// The later ones with other content, the oldest first.
+    pub(super) later: Vec<Checkpoint>,
+}
+
+/// The changes of one turn, by their paths.
+#[derive(Default)]
+pub(super) struct TurnChanges {
+    /// The changes that an undo can take back.
+    pub(super) changes: BTreeMap<RelPath, TurnChange>,
+    /// The others.
+    pub(super) missed: BTreeMap<RelPath, MissedChange>,
+}
+
+/// The facts by which the changes of a turn, and of the parts of its time, are judged.
+pub(super) struct TurnTime<'w> {
+    pub(super) turn: &'w OpenTurn,
+    pub(super) windows: &'w Windows,
+    /// The end of the turn, or the present moment, since the start of the machine.
+    pub(super) until: i64,
+    /// True if the turn has ended.
+    pub(super) is_over: bool,
+    pub(super) clock: &'w TurnClock,
+    /// The root of the workspace.
+    pub(super) root: &'w Path,
+    /// Returns the blob that git's index stages at a path.
+    pub(super) staged: &'w dyn Fn(&RelPath) -> Option<ObjectId>,
+}
+
+/// One version of a path that a capture has saved and that is not there any more.
+#[derive(Clone, Copy, Debug)]
+struct SavedVersion {
+    /// The place of the capture among the turn's later ones.
+    capture: usize,
+    entry: ManifestEntry,
+    /// The entry at the end of the turn.
+    after: Option<ManifestEntry>,
+    /// The time of the file's last change, if the capture recorded it.
+    changed: Option<i64>,
+}
+
+/// The changes of a path between the turn's beginning and a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Earlier {
+    /// Nothing, or somebody else changed it.
+    NotTurns,
+    /// The turn alone changed it.
+    Turns,
+    /// The turn may have changed it, and others too.
+    Mixed,
+}
+
+impl TurnTime<'_> {
+    /// Returns the judge of everything since the turn's beginning.
+    pub(super) fn judge(&self) -> Judge<'_> {
+        let restored = self.turn.restored.iter().cloned().collect();
+        Judge::new(&self.part(self.turn.since, self.until), self.windows, restored)
+    }
+
+    /// Returns a part of the turn's time.
+    fn part(&self, since: i64, until: i64) -> JudgedTurn<'_> {
+        let client = self.turn.client.as_deref().and_then(|name| Client::named(name).ok()); // others are not in the table
+        let reports_ends = client.map(|client| client.reported_ends() != ReportedEnds::Never);
+        JudgedTurn { actor: &self.turn.actor, since, until, is_over: self.is_over, reports_ends }
+    }
+
+    /// Returns the turn's share in the change of a path that became `after`.
+    pub(super) fn share(&self, judge: &Judge<'_>, path: &RelPath, after: Option<&ManifestEntry>) -> Attribution {
+        let share = judge.share(path, |path, since| self.clock.is_later(self.root, path, since));
+        let is_staged = || after.is_some_and(|entry| (self.staged)(path) == Some(entry.id));
+        // What a checkout, reset or merge of the turn has written is as git has it in its index.
+        match self.clock.doubted(share.who) {
+            Attribution::Likely if share.is_gits && is_staged() => Attribution::Sure,
+            who => who,
+        }
+    }
+
+    /// Returns the judge of what changed before a capture. The action that the capture was taken for has its beginning at the same
+    /// moment, and had changed nothing yet.
+    fn judge_before(&self, capture: &Checkpoint) -> Judge<'_> {
+        let restored = self.turn.restored.iter().cloned().collect();
+        let until = self.beginning_of(capture).saturating_sub(TICK);
+        Judge::new(&self.part(self.turn.since, until), self.windows, restored)
+    }
+
+    /// Returns the judge of what changed after a capture.
+    fn judge_after(&self, capture: &Checkpoint) -> Judge<'_> {
+        Judge::new(&self.part(self.moment_of(capture), self.until), self.windows, BTreeSet::new())
+    }
+
+    /// Returns the moment at which a capture began, since the start of the machine.
+    fn beginning_of(&self, capture: &Checkpoint) -> i64 {
+        capture.record.looked.unwrap_or_default().saturating_sub(self.clock.offset())
+    }
+
+    /// Returns the moment up to which a capture has all changes. The watcher's answer for it came a little after its beginning.
+    fn moment_of(&self, capture: &Checkpoint) -> i64 {
+        let began = self.beginning_of(capture);
+        let is_around = |interval: &&Interval| interval.from <= began && began <= interval.to;
+        self.windows.seen.iter().filter(is_around).map(|interval| interval.to).max().unwrap_or(began)
+    }
+}
+
+impl TurnCaptures {
+    /// Returns the paths that a capture has only because an action named them, as far as the end of the turn has to check them.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub(super) fn targeted(&self, catalog: &Catalog) -> Result<BTreeSet<RelPath>> {
+        let mut targeted = BTreeSet::new();
+        for capture in std::iter::once(&self.base).chain(&self.later).filter(|one| is_targeted(one)) {
+            targeted.extend(catalog.own_coverage(capture)?.targeted);
+        }
+        Ok(targeted)
+    }
+}
+
+/// Returns true if a checkpoint has paths that only a target brings in.
+fn is_targeted(checkpoint: &Checkpoint) -> bool {
+    checkpoint.record.flags.iter().any(|flag| flag == "targeted")
+}
+
+impl Catalog {
+    /// Returns the captures that were taken since the beginning of a turn, each content once.
+    ///
+    /// # Errors
+    /// When the checkpoints cannot be listed.
+    pub(super) fn captures_since(&self, base: Checkpoint) -> Result<TurnCaptures> {
+        let all = self.all()?;
+        let mut known = HashSet::from([(base.tree, self.layer_root(&base)?)]);
+        let mut later = Vec::new();
+        let since = all.checkpoints.iter().filter(|one| one.record.ordinal() > base.record.ordinal());
+        for capture in since.filter(|one| !self.is_foreign(one)) {
+            if known.insert((capture.tree, self.layer_root(capture)?)) {
+                later.push(capture.clone());
+            }
+        }
+        later.sort_by_key(|one| one.record.ordinal());
+        Ok(TurnCaptures { base, later })
+    }
+
+    /// Adds what the turn destroyed and a later capture has saved.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub(super) fn add_saved(
+        &self,
+        found: &mut TurnChanges,
+        captures: &TurnCaptures,
+        end: &Checkpoint,
+        time: &TurnTime<'_>,
+    ) -> Result<()> {
+        self.add_gone_targets(found, &captures.base, end, time)?;
+        let versions = self.saved_versions(captures, end)?;
+        if versions.is_empty() {
+            return Ok(());
+        }
+        let before: Vec<Judge<'_>> = captures.later.iter().map(|capture| time.judge_before(capture)).collect();
+        let after: Vec<Judge<'_>> = captures.later.iter().map(|capture| time.judge_after(capture)).collect();
+        let base = self.base_states(&captures.base, versions.keys())?;
+        for (path, versions) in &versions {
+            let earlier = |version: &SavedVersion| base.earlier(path, version, &before[version.capture]);
+            let later = |version: &SavedVersion| time.share(&after[version.capture], path, version.after.as_ref());
+            let from = |version: &SavedVersion| captures.later[version.capture].id;
+            let change = |version: &SavedVersion, who| TurnChange {
+                path: quote(path.as_bytes()),
+                before: Some(LoggedEntry(version.entry)),
+                after: version.after.map(LoggedEntry),
+                who,
+                from: Some(from(version)),
+            };
+            let untouched = |version: &&SavedVersion| earlier(version) == Earlier::NotTurns && later(version).is_own();
+            let (Some(newest), best) = (versions.last(), versions.iter().rev().find(untouched)) else { continue };
+            let (version, who) = match best {
+                Some(best) => (best, later(best)),
+                None => (newest, later(newest)),
+            };
+            if who == Attribution::Outside {
+                continue;
+            }
+            let is_mixed = best.is_none() && earlier(newest) == Earlier::Mixed;
+            let is_others = !who.is_own() && !found.changes.contains_key(path) && earlier(newest) != Earlier::Turns;
+            if best.is_some() || is_others || (who.is_own() && is_mixed && newest.after.is_none()) {
+                found.changes.insert(path.clone(), change(version, who));
+            } else if let Some(why) = base.why_missed(path, is_mixed).filter(|_| who.is_own()) {
+                let missed = MissedChange { path: quote(path.as_bytes()), why, who, saved: Some(from(version)) };
+                found.missed.insert(path.clone(), missed);
+            }
+        }
+        self.add_directories(found, captures)
+    }
+
+    /// Adds the files that the turn's beginning has only because an action named them, and that are gone: the end of the turn did not
+    /// look for them.
+    fn add_gone_targets(
+        &self,
+        found: &mut TurnChanges,
+        base: &Checkpoint,
+        end: &Checkpoint,
+        time: &TurnTime<'_>,
+    ) -> Result<()> {
+        if !is_targeted(base) && self.moment(base)?.from.is_empty() {
+            return Ok(());
+        }
+        let judge = time.judge();
+        let gone = self.changes(self.whole(base)?, self.whole(end)?, &HashMap::new())?.into_iter();
+        let gone = gone.filter(|change| change.new.is_none() && self.is_gone(&change.path)).map(|change| change.path);
+        let gone: BTreeSet<RelPath> = gone.filter(|path| !found.changes.contains_key(path)).collect();
+        for (path, entry) in self.entries_at(base, gone.iter())? {
+            let who = time.share(&judge, &path, None);
+            if entry.is_some() && who != Attribution::Outside {
+                let (quoted, before) = (quote(path.as_bytes()), entry.map(LoggedEntry));
+                found.changes.insert(path, TurnChange { path: quoted, before, after: None, who, from: None });
+            }
+        }
+        Ok(())
+    }
+
+    /// Lists the files of later captures that the turn's beginning has not, or has otherwise, and that its end has otherwise too.
+    fn saved_versions(
+        &self,
+        captures: &TurnCaptures,
+        end: &Checkpoint,
+    ) -> Result<BTreeMap<RelPath, Vec<SavedVersion>>> {
+        let mut found: BTreeMap<RelPath, Vec<SavedVersion>> = BTreeMap::new();
+        let whole = self.whole(&captures.base)?;
+        for (capture, checkpoint) in captures.later.iter().enumerate() {
+            let changes = self.changes(whole, self.whole(checkpoint)?, &HashMap::new())?.into_iter();
+            let is_file = |side: Option<(Mode, ObjectId)>| side.is_some_and(|(mode, _)| mode != Mode::Dir);
+            let paths: BTreeSet<RelPath> =
+                changes.filter(|change| is_file(change.new)).map(|change| change.path).collect();
+            if paths.is_empty() {
+                continue;
+            }
+            let (then, now) = (self.entries_at(checkpoint, paths.iter())?, self.entries_at(end, paths.iter())?);
+            let coverage = self.own_coverage(checkpoint)?;
+            let part = self.own_part(checkpoint)?;
+            for (path, entry) in then {
+                let (Some(entry), after) = (entry, now.get(&path).copied().flatten()) else { continue };
+                let is_other = after.map_or_else(|| self.is_gone(&path), |after| !after.same(&entry));
+                if is_other {
+                    let changed = part.coverage.changed.get(&path).or_else(|| coverage.changed.get(&path)).copied();
+                    found.entry(path).or_default().push(SavedVersion { capture, entry, after, changed });
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Adds the directories that are gone with files of later captures, for their permissions.
+    fn add_directories(&self, found: &mut TurnChanges, captures: &TurnCaptures) -> Result<()> {
+        for capture in &captures.later {
+            let mut dirs: BTreeMap<RelPath, Attribution> = BTreeMap::new();
+            for (path, change) in found.changes.iter().filter(|(_, change)| change.from == Some(capture.id)) {
+                let above = std::iter::successors(path.parent(), RelPath::parent).filter(|dir| !dir.is_root());
+                let gone = above.take_while(|dir| self.is_gone(dir));
+                dirs.extend(gone.map(|dir| (dir, change.who)));
+            }
+            dirs.retain(|dir, _| !found.changes.contains_key(dir));
+            for (path, entry) in self.entries_at(capture, dirs.keys())? {
+                let Some(entry) = entry else { continue };
+                let (who, before, from) = (dirs[&path], Some(LoggedEntry(entry)), Some(capture.id));
+                let change = TurnChange { path: quote(path.as_bytes()), before, after: None, who, from };
+                found.changes.insert(path, change);
+            }
+        }
+        Ok(())
+    }
+
+    /// Loads what the turn's beginning says of some paths.
+    fn base_states<'p>(
+        &self,
+        base: &Checkpoint,
+        paths: impl Iterator<Item = &'p RelPath> + Clone,
+    ) -> Result<BaseStates> {
+        let held = self.entries_at(base, paths.clone())?;
+        let absent = self.judging(base, &mut |in_base| {
+            let is_absent = |path: &&RelPath| held[*path].is_none() && in_base(path, Mode::File) == Presence::Absent;
+            Ok(paths.clone().filter(is_absent).cloned().collect())
+        })?;
+        Ok(BaseStates { held, absent, coverage: self.coverage_of(base)?, looked: base.record.looked })
+    }
+
+    /// Returns true if nothing is at a path. One that cannot be checked may be there.
+    pub(super) fn is_gone(&self, path: &RelPath) -> bool {
+        use std::io::ErrorKind::{NotADirectory, NotFound};
+        let looked = path.under(&self.workspace.path).symlink_metadata();
+        looked.is_err_and(|error| matches!(error.kind(), NotFound | NotADirectory))
+    }
+}
+
+/// The states of some paths in the checkpoint of a turn's beginning.
+struct BaseStates {
+    held: BTreeMap<RelPath, Option<ManifestEntry>>,
+    /// The paths that were not there.
+    absent: BTreeSet<RelPath>,
+    coverage: Coverage,
+    /// The moment of the checkpoint.
+    looked: Option<i64>,
+}
+
+impl BaseStates {
+    /// Returns true if the checkpoint did not look at a path.
+    fn lacks(&self, path: &RelPath) -> bool {
+        self.held.get(path).is_some_and(Option::is_none) && !self.absent.contains(path)
+    }
+
+    /// Says why the version of a path is not restored that a later capture has; `None` if nobody misses it.
+    fn why_missed(&self, path: &RelPath, is_mixed: bool) -> Option<String> {
+        if is_mixed {
+            return Some("changed by others and by the turn in turns".to_owned());
+        }
+        let skipped = self.coverage.skip_of(path).filter(|why| self.lacks(path) && why.is_missed());
+        skipped.map(|why| format!("not saved when the turn began: {why}"))
+    }
+
+    /// Says what happened to a path between the turn's beginning and a capture.
+    fn earlier(&self, path: &RelPath, version: &SavedVersion, judge: &Judge<'_>) -> Earlier {
+        let is_older = version.changed.zip(self.looked).is_some_and(|(changed, looked)| is_before(changed, looked));
+        if self.lacks(path) && is_older {
+            return Earlier::NotTurns;
+        }
+        match judge.share(path, |_, _| false).who {
+            Attribution::Sure | Attribution::Likely => Earlier::Turns,
+            Attribution::Outside => Earlier::NotTurns,
+            // Nothing is known of a change.
+            Attribution::Unknown if self.lacks(path) => Earlier::NotTurns,
+            Attribution::Touched | Attribution::Shared | Attribution::Unknown => Earlier::Mixed,
+        }
+    }
+}
