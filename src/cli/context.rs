@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::checkpoint::records::workspace::root_for;
+use crate::checkpoint::records::workspace::{real_path, root_for};
 use crate::checkpoint::{Home, Timeline, Workspace};
 use crate::doors::stdio::inside;
 use crate::engine::parts::OUTSIDE;
@@ -13,6 +13,7 @@ use crate::error::{Code, Error, Result};
 use crate::model::path::RelPath;
 use crate::model::policy::OnFailure;
 use crate::settings::{self, Effective};
+use crate::sys::process::deleted_working_dir;
 use crate::worktree::repository_state::RepositoryPlace;
 
 /// The options that every verb has.
@@ -38,7 +39,7 @@ pub(super) struct Context {
     pub json: bool,
     pub flags: Vec<(String, String)>,
     named: Option<PathBuf>,
-    /// `None` when it is gone.
+    /// The place at which it was if it was deleted; `None` when that is not known.
     cwd: Option<PathBuf>,
 }
 
@@ -48,8 +49,8 @@ impl Context {
     /// # Errors
     /// When piton's own directory cannot be made.
     pub(super) fn new(global: &GlobalArgs) -> Result<Context> {
-        // Mostly it is gone; a verb that needs it reports that.
-        let cwd = std::env::current_dir().ok();
+        // A verb that needs it reports that there is none.
+        let cwd = std::env::current_dir().ok().or_else(deleted_working_dir);
         let (flags, named) = (flags(global)?, named(global, cwd.as_deref()));
         Ok(Context { home: Home::locate()?, json: global.json, flags, named, cwd })
     }
@@ -108,21 +109,20 @@ impl Context {
     /// # Errors
     /// When the known workspaces cannot be listed.
     pub(super) fn known_workspace(&self) -> Result<Option<Workspace>> {
-        let root = self.root()?;
-        let path = root.canonicalize().unwrap_or_else(|_| normalise(&root));
-        Ok(Workspace::known(&self.home)?.into_iter().find(|workspace| workspace.path == path))
+        Workspace::at(&self.home, &normalise(&self.root()?))
     }
 
-    /// Returns the workspace; one that is gone is found by its path among the known ones.
+    /// Returns the workspace; one that was deleted is found by its path among the known ones.
     ///
     /// # Errors
     /// `workspace-gone` for an unknown directory that does not exist; `workspace-refused`, `bad-path`.
     pub(super) fn workspace(&self) -> Result<Workspace> {
-        let root = self.root()?;
-        match Workspace::open(&self.home, &root) {
-            Err(error) if error.code() == Code::WorkspaceGone => self.known_workspace()?.ok_or(error),
-            other => other,
-        }
+        Workspace::open(&self.home, &self.root()?)
+    }
+
+    /// Returns true if the working directory is above a path.
+    pub(super) fn is_above(&self, path: &Path) -> bool {
+        self.cwd.as_deref().is_some_and(|cwd| path.starts_with(real_path(cwd)))
     }
 
     /// Returns the settings in force.
@@ -195,7 +195,7 @@ impl Context {
     /// # Errors
     /// As [`Context::paths`].
     pub(super) fn path(&self, workspace: &Workspace, typed: &Path) -> Result<RelPath> {
-        let cwd = self.cwd.as_ref().and_then(|cwd| cwd.canonicalize().ok());
+        let cwd = self.cwd.as_ref().map(|cwd| real_path(cwd));
         let base = cwd.filter(|cwd| cwd.starts_with(&workspace.path)).unwrap_or_else(|| workspace.path.clone());
         let full = normalise(&base.join(typed));
         inside(&workspace.path, &full, typed)

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::context::Context;
+use super::deleted;
 use super::exit::Exit;
 use super::named::{is_known, run, unknown_path};
 use super::print;
@@ -84,7 +85,7 @@ pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
     if context.json {
         print::json_as_declared(&list_reply(&timeline, listing, current_branch(&timeline)?))?;
     } else if empty {
-        print::data(&none_text(&timeline, &query))?;
+        print::data(&(none_text(&timeline, &query) + &deleted::offers(context)?))?;
     } else {
         let is_outside = context.is_outside();
         let mut listing = list_reply(&timeline, listing, None);
@@ -101,7 +102,7 @@ pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
             let gaps = listing.checkpoints.iter_mut().flat_map(|row| row.not_held.iter_mut());
             gaps.for_each(|gap| gap.item.make_absolute());
         }
-        print::data(&report::list(&title, &listing, &words))?;
+        print::data(&(report::list(&title, &listing, &words) + &deleted::offers(context)?))?;
     }
     Context::leave(timeline);
     Ok(if damaged {

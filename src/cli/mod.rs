@@ -13,6 +13,7 @@ mod config;
 mod confirm;
 mod context;
 mod daemon;
+mod deleted;
 mod demo;
 mod diff;
 mod doctor;

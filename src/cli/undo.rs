@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::confirm::{Agreement, agreed, agreed_part};
 use super::context::Context;
+use super::deleted;
 use super::exit::Exit;
 use super::print;
 use super::report;
@@ -233,11 +234,7 @@ fn step(
     let How { yes, only } = how;
     let control = || Flow::Continue;
     let Some(mut stepping) = Stepping::choose(timeline, direction, &choice, "local", &control)? else {
-        let message = timeline.catalog().why_no_step(direction)?;
-        match context.json {
-            true => print::json(&NoStep { operation: None, message })?,
-            false => print::data(&format!("{message}\n{}", elsewhere(context, direction)?))?,
-        }
+        no_step(context, timeline, direction)?;
         return Ok(Exit::Nothing);
     };
     if let Some(message) = stepping.git_first(timeline, &choice)? {
@@ -261,7 +258,7 @@ fn step(
     if !context.json {
         said = told(context, word, (&next, is_open), &preview);
         if direction == Direction::Undo && choice.names_nothing() {
-            print::data(&passed_over(timeline, &next)?)?;
+            print::data(&(passed_over(timeline, &next)? + &deleted::offers(context)?))?;
         }
         print::data(&said)?;
     }
@@ -315,6 +312,17 @@ fn step(
     }
     let back = back(context, timeline, direction, &next)?;
     finished(context, ((&next, is_open), &done), (verb, &back), (&preview, &said))
+}
+
+/// Says that there is no step to take, and names what can be restored elsewhere.
+fn no_step(context: &Context, timeline: &Timeline, direction: Direction) -> Result<()> {
+    let message = timeline.catalog().why_no_step(direction)?;
+    let deleted = if direction == Direction::Undo { deleted::offers(context)? } else { String::new() };
+    if context.json {
+        let message = format!("{message}\n{deleted}").trim_end().to_owned();
+        return print::json(&NoStep { operation: None, message });
+    }
+    print::data(&format!("{message}\n{deleted}{}", elsewhere(context, direction)?))
 }
 
 /// Names the commands that undo what was done in the workspaces around and below this one, and to files of none.

@@ -39,15 +39,17 @@ impl NamedPaths {
             Doing::Shell { command } => (command.as_str(), [].as_slice()),
         };
         let by_git = may_write_by_git(command);
+        // The directory of the workspace itself, or one above it, goes with everything that is in it.
+        let takes_root = reach.targets.iter().any(|target| target.path.is_root());
         let mut named = NamedPaths {
             // What patterns match is among the targets.
-            and_others: verdict.writes_unnamed || by_git || (reach.is_everything && !verdict.reaches_all),
+            and_others: verdict.writes_unnamed || by_git || (reach.is_everything && !verdict.reaches_all && !takes_root),
             by_git: by_git && verdict.effects.iter().all(|effect| effect.verb.starts_with("git")),
             ..NamedPaths::default()
         };
         let is_secret = gives_secret_away(command);
         for target in &reach.targets {
-            match target.path.is_root() || is_secret(&target.path.display()) {
+            match is_secret(&target.path.display()) {
                 true => named.and_others = true,
                 false => named.below.push(target.path.clone()),
             }

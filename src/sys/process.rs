@@ -8,7 +8,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::{Code, Error, Result};
 
-pub use super::linux::process::{close_inherited, end_by, ignore, ignored_signals, peer};
+pub use super::linux::process::{close_inherited, deleted_working_dir, end_by, ignore, ignored_signals, peer};
 
 /// Returns a text that differs for a rebuilt or replaced program: version, and inode, size and time of the running
 /// file.

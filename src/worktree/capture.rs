@@ -37,6 +37,9 @@ use crate::sys::memory;
 /// is in the coverage.
 pub fn capture(request: &Request<'_>, sinks: Sinks<'_>, control: Interrupt<'_>) -> Result<Capture> {
     refuse_never(request)?;
+    if request.is_deleted {
+        return Ok(Gathered::default().finish(request, WalkResult::default()));
+    }
     let root = open_root(request.root)?;
     let started = Instant::now();
     let mut found = walk::walk(request, &root, control)?;

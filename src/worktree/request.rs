@@ -42,6 +42,8 @@ pub struct Target {
 pub struct Request<'a> {
     /// The workspace's root; may itself be reached through symbolic links.
     pub root: &'a Path,
+    /// True if that was deleted: the capture finds nothing there.
+    pub is_deleted: bool,
     /// The knowledge of the last capture; makes its paths sticky: captured while they exist, whatever ignore rule appears.
     pub known: &'a KnownPaths,
     /// Further sticky paths, captured before but without stamps.

@@ -11,6 +11,7 @@ mod collisions;
 mod conversations;
 mod crowd;
 mod damage;
+mod deleted_roots;
 mod dice;
 mod disarm;
 mod disks;

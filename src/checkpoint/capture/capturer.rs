@@ -62,6 +62,8 @@ pub(super) struct TreeSource {
     pub(super) follows_tree: bool,
     /// The paths that it reports each time.
     always: BTreeSet<RelPath>,
+    /// True if the last answer was that the root is gone, and it still was.
+    is_root_gone: bool,
 }
 
 /// The end of the last audit.
@@ -77,8 +79,12 @@ impl TreeSource {
     /// Returns the changes since the last call, under the rules of the tree, and notes them for the log of actions.
     pub(super) fn sync(&mut self, root: &Path, tree: &Warm, seen: &mut SeenChanges) -> Changes {
         let changes = self.port.sync(&|dir| tree.admits(root, dir));
+        // While the root is missing nothing more changes in it, although each answer says that it is gone.
+        let is_gone = changes == Changes::Everything(Why::RootMoved) && root.symlink_metadata().is_err();
+        let was_gone = mem::replace(&mut self.is_root_gone, is_gone);
+        let noted = if is_gone && was_gone { &Changes::none() } else { &changes };
         // Paths that are reported each time do not tell when they changed.
-        seen.note(&changes, &|path| self.always.contains(path) || self.port.is_unwatched(path));
+        seen.note(noted, &|path| self.always.contains(path) || self.port.is_unwatched(path));
         changes
     }
 
@@ -140,7 +146,8 @@ impl Capturer {
     /// Asks `source` for changes from now on; without one, every capture scans.
     pub(crate) fn set_source(&mut self, source: Option<Box<dyn ChangeSource>>) {
         self.warmth.forget_changes(Why::FirstLook);
-        self.source = source.map(|port| TreeSource { port, follows_tree: true, always: BTreeSet::new() });
+        self.source =
+            source.map(|port| TreeSource { port, follows_tree: true, always: BTreeSet::new(), is_root_gone: false });
         self.seen.begin_anew();
     }
 

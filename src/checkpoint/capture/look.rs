@@ -12,7 +12,7 @@ use crate::checkpoint::catalog::diff::Present;
 use crate::checkpoint::catalog::layers::joined;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::records::workspace::Scope;
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Result};
 use crate::model::change::{Changes, Dirty, Reach};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::Extent;
@@ -33,30 +33,13 @@ pub(super) fn inspect(
     tree.inspect(&PlainRequest::new(catalog).on(catalog), targets, control)
 }
 
-impl Catalog {
-    /// Refuses where the workspace is not a directory any more.
-    ///
-    /// # Errors
-    /// `workspace-gone`.
-    pub(super) fn require_workspace(&self) -> Result<()> {
-        let path = &self.workspace.path;
-        // A link in its place would lead piton to foreign files.
-        if path.is_dir() && path.canonicalize().is_ok_and(|real| real == *path) {
-            return Ok(());
-        }
-        Err(Error::new(Code::WorkspaceGone, "the workspace is not a directory any more")
-            .path(path)
-            .hint("its checkpoints are kept: `piton restore N --to DIR --workspace PATH` brings files back elsewhere"))
-    }
-}
-
 impl Capturer {
     /// Looks at the workspace as it is now; nothing is stored.
     ///
     /// # Errors
     /// `workspace-gone`, and those of reading.
     pub(crate) fn look(&mut self, catalog: &Catalog, take: &Take, control: &dyn Fn() -> Flow) -> Result<Present> {
-        catalog.require_workspace()?;
+        catalog.require_root(take.draft.kind)?;
         if let Some(present) = self.look_at_tree(catalog, take, control)? {
             return Ok(present);
         }
@@ -85,6 +68,9 @@ impl Capturer {
         }
         let named: &[Target] = if selection.names_targets() { &selection.targets } else { &[] };
         self.sync_and_compare(catalog, named, control)?;
+        if catalog.finds_nothing(take.draft.kind) {
+            return Ok(None);
+        }
         let Some(tree) = self.warmth.unchanged().map(|tree| &tree.warm) else { return Ok(None) };
         let held = tree.holds_all(&catalog.workspace.path, &selection.targets);
         let Some(root) = tree.built().filter(|_| held) else { return Ok(None) };
@@ -101,7 +87,8 @@ impl Capturer {
     /// Asks for the changes, and compares `targets` with the disk, if there is a tree.
     fn sync_and_compare(&mut self, catalog: &Catalog, targets: &[Target], control: &dyn Fn() -> Flow) -> Result<()> {
         self.sync(&catalog.workspace.path);
-        if let (Warmth::Live(tree, _), false) = (&mut self.warmth, targets.is_empty()) {
+        let compares = !targets.is_empty() && catalog.workspace.path.is_dir();
+        if let (Warmth::Live(tree, _), true) = (&mut self.warmth, compares) {
             let named = inspect(catalog, &mut tree.warm, targets, control)?;
             self.warmth.add(Changes::Paths(named));
         }
@@ -214,6 +201,9 @@ impl Capturer {
         known: Option<&KnownPaths>,
         control: &dyn Fn() -> Flow,
     ) -> Result<bool> {
+        if catalog.workspace.is_deleted() {
+            return Ok(false);
+        }
         let moved = match (known, self.warmth.tree_mut()) {
             (None, Some(tree)) => inspect(catalog, &mut tree.warm, targets, control)?,
             (known, _) => {

@@ -250,7 +250,8 @@ impl Observation {
         let never = [catalog.home.path().to_owned()];
         // A step may hold what the turn's checkpoint did not look at.
         let dates = take.draft.standing.is_some();
-        let request = Request { dates, ..request(catalog, &take.selection, before, &never) };
+        let is_deleted = catalog.finds_nothing(take.draft.kind);
+        let request = Request { dates, is_deleted, ..request(catalog, &take.selection, before, &never) };
         let mut capture = match destination {
             Destination::Batch(batch, local) => {
                 capture(&request, Sinks { shared: batch, local: &|| local.sink() }, control)?
@@ -419,6 +420,7 @@ pub(super) fn request<'r>(
     };
     Request {
         root: &catalog.workspace.path,
+        is_deleted: false,
         known: &before.stamps.known,
         sticky: &before.sticky,
         targets: &selection.targets,

@@ -40,7 +40,7 @@ impl Locked<'_> {
         let looked = file_clock().saturating_sub(i64::try_from(ahead).unwrap_or(i64::MAX));
         let widened = self.catalog.widened(take)?;
         let take = widened.as_ref().unwrap_or(take);
-        self.catalog.require_workspace()?;
+        self.catalog.require_root(take.draft.kind)?;
         refuse_too_broad(self.catalog, take)?;
         // Held until the ref has moved: no object that counts as "already there" may be deleted before.
         let _shared = self.catalog.store.lock_shared(take.draft.kind.as_str(), LOCK_WAIT)?;

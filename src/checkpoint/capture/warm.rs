@@ -32,6 +32,8 @@ pub(super) struct Attempt {
     sync_us: Option<u64>,
     /// Microseconds of comparing the targets with the disk.
     named_us: u64,
+    /// True if the directory of the workspace was deleted: the capture finds nothing, and the memory is of no use for it.
+    is_deleted: bool,
     /// The directories that rules admit anew, once the tree is up to date. The capture may still need more than the
     /// tree.
     renewed: Option<NewReach>,
@@ -51,7 +53,8 @@ impl Capturer {
     /// named paths with the disk.
     pub(super) fn begin(&mut self, catalog: &Catalog, take: &Take, control: &dyn Fn() -> Flow) -> Result<Attempt> {
         let warmth = mem::take(&mut self.warmth);
-        let mut attempt = Attempt { warmth, sync_us: None, named_us: 0, renewed: None };
+        let is_deleted = catalog.finds_nothing(take.draft.kind);
+        let mut attempt = Attempt { warmth, sync_us: None, named_us: 0, is_deleted, renewed: None };
         // A sync from before the request may lack changes that the action depends on.
         let ahead = self.synced.take().filter(|synced| take.asked.is_some_and(|asked| *synced >= asked));
         let epoch = catalog.epoch()?;
@@ -65,6 +68,9 @@ impl Capturer {
         if ahead.is_none() {
             let changes = source.sync(&catalog.workspace.path, &tree.warm, &mut self.seen);
             warmth.add(changes);
+        }
+        if is_deleted {
+            return Ok(attempt);
         }
         attempt.sync_us = Some(started.elapsed().as_micros() as u64);
         let selection = &take.selection;
@@ -91,6 +97,11 @@ impl Capturer {
         observed: &Observation,
         take: &Take,
     ) -> Result<()> {
+        if attempt.is_deleted {
+            // Files that are restored are recognised as captured before.
+            self.warmth = Warmth::Cold(before.map(|before| before.stamps));
+            return Ok(());
+        }
         let before = match (attempt.renewed, attempt.warmth, before) {
             (Some(reach), Warmth::Live(tree, pending), _) => {
                 let changes = Changes::Paths(pending.dirty);

@@ -211,7 +211,7 @@ impl Catalog {
     }
 
     /// Returns a path as a person reads it: absolute outside of all workspaces.
-    pub(super) fn shown(&self, path: &RelPath) -> String {
+    pub(crate) fn shown(&self, path: &RelPath) -> String {
         let leading = if self.is_outside() { "/" } else { "" };
         format!("{leading}{}", path.display())
     }
@@ -229,7 +229,7 @@ impl Catalog {
     }
 
     /// Returns the command that brings one path of a checkpoint back.
-    pub(super) fn restore_command(&self, number: Number, path: &RelPath) -> String {
+    pub(crate) fn restore_command(&self, number: Number, path: &RelPath) -> String {
         let option = if self.is_outside() { "--outside " } else { "" };
         format!("piton restore {option}{number} {}", self.shown(path))
     }

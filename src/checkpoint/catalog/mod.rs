@@ -24,6 +24,7 @@ pub(crate) mod ref_name;
 mod refs;
 mod resolve;
 pub mod retention;
+mod root;
 pub(crate) mod rules;
 pub mod selector;
 mod trees;

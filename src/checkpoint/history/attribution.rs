@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use crate::checkpoint::records::action_window::ActionWindow;
 use crate::checkpoint::records::windows::{Interval, Windows};
-use crate::model::change::Changes;
+use crate::model::change::{Changes, Why};
 use crate::model::meta::quote;
 use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
@@ -165,14 +165,15 @@ impl<'w> Judge<'w> {
         let told: Vec<&&Interval> = self.seen.iter().filter(|interval| covers(&interval.changes)).collect();
         let mut spans = Vec::new();
         for interval in &told {
-            let is_vague = matches!(interval.changes, Changes::Everything(_));
+            // A root that was deleted took everything along, so this tells of each path that is gone.
+            let is_vague = matches!(&interval.changes, Changes::Everything(why) if *why != Why::RootMoved);
             let own = ChangeSpan { from: interval.from, to: interval.to, head_moved: interval.head_moved, is_vague };
             let others = told.iter().filter(|other| other.by != interval.by);
             let common = others.filter(|other| other.from < own.to && other.to > own.from).map(|other| ChangeSpan {
                 from: other.from.max(own.from),
                 to: other.to.min(own.to),
                 head_moved: other.head_moved || own.head_moved,
-                is_vague: own.is_vague && matches!(other.changes, Changes::Everything(_)),
+                is_vague: own.is_vague && matches!(&other.changes, Changes::Everything(why) if *why != Why::RootMoved),
             });
             let known = spans.len();
             spans.extend(common);
@@ -305,7 +306,7 @@ fn running<'w>(turn: &JudgedTurn<'_>, window: &'w ActionWindow, all: &[ActionWin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::change::{Dirty, Reach, Why};
+    use crate::model::change::{Dirty, Reach};
 
     fn path(text: &str) -> RelPath {
         RelPath::parse(text.as_bytes()).unwrap()

@@ -55,7 +55,7 @@ impl StepPreview {
     /// Returns true if no file would change anywhere.
     pub fn changes_nothing(&self) -> bool {
         let others = self.others.iter().filter_map(|(_, preview)| preview.as_ref().ok());
-        others.chain([&self.own]).all(|preview| preview.plan.changes_nothing())
+        others.chain([&self.own]).all(Preview::changes_nothing)
     }
 }
 
@@ -148,6 +148,7 @@ impl Stepping {
     /// the `parts` of files as they are to become.
     pub fn choose_hunks(&mut self, chosen: BTreeSet<RelPath>, parts: &BTreeSet<RelPath>, composed: Option<ObjectId>) {
         self.others.clear();
+        self.restore.repositories.clear();
         self.restore.only = Some(chosen);
         self.restore.partial = true;
         self.restore.target = composed.unwrap_or(self.restore.target);
@@ -301,7 +302,7 @@ impl Timeline {
     pub fn beside(&self, root: &Path) -> Result<Timeline> {
         let home = self.home();
         let known = Workspace::known(home)?.into_iter().find(|known| known.path == root);
-        let workspace = known.filter(|known| known.path.is_dir()).ok_or_else(|| {
+        let workspace = known.filter(|known| known.path.is_dir() || known.is_deleted()).ok_or_else(|| {
             Error::new(Code::WorkspaceGone, "a workspace of that turn is not there any more").path(root)
         })?;
         let policy = crate::settings::load(Some(root), home.path(), &[])?.policy;

@@ -103,6 +103,7 @@ impl Locked<'_> {
             partial: begin.partial,
             from,
             expected: None,
+            repositories: if go_on { self.catalog.repositories_of_step(&begin)? } else { Vec::new() },
             agreed: Agreed::Rest(Arc::new(rest)),
         };
         self.run_restore(&restore, Some(Resume { begin, go_on }), &|_| {}, control)
@@ -111,6 +112,9 @@ impl Locked<'_> {
 
 impl Catalog {
     fn clean_up_after(&self, planned: &BTreeSet<RelPath>) -> Result<()> {
+        if self.workspace.is_deleted() {
+            return Ok(());
+        }
         // A file without a directory was staged in the deepest one that existed.
         let above = |path: &RelPath| std::iter::successors(path.parent(), RelPath::parent);
         let dirs: BTreeSet<RelPath> = planned.iter().flat_map(above).collect();

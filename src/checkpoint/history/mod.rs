@@ -17,6 +17,7 @@ pub mod lost_place;
 pub mod operations;
 mod owner;
 pub mod recorded;
+pub mod repositories;
 pub mod request;
 mod restore;
 mod target;

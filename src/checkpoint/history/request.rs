@@ -7,6 +7,7 @@ use super::agreed::Agreed;
 use super::journal::{External, OperationStart};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::diff::Stat;
+use crate::checkpoint::records::repositories::KeptRepository;
 use crate::model::coverage::Coverage;
 use crate::model::id::ObjectId;
 use crate::model::manifest::{Manifest, ManifestEntry};
@@ -41,6 +42,8 @@ pub struct Restore {
     pub from: BTreeMap<RelPath, ObjectId>,
     /// The states in which the paths of `only` have to be to change, where a turn is stepped over.
     pub expected: Option<Arc<Expected>>,
+    /// The kept repositories that come back too, where nothing is in their place.
+    pub repositories: Vec<KeptRepository>,
     /// Limits what it may do.
     pub agreed: Agreed,
 }
@@ -61,6 +64,7 @@ impl Restore {
             partial: false,
             from: BTreeMap::new(),
             expected: None,
+            repositories: Vec::new(),
             agreed,
         }
     }
@@ -78,6 +82,11 @@ impl Restore {
             (Some(only), Some(_)) => only.iter().any(|known| is_in(known) && !self.from.contains_key(known)),
             _ => true,
         }
+    }
+
+    /// Returns true if nothing changes with a plan.
+    pub(crate) fn is_idle(&self, plan: &Plan) -> bool {
+        plan.changes_nothing() && self.repositories.is_empty()
     }
 
     /// Returns true if a path is among those that are brought back.
@@ -190,6 +199,15 @@ pub struct Preview {
     pub outside_edits: Vec<OutsideEdit>,
     /// The share of the turn in each path, where a turn is stepped over.
     pub shares: BTreeMap<RelPath, Attribution>,
+    /// The repositories that would come back too.
+    pub repositories: Vec<RelPath>,
+}
+
+impl Preview {
+    /// Returns true if nothing would change.
+    pub fn changes_nothing(&self) -> bool {
+        self.plan.changes_nothing() && self.repositories.is_empty()
+    }
 }
 
 /// A restore that was done.

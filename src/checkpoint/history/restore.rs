@@ -63,8 +63,19 @@ impl Capturer {
             None => catalog.outside_edits(&plan, &restore.run)?,
         };
         let shares = restore.expected.as_ref().map(|expected| expected.shares.clone()).unwrap_or_default();
+        let repositories = restore.repositories.iter().map(|kept| kept.path.clone()).collect();
         let target = loaded.checkpoint;
-        Ok(Preview { target, plan: plan.into(), digest, stat, externals, warnings, outside_edits, shares })
+        Ok(Preview {
+            target,
+            plan: plan.into(),
+            digest,
+            stat,
+            externals,
+            warnings,
+            outside_edits,
+            shares,
+            repositories,
+        })
     }
 }
 
@@ -145,7 +156,7 @@ impl Locked<'_> {
             externals,
             warnings,
         };
-        if plan.changes_nothing() && resume.is_none() && !catalog.moves_run(restore)? {
+        if restore.is_idle(&plan) && resume.is_none() && !catalog.moves_run(restore)? {
             // Nothing has to be undone, so the safety checkpoint would only fill the list.
             self.drop_ref(&safety.checkpoint.name, safety.checkpoint.id)?;
             restored.outcome.kept = kept(&plan);
@@ -160,8 +171,9 @@ impl Locked<'_> {
             None => warm.and_then(|warm| warm.known_of(path)),
         };
         let saved = Saved { present: &present, known: &known };
-        let applied = apply(&catalog.workspace.path, &plan, &saved, &Blobs::of(catalog)?, control);
-        let mut outcome = match applied {
+        let blobs = Blobs::of(catalog)?;
+        let work = || apply(&catalog.workspace.path, &plan, &saved, &blobs, control);
+        let mut outcome = match catalog.apply_with_repositories(restore, &mut restored, work) {
             // Nothing was changed: the operation is noted as aborted, unless an interrupted one is still open.
             Err(error) => {
                 if resume.is_none() {

@@ -9,11 +9,13 @@ use super::agreed::Agreed;
 use super::in_use;
 use super::journal::External;
 use super::recorded::effects_of;
+use super::repositories::left_by_redo;
 use super::request::{Expected, Loaded, Near, Restore};
 use crate::checkpoint::capture::request::{Selection, Take};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::catalog::rules::ManifestView;
+use crate::checkpoint::records::repositories::KeptRepository;
 use crate::checkpoint::records::workspace::Scope;
 use crate::checkpoint::repository::log::{LoggedOperation, operations};
 use crate::error::{Code, Error, Result};
@@ -133,6 +135,11 @@ impl Catalog {
             let turn = history.turns.iter().find(|turn| Some(&turn.op) == restore.over.as_ref());
             warnings.extend(turn.and_then(|turn| self.commits_during(turn)));
         }
+        warnings.extend(left_by_redo(restore, loaded));
+        let also = |kept: &KeptRepository| {
+            format!("`{}` is restored too, as it was before it was deleted", self.shown(&kept.path))
+        };
+        warnings.extend(restore.repositories.iter().map(also));
         Ok(warnings)
     }
 
@@ -294,7 +301,11 @@ impl Catalog {
 
 /// Adds to the plan of a step over a turn the paths that it cannot take back although they are the turn's.
 fn add_conflicts(plan: &mut Plan, expected: &Expected, (target, present): (&Manifest, &Manifest), coverage: &Coverage) {
-    let missed = expected.missed.iter().map(|(path, why)| (path.clone(), ConflictReason::NotHeld(why.clone())));
+    let reason = |path: &RelPath, why: &String| match path.name() == b".git" {
+        true => ConflictReason::Repository(why.clone()),
+        false => ConflictReason::NotHeld(why.clone()),
+    };
+    let missed = expected.missed.iter().map(|(path, why)| (path.clone(), reason(path, why)));
     // New files of the turn in a directory that nobody can look into would go.
     let would_go = |(path, state): &(&RelPath, &Option<ManifestEntry>)| {
         state.is_some() && !target.contains(path) && !expected.others.contains_key(*path)

@@ -2,6 +2,7 @@
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::{Extent, SkipReason};
 use crate::model::id::ObjectId;
-use crate::model::meta::quote;
+use crate::model::meta::{quote, unquote};
 use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
 use crate::sys::clock::{now_ms, rfc3339};
@@ -287,6 +288,9 @@ impl Catalog {
             }
         }
         self.add_saved(&mut found, captures, end, &time)?;
+        for lost in self.lost_repositories(turn, base)? {
+            found.missed.insert(RelPath::parse(&unquote(&lost.path)?)?, lost);
+        }
         for (path, why) in self.left_out(base, end)? {
             if !found.changes.contains_key(&path) && !found.missed.contains_key(&path) && judge.saw(&path) {
                 let who = time.share(&judge, &path, None);
@@ -366,16 +370,21 @@ fn staged_in(root: &Path) -> BTreeMap<RelPath, ObjectId> {
     staged.and_then(Result::ok).unwrap_or_default() // without it fewer changes are sure
 }
 
-/// Returns true if what stands at a path, or the directory in which nothing stands there, changed at or after a moment of the
-/// file system's clock.
+/// Returns true if what is at a path, or the nearest directory above it that exists, changed at or after a moment of the file
+/// system's clock.
 pub(crate) fn changed_after(root: &Path, path: &RelPath, since: i64) -> bool {
     let mut at = Some(path.clone());
     while let Some(place) = at {
         if let Ok(facts) = place.under(root).symlink_metadata() {
-            let changed = facts.ctime().saturating_mul(1_000_000_000).saturating_add(facts.ctime_nsec());
-            return changed >= since;
+            return changed_at(&facts) >= since;
         }
         at = place.parent();
     }
-    true
+    // The directory above a root that was deleted changed at that moment.
+    root.parent().and_then(|above| above.symlink_metadata().ok()).is_none_or(|facts| changed_at(&facts) >= since)
+}
+
+/// Returns when a file or directory changed, in nanoseconds of the file system's clock.
+fn changed_at(facts: &Metadata) -> i64 {
+    facts.ctime().saturating_mul(1_000_000_000).saturating_add(facts.ctime_nsec())
 }

@@ -197,11 +197,15 @@ impl Catalog {
             partial: step.partial,
             from: BTreeMap::new(),
             expected: None,
+            repositories: Vec::new(),
             agreed: Agreed::Anything,
         };
         let Some(turn) = &step.turn else { return Ok(plain) };
         match direction {
-            Direction::Undo => self.with_saved(undo_of_turn(plain, step, turn, choice)?, turn),
+            Direction::Undo => {
+                let saved = self.with_saved(undo_of_turn(plain, step, turn, choice)?, turn)?;
+                self.with_repositories(saved, turn)
+            }
             Direction::Redo => {
                 let left_at = step.left_at.unwrap_or(turn.base);
                 let mut states = self.entries_at(&self.checkpoint_of(left_at)?, plain.only.iter().flatten())?;

@@ -1,6 +1,6 @@
 //! Undo and redo: steps over the operations of the journal.
 
-use super::journal::Journal;
+use super::journal::{Journal, TurnChange};
 use super::operations::{History, UndoStep};
 use super::request::Restore;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
@@ -27,8 +27,22 @@ pub enum Direction {
 pub fn may_undo(workspace: &Workspace) -> bool {
     // Records that cannot be read name no step.
     let has_step = || Journal::in_dir(&workspace.dir).read().is_ok_and(|read| History::of(read).next_undo().is_some());
-    let has_open = || WindowLog::in_dir(&workspace.dir).windows().is_ok_and(|windows| !windows.turns.is_empty());
-    has_step() || has_open()
+    has_step() || has_open_turn(workspace)
+}
+
+/// Returns true if the next undo in a workspace is that of a turn that deleted files, as far as its records tell. A turn that is open
+/// counts.
+pub fn may_restore_deleted(workspace: &Workspace) -> bool {
+    let is_deleted = |change: &TurnChange| change.before.is_some() && change.after.is_none();
+    let deletes = |step: &UndoStep| step.turn.as_ref().is_some_and(|turn| turn.changes.iter().any(is_deleted));
+    let next =
+        || Journal::in_dir(&workspace.dir).read().is_ok_and(|read| History::of(read).next_undo().is_some_and(deletes));
+    next() || has_open_turn(workspace)
+}
+
+/// Returns true if a turn is open in a workspace, as far as its records tell.
+fn has_open_turn(workspace: &Workspace) -> bool {
+    WindowLog::in_dir(&workspace.dir).windows().is_ok_and(|windows| !windows.turns.is_empty())
 }
 
 /// Returns the checkpoint before the newest action that destroyed something. One that was late may have been taken after the

@@ -53,7 +53,8 @@ impl ActionWindow {
         let is_below = |outer: &str, inner: &str| {
             inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        self.named.iter().any(|named| is_below(named, &quoted) || is_below(&quoted, named))
+        // One that names the root names everything in it.
+        self.named.iter().any(|named| named.is_empty() || is_below(named, &quoted) || is_below(&quoted, named))
             || self.alone.iter().any(|named| is_below(&quoted, named))
     }
 

@@ -49,6 +49,20 @@ impl Ground {
         judge(recorded, &self.look(path, recorded))
     }
 
+    /// Returns true if a directory that is missing may be made again at its path: what it was on is mounted, and it was not moved.
+    pub fn may_be_made_again(&self, path: &Path, recorded: Option<&Place>) -> bool {
+        let look = self.look(path, recorded);
+        let is_missing = match &look.root {
+            FoundNode::Missing => true,
+            // The file system of another machine, which is not asked here.
+            FoundNode::Failed(_) => self.mounts.under(path).is_some_and(Mount::is_remote),
+            FoundNode::Dir(_) | FoundNode::Link(_) | FoundNode::Other => false,
+        };
+        let volume = recorded.map_or("", |place| &place.volume);
+        let is_other = !volume.is_empty() && !look.volume.is_empty() && volume != look.volume;
+        is_missing && look.is_mounted && look.elsewhere.is_none() && !is_other
+    }
+
     fn look(&self, path: &Path, recorded: Option<&Place>) -> PlaceLook {
         let mount = self.mounts.under(path);
         let unsure_kind = mount.filter(|mount| !mount.has_sure_inodes()).map(|mount| mount.kind.clone());

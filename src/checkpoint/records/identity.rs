@@ -65,6 +65,9 @@ pub(crate) struct Identity {
     /// The place of the directory; older builds and people wrote none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     place: Option<Place>,
+    /// The permission bits of the directory; older builds and people wrote none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mode: Option<u32>,
     /// The path before an adoption, percent-quoted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     was: Option<String>,
@@ -80,14 +83,16 @@ impl Identity {
     /// Makes the identity of a workspace. `facts` are those of its directory.
     pub(crate) fn new(id: String, path: &Path, since: String, facts: &Metadata) -> Identity {
         let empty = Identity { id, since, ..Identity::default() };
-        empty.at(path, Some(Place::of(path, facts)))
+        empty.at(path, Some(facts))
     }
 
-    /// Returns the same at another place.
-    fn at(self, path: &Path, place: Option<Place>) -> Identity {
+    /// Returns the same at another place. `facts` are those of the directory there; `None` keeps nothing but the permissions.
+    fn at(self, path: &Path, facts: Option<&Metadata>) -> Identity {
         let path_quoted = path.to_str().is_none().then(|| quoted(path));
+        let place = facts.map(|facts| Place::of(path, facts));
+        let mode = facts.map(permissions).or(self.mode);
         let (dev, ino) = place.as_ref().map_or((0, 0), |place| (place.dev, place.node.ino));
-        Identity { path: path.to_string_lossy().into_owned(), path_quoted, dev, ino, place, ..self }.sealed()
+        Identity { path: path.to_string_lossy().into_owned(), path_quoted, dev, ino, place, mode, ..self }.sealed()
     }
 
     fn sealed(mut self) -> Identity {
@@ -96,11 +101,14 @@ impl Identity {
     }
 
     fn summed(&self) -> String {
-        let Identity { id, path, path_quoted, since, dev, ino, place, was, part_of, sum: _ } = self;
+        let Identity { id, path, path_quoted, since, dev, ino, place, mode, was, part_of, sum: _ } = self;
         let mut text = format!("{id}\n{path}\n{path_quoted:?}\n{since}\n{dev}\n{ino}");
         // Records of earlier builds have none of these, and their checksums hold.
         if place.is_some() || was.is_some() || part_of.is_some() {
             text.push_str(&format!("\n{place:?}\n{was:?}\n{part_of:?}"));
+        }
+        if let Some(mode) = mode {
+            text.push_str(&format!("\n{mode:o}"));
         }
         format!("{:08x}", crc32fast::hash(text.as_bytes()))
     }
@@ -158,9 +166,14 @@ impl Identity {
         let path = self.path()?;
         let scope = scope_of(&path);
         let was = self.was.as_deref().and_then(unquoted);
-        let Identity { id, since, place, part_of, .. } = self;
-        Some(Workspace { id, path, scope, since, dir, place, was, part_of })
+        let Identity { id, since, place, mode, part_of, .. } = self;
+        Some(Workspace { id, path, scope, since, dir, place, mode, was, part_of })
     }
+}
+
+/// Returns the permission bits of a directory.
+pub(crate) fn permissions(facts: &Metadata) -> u32 {
+    facts.mode() & 0o7777
 }
 
 fn quoted(path: &Path) -> String {
@@ -186,13 +199,12 @@ fn rewrite(
     identity.workspace(dir.to_owned()).ok_or_else(unreadable)
 }
 
-/// Records the place of a workspace's directory anew: it was made anew, or nobody had recorded one.
+/// Records the place and the permissions of a workspace's directory again: it was made again, they changed, or none were recorded.
 ///
 /// # Errors
 /// `disk-full`, `permission`, `store-locked`.
 pub(crate) fn renew(home: &Home, workspace: &Workspace, facts: &Metadata, lock: &AddingLock) -> Result<Workspace> {
-    let place = Place::of(&workspace.path, facts);
-    rewrite(home, &workspace.dir, lock, |old| old.at(&workspace.path, Some(place)))
+    rewrite(home, &workspace.dir, lock, |old| old.at(&workspace.path, Some(facts)))
 }
 
 /// Gives a history to another directory, or to the one before if that is gone by now (`facts` are `None`). Other processes
@@ -207,9 +219,8 @@ pub(crate) fn adopt(
     lock: &AddingLock,
 ) -> Result<Workspace> {
     let _lock = WorkspaceLock::acquire(&workspace.dir, "adopting", LOCK_WAIT)?;
-    let place = facts.map(|facts| Place::of(path, facts));
     rewrite(home, &workspace.dir, lock, |old| {
-        Identity { was: Some(quoted(&workspace.path)), part_of: None, ..old }.at(path, place)
+        Identity { was: Some(quoted(&workspace.path)), part_of: None, ..old }.at(path, facts)
     })
 }
 

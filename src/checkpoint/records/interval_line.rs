@@ -20,6 +20,9 @@ pub(super) struct IntervalLine {
     /// True if everything may have changed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     all: bool,
+    /// True if that is so because the root was moved or deleted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    gone: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     head: bool,
     /// Changed entries (percent-quoted).
@@ -43,17 +46,19 @@ impl From<&Interval> for IntervalLine {
             }
             Changes::Paths(_) | Changes::Everything(_) => all = true,
         }
-        IntervalLine { by: by.clone(), since: *since, from: *from, to: *to, all, head: *head_moved, paths, dirs }
+        let gone = *changes == Changes::Everything(Why::RootMoved);
+        IntervalLine { by: by.clone(), since: *since, from: *from, to: *to, all, gone, head: *head_moved, paths, dirs }
     }
 }
 
 impl IntervalLine {
     /// Returns the interval; `None` for a line that cannot be read.
     pub(super) fn read(self) -> Option<Interval> {
-        let IntervalLine { by, since, from, to, all, head, paths, dirs } = self;
+        let IntervalLine { by, since, from, to, all, gone, head, paths, dirs } = self;
         // Why a path cannot be read does not matter: the whole line counts as damaged then, and tells of nothing.
         let parsed = |text: &String| RelPath::parse(&unquote(text).ok()?).ok();
         let changes = match all {
+            true if gone => Changes::Everything(Why::RootMoved),
             true => Changes::Everything(Why::Forgotten),
             false => {
                 let entries = paths.iter().map(|path| Some((parsed(path)?, Reach::Entry)));

@@ -1,16 +1,19 @@
 //! The repositories (`.git`) that were kept before an action destroyed them, in the directory `repositories` of a workspace's records.
 //!
-//! Each is a directory `<ordinal>-<k>`: `data` is what stood there, `path` says where, `left` what was left out, if anything was.
+//! Each is a directory `<ordinal>-<k>`: `data` is what stood there, `path` says where, `node` which inode it had, and `left` what was
+//! left out, if anything was.
 //! Of a linked worktree, `administration` is the directory in which its repository keeps its HEAD and index, and `administration-of` the
 //! place of that. It is made aside and gets its name when its
 //! checkpoint has its own. It goes with its checkpoint, and of one path the newest [`MOST_OF_A_PATH`] stay.
 
 use std::collections::BTreeMap;
+use std::fs::Metadata;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::lock::WorkspaceLock;
+use super::place::DirNode;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::coverage::Weight;
 use crate::model::path::RelPath;
@@ -36,6 +39,9 @@ const ADMINISTRATION_OF: &str = "administration-of";
 /// The file that names what was left out.
 const LEFT: &str = "left";
 
+/// The file that says which inode it had.
+const NODE: &str = "node";
+
 /// A repository that was kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptRepository {
@@ -47,6 +53,30 @@ pub struct KeptRepository {
     pub dir: PathBuf,
     /// The files that were left out.
     pub left: Option<LeftOut>,
+}
+
+impl KeptRepository {
+    /// Returns true if what was kept is still at its place: the same directory, or a file with the same content.
+    pub fn is_in_place(&self, root: &Path) -> bool {
+        let place = self.path.under(root);
+        let Ok(facts) = place.symlink_metadata() else { return false };
+        let is_same_file =
+            || facts.is_file() && std::fs::read(&place).ok() == std::fs::read(self.dir.join("data")).ok();
+        // A copy of an older build does not say it.
+        let node = std::fs::read_to_string(self.dir.join(NODE)).ok();
+        node.is_none_or(|node| node == node_of(&facts)) || is_same_file()
+    }
+
+    /// Returns true if anything is at its place.
+    pub fn is_occupied(&self, root: &Path) -> bool {
+        self.path.under(root).symlink_metadata().is_ok()
+    }
+}
+
+/// Returns the text by which a directory or file is recognised.
+fn node_of(facts: &Metadata) -> String {
+    let DirNode { ino, born } = DirNode::of(facts);
+    format!("{ino} {born}")
 }
 
 /// A repository that is kept, and whose checkpoint has no name yet. Dropped, it is left to the sweep of leftovers.
@@ -71,6 +101,9 @@ pub(crate) fn stage(
     keep_administration(&path.under(root), &aside.path, how, &mut kept, control)?;
     if let Some(left) = &kept.left {
         replace_file(&aside.path.join(LEFT), &written(left))?;
+    }
+    if let Ok(facts) = path.under(root).symlink_metadata() {
+        replace_file(&aside.path.join(NODE), node_of(&facts).as_bytes())?;
     }
     replace_file(&aside.path.join("path"), path.as_bytes())?;
     Ok((Staged(aside), kept))

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::ground::Ground;
 use super::home::Home;
-use super::identity::{self, AddingLock, Identity};
+use super::identity::{self, AddingLock, Identity, permissions};
 use super::place::{DirNode, Place};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::clock::{now_ms, rfc3339};
@@ -84,6 +84,8 @@ pub struct Workspace {
     pub dir: PathBuf,
     /// The place of its directory, as it was recorded.
     pub place: Option<Place>,
+    /// The permission bits of its directory, as they were recorded.
+    pub mode: Option<u32>,
     /// The directory that the history belonged to before the last adoption.
     pub was: Option<PathBuf>,
     /// The id of the workspace above that the directory is a part of since an adoption.
@@ -91,12 +93,16 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Finds the workspace of exactly this directory, or makes it known.
+    /// Finds the workspace of exactly this directory, or makes it known. A known one is found by its path even if its directory
+    /// was deleted.
     ///
     /// # Errors
-    /// `workspace-gone` when the directory does not exist, `bad-path` when it is none; I/O errors.
+    /// `workspace-gone` when an unknown directory does not exist, `bad-path` when it is none; I/O errors.
     pub fn open(home: &Home, path: &Path) -> Result<Workspace> {
-        let (path, facts) = canonical_dir(path)?;
+        let (path, facts) = match canonical_dir(path) {
+            Err(error) if error.code() == Code::WorkspaceGone => return Workspace::at(home, path)?.ok_or(error),
+            found => found?,
+        };
         refuse_own(home, &path)?;
         if let Some(known) = Workspace::known(home)?.into_iter().find(|workspace| workspace.path == path) {
             if let Err(error) = identity::keep(home, &known.dir) {
@@ -126,6 +132,21 @@ impl Workspace {
         }
     }
 
+    /// Returns the known workspace of a path, whether its directory exists or not.
+    ///
+    /// # Errors
+    /// As [`Workspace::known`].
+    pub fn at(home: &Home, path: &Path) -> Result<Option<Workspace>> {
+        let path = real_path(path);
+        Ok(Workspace::known(home)?.into_iter().find(|workspace| workspace.path == path))
+    }
+
+    /// Returns true if the directory is missing, and may be made again: it was deleted, and not moved or unmounted.
+    pub fn is_deleted(&self) -> bool {
+        let is_missing = self.path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        is_missing && Ground::now(std::iter::empty()).may_be_made_again(&self.path, self.place.as_ref())
+    }
+
     /// Returns true if the directory was made a part of a workspace above it, which is still there.
     fn is_part(&self, known: &[Workspace]) -> bool {
         let is_above =
@@ -133,9 +154,10 @@ impl Workspace {
         known.iter().any(is_above)
     }
 
-    /// Records the place of the directory anew if it is another one than before.
+    /// Records the place and the permissions of the directory again if they are not as before.
     fn renewed(self, home: &Home, facts: &Metadata) -> Workspace {
-        if self.place.as_ref().is_some_and(|place| place.is_of(facts)) {
+        let is_as_before = self.mode == Some(permissions(facts));
+        if is_as_before && self.place.as_ref().is_some_and(|place| place.is_of(facts)) {
             return self;
         }
         match AddingLock::acquire(home).and_then(|lock| identity::renew(home, &self, facts, &lock)) {
@@ -260,9 +282,20 @@ pub fn is_system(path: &Path) -> bool {
         && !path.starts_with("/usr/src")
 }
 
+/// Returns a path by its real name; of one that does not exist, the part that does.
+pub fn real_path(path: &Path) -> PathBuf {
+    for above in path.ancestors() {
+        if let (Ok(real), Ok(rest)) = (above.canonicalize(), path.strip_prefix(above)) {
+            // `join` of an empty rest leaves a slash at the end.
+            return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+        }
+    }
+    path.to_owned()
+}
+
 /// Returns the root of the workspace that contains `start`: that of its project, else `start` itself.
 pub fn root_for(start: &Path, known: &[Workspace]) -> PathBuf {
-    let canonical = start.canonicalize().unwrap_or_else(|_| start.to_owned());
+    let canonical = real_path(start);
     project_of(&canonical, known).unwrap_or(canonical)
 }
 

@@ -127,6 +127,7 @@ impl Lab {
             dates: false,
             spare: crate::worktree::Spare::default(),
             early: None,
+            is_deleted: false,
         };
         capture(&request, crate::worktree::Sinks::nowhere(), &|| Flow::Continue).unwrap().manifest
     }

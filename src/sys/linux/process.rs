@@ -1,7 +1,9 @@
 //! The process at the other end of a socket, descriptors that were inherited, and signals that were.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::descriptor;
 use crate::error::{Error, Result};
@@ -35,6 +37,13 @@ pub fn close_inherited() {
             libc::close(number);
         }
     }
+}
+
+/// Returns the place of the working directory of this process if it was deleted.
+pub fn deleted_working_dir() -> Option<PathBuf> {
+    let named = std::fs::read_link("/proc/self/cwd").ok()?.into_os_string().into_vec();
+    let place = named.strip_suffix(b" (deleted)").filter(|place| place.starts_with(b"/"))?;
+    Some(PathBuf::from(OsString::from_vec(place.to_vec())))
 }
 
 /// Ends this process by a signal. It comes back where the system does not let it end so.

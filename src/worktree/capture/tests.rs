@@ -116,6 +116,7 @@ impl Bench {
                 Extent::Paths(_) => Spare::default(),
             },
             early: None,
+            is_deleted: false,
         }
     }
 

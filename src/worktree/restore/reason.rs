@@ -84,6 +84,8 @@ pub enum ConflictReason {
     Moved,
     /// The checkpoint to go to does not hold it: why.
     NotHeld(String),
+    /// It is a repository's own data, which the restore does not bring back: why, and how it comes back.
+    Repository(String),
     /// It was agreed to go and is still there, but rules or limits that came since leave it out.
     LeftOut,
 }
@@ -95,7 +97,7 @@ impl ConflictReason {
             ConflictReason::NotSaved(_) => "not-saved",
             ConflictReason::Special => "special",
             ConflictReason::Blocked(_) => "blocked",
-            ConflictReason::GitDir => "git-dir",
+            ConflictReason::GitDir | ConflictReason::Repository(_) => "git-dir",
             ConflictReason::Moved => "moved",
             ConflictReason::LeftOut => "left-out",
             ConflictReason::NotHeld(_) => "not-held",
@@ -111,6 +113,7 @@ impl fmt::Display for ConflictReason {
             ConflictReason::Blocked(path) => write!(f, "`{}` stays and is in the way", path.display()),
             ConflictReason::GitDir => f.write_str("piton never writes into a `.git`"),
             ConflictReason::NotHeld(why) => f.write_str(why),
+            ConflictReason::Repository(why) => f.write_str(why),
             ConflictReason::Moved => f.write_str("it changed after the restore was planned"),
             ConflictReason::LeftOut => {
                 f.write_str("rules changed after the plan was agreed to, and leave it out now; look at a fresh preview")

@@ -142,6 +142,7 @@ fn captured(world: &World) -> Capture {
         dates: false,
         spare: crate::worktree::Spare::default(),
         early: None,
+        is_deleted: false,
     };
     capture(
         &request,

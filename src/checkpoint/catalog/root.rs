@@ -1,0 +1,78 @@
+//! The directory of a workspace: whether it exists, and how a restore makes it again after it was deleted.
+//!
+//! A workspace whose directory was deleted is still one. A checkpoint before a restore, or at the end of a turn, finds nothing in it.
+//! *Invariant:* a directory that was moved away, or whose file system is not mounted, does not count as deleted.
+
+use std::fs::{DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+
+use super::open::Catalog;
+use crate::error::{Code, Error, IoContext, Result};
+use crate::model::checkpoint::CheckpointKind;
+use crate::model::text::shell_word;
+
+/// The permission bits that its owner needs to restore files into a directory.
+const OWNER: u32 = 0o700;
+
+/// The permission bits of a directory of which none were recorded.
+const USUAL: u32 = 0o755;
+
+impl Catalog {
+    /// Returns true if a checkpoint of this kind records that the directory of the workspace was deleted.
+    pub(crate) fn finds_nothing(&self, kind: CheckpointKind) -> bool {
+        matches!(kind, CheckpointKind::PreRestore | CheckpointKind::Turn) && self.workspace.is_deleted()
+    }
+
+    /// Refuses where the workspace is not a directory any more, and a checkpoint of this kind cannot record that.
+    ///
+    /// # Errors
+    /// `workspace-gone`.
+    pub(crate) fn require_root(&self, kind: CheckpointKind) -> Result<()> {
+        let path = &self.workspace.path;
+        // A link in its place would lead piton to foreign files.
+        if path.is_dir() && path.canonicalize().is_ok_and(|real| real == *path) {
+            return Ok(());
+        }
+        if self.finds_nothing(kind) {
+            return Ok(());
+        }
+        let word = shell_word(&path.to_string_lossy());
+        let (text, hint) = match self.workspace.is_deleted() {
+            true => (
+                "the workspace was deleted",
+                format!("its checkpoints are kept: `piton restore --workspace {word}` restores the newest one"),
+            ),
+            false => (
+                "the workspace is not a directory any more",
+                format!(
+                    "its checkpoints are kept: `piton restore N --to DIR --workspace {word}` restores files elsewhere"
+                ),
+            ),
+        };
+        Err(Error::new(Code::WorkspaceGone, text).path(path).hint(hint))
+    }
+
+    /// Makes the directory of the workspace if it was deleted, restores files into it with `work`, and gives it the permissions
+    /// that it had. A directory that was made is removed again if the work fails.
+    ///
+    /// # Errors
+    /// Those of `work`; `permission` and the like where the directory cannot be made.
+    pub(crate) fn in_root<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        if !self.workspace.is_deleted() {
+            return work();
+        }
+        let path = &self.workspace.path;
+        if let Some(above) = path.parent() {
+            std::fs::create_dir_all(above).at("making the directory above the workspace", above)?;
+        }
+        DirBuilder::new().mode(OWNER).create(path).at("making the workspace", path)?;
+        let worked = work();
+        let finished = match &worked {
+            Ok(_) => std::fs::set_permissions(path, Permissions::from_mode(self.workspace.mode.unwrap_or(USUAL))),
+            // The first error is the one to report; what is not empty stays.
+            Err(_) => std::fs::remove_dir(path).or(Ok(())),
+        };
+        finished.at("setting the permissions of the workspace", path)?;
+        worked
+    }
+}
