@@ -24,6 +24,8 @@ pub struct Event {
     pub cwd: Option<PathBuf>,
     /// True if some of the payload may have another meaning than the one that was read.
     pub doubt: bool,
+    /// True for work in the background of the session, which begins and ends no turn.
+    pub is_background: bool,
     /// The step of the client's work, with its facts.
     pub kind: EventKind,
 }

@@ -64,6 +64,8 @@ pub(super) struct Shape {
     pub answers: bool,
     /// Reads the outcome from the payload after an action.
     pub outcome: fn(&Payload) -> ActionOutcome,
+    /// Returns true for work that the client does in the background of a session, and in no turn of it.
+    pub is_background: fn(&Payload) -> bool,
 }
 
 /// The envelope of Claude Code, which several clients share.
@@ -101,6 +103,7 @@ pub(super) const CLAUDE: Shape = Shape {
     cwd_told: true,
     answers: true,
     outcome: |_| ActionOutcome { ok: Some(true), exit: None },
+    is_background: |_| false,
 };
 
 impl Shape {
@@ -146,6 +149,7 @@ impl Shape {
                 self.after(payload, ActionOutcome { ok: Some(false), ..told })?
             }
         };
+        let is_background = (self.is_background)(payload);
         let cwd = text(self.cwd)?.map(PathBuf::from).filter(|cwd| cwd.is_absolute());
         let doubt = payload.is_doubtful();
         let session = text(self.session)?;
@@ -157,10 +161,13 @@ impl Shape {
             EventKind::TurnStart { .. } | EventKind::Ask(_) if agent.is_some() => {
                 EventKind::Unused("a sub-agent works in the turn of its agent".to_owned())
             }
+            EventKind::TurnStart { .. } | EventKind::TurnEnd if is_background => {
+                EventKind::Unused("work in the background is no turn".to_owned())
+            }
             EventKind::TurnEnd if agent.is_some() => EventKind::AgentEnd,
             kind => kind,
         };
-        Ok(Event { client, session, parent, agent, turn: text(self.turn)?, cwd, doubt, kind })
+        Ok(Event { client, session, parent, agent, turn: text(self.turn)?, cwd, doubt, is_background, kind })
     }
 
     /// Returns the end of a call.
@@ -182,7 +189,8 @@ impl Shape {
         let unread = Act::Tool { name, input: Value::Null, paths: Vec::new(), writes: Some(true) };
         let kind = EventKind::Before { action: text(self.action), act: self.act(payload).unwrap_or(unread) };
         let (session, parent) = (text(self.session), text(self.parent));
-        Event { client, session, parent, agent: None, turn: text(self.turn), cwd, doubt: true, kind }
+        let is_background = (self.is_background)(payload);
+        Event { client, session, parent, agent: None, turn: text(self.turn), cwd, doubt: true, is_background, kind }
     }
 
     /// Returns the text of a prompt, which may come in parts.

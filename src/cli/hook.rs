@@ -266,7 +266,7 @@ impl Exchange<'_> {
     fn before(&mut self, action: Option<&str>, act: &Act) -> Result<Decision> {
         // A torn payload begins none: nothing would end it.
         let is_known = self.event.session.is_some() && self.event.client.ends_turns();
-        if self.event.turn.is_some() || is_known {
+        if !self.event.is_background && (self.event.turn.is_some() || is_known) {
             // An action may follow the end of its turn: of a sub-agent in the background, or where the agent was made to go on.
             let turn = self.event.turn.clone().unwrap_or_default();
             self.talk.send(&Body::TurnStart(Turn { turn, for_action: true, ..Turn::default() }))?;

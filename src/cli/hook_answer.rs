@@ -4,6 +4,7 @@
 use super::hook::Exchange;
 use super::print::stat_text;
 use super::report::{self, Words};
+use super::step_report::{others_answer, others_before};
 use crate::agents::Ask;
 use crate::checkpoint::catalog::held::refusal;
 use crate::checkpoint::history::undo::Direction;
@@ -130,12 +131,14 @@ fn step_once(talk: &mut Exchange<'_>, direction: Direction, words: &Words) -> Re
                 ..Step::default()
             }))?;
         }
-        return Ok(format!("{head}{}{}", report::preview(&before), report::nothing(&before, direction)));
+        let (own, others) = (report::preview(&before), others_before(&before));
+        return Ok(format!("{head}{own}{others}{}", report::nothing(&before, direction)));
     }
     let (operation, plan) = (Some(over.operation.clone()), Some(before.plan.digest.clone()));
     let after: RestoreReply = talk.ask(&request(Step { operation, plan, ..Step::default() }))?;
     let rewind = if direction == Direction::Undo { rewind(talk, &after) } else { String::new() };
-    Ok(head + &report::answer(&before, &after, verb, back) + &rewind)
+    let others = others_answer(&before, &after, verb, back);
+    Ok(head + &report::answer(&before, &after, verb, back) + &others + &rewind)
 }
 
 /// Says how the conversation can go back too, where files did and the client has a command for it.

@@ -57,6 +57,7 @@ mod shell;
 mod show;
 mod sidecar;
 mod status;
+mod step_report;
 mod store;
 mod switch;
 mod talk;

@@ -6,6 +6,7 @@
 use super::print::{self, stat_text};
 use crate::agents::Client;
 use crate::checkpoint::history::undo::Direction;
+use crate::engine::parts::OUTSIDE;
 use crate::model::coverage;
 use crate::model::number::Number;
 use crate::model::text::{count, cut, printable};
@@ -143,7 +144,8 @@ fn shares(counts: &ShareCounts) -> String {
         named.iter().filter(|(number, _)| *number > 0).map(|(number, word)| format!("{number} {word}")).collect();
     let mut all = Vec::new();
     if total > 0 || missed == 0 {
-        all.push(format!("{}: {}", count(total as u64, "path"), parts.join(", ")));
+        let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+        all.push(format!("{}{parts}", count(total as u64, "path")));
     }
     all.extend((missed > 0).then(|| format!("{} not held", count(missed as u64, "changed path"))));
     all.join("; ")
@@ -187,7 +189,12 @@ pub(super) fn turns(listing: &TurnListReply, words: &Words) -> String {
             0 => "[undone]".to_owned(),
             stayed => format!("[undone; {stayed} stayed]"),
         }));
-        notes.extend((!turn.others.is_empty()).then(|| format!("[also in {}]", turn.others.join(", "))));
+        let place = |root: &String| match root.as_str() {
+            OUTSIDE => "outside of all workspaces".to_owned(),
+            root => format!("in {root}"),
+        };
+        let others: Vec<String> = turn.others.iter().map(place).collect();
+        notes.extend((!others.is_empty()).then(|| format!("[also {}]", others.join(", "))));
         let client = turn.client.as_deref().map(|client| format!("{} ", printable(client))).unwrap_or_default();
         add_line!(
             text,

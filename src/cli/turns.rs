@@ -8,9 +8,11 @@ use super::print::{self, stat_text};
 use super::report::{self, Words};
 use crate::checkpoint::Timeline;
 use crate::doors::replies;
+use crate::engine::parts::OUTSIDE;
 use crate::error::Result;
 use crate::model::path::RelPath;
 use crate::model::run::run_id;
+use crate::model::text::shell_word;
 use crate::protocol::TurnDiffReply;
 use crate::sys::interrupt::Flow;
 
@@ -45,7 +47,7 @@ pub(super) fn turns(context: &mut Context, args: &TurnsArgs) -> Result<Exit> {
 
 /// Writes down what open turns have changed so far. An error there is no reason to show nothing.
 fn settle(timeline: &mut Timeline) {
-    if let Err(error) = timeline.settle_turns(&|| Flow::Continue) {
+    if let Err(error) = timeline.settle_group(&|| Flow::Continue) {
         print::warning(&format!("what open turns have changed is not known: {}", error.text()));
     }
 }
@@ -86,6 +88,11 @@ fn text(reply: &TurnDiffReply, only_stat: bool) -> String {
         add_line!(text, " … and {left} more");
     }
     add_line!(text, " {}", stat_text(&reply.stat));
+    for other in &reply.turn.others {
+        let option =
+            if other == OUTSIDE { "--outside".to_owned() } else { format!("--workspace {}", shell_word(other)) };
+        add_line!(text, " It acted elsewhere too: `piton diff {option} --turn {}`", shell_word(&reply.turn.turn));
+    }
     if !only_stat {
         text.push('\n');
         text.push_str(&print::patch(&print::harmless(&reply.patch)));

@@ -11,6 +11,7 @@ use super::deleted;
 use super::exit::Exit;
 use super::print;
 use super::report;
+use super::step_report::{heading, others_after, others_before};
 use crate::checkpoint::history::group::{StepDone, StepPreview, Stepping};
 use crate::checkpoint::history::operations::UndoStep;
 use crate::checkpoint::history::turns::StepChoice;
@@ -101,6 +102,7 @@ pub(super) fn undo(context: &mut Context, args: &UndoArgs) -> Result<Exit> {
         run: args.run.as_deref().map(run_id),
         paths: context.paths(timeline.workspace(), &args.paths)?,
         include: args.include.iter().map(|included| included.share()).collect(),
+        session: None,
     };
     if args.hunk {
         // The person sees each hunk.
@@ -124,7 +126,7 @@ fn run_of_turns(
     how: How,
     (run, choice): (&str, StepChoice),
 ) -> Result<Exit> {
-    timeline.settle_turns(&|| Flow::Continue)?;
+    timeline.settle_group(&|| Flow::Continue)?;
     let turns = timeline.catalog().turns_to_undo(run, &choice)?;
     if how.only && turns.len() > 1 && !context.json {
         print::data(&format!(
@@ -406,23 +408,7 @@ pub(super) fn told(context: &Context, word: &str, step: (&UndoStep, bool), previ
         reply.plan.make_absolute();
     }
     let head = reply.over.as_ref().map(|over| report::step(word, over)).unwrap_or_default();
-    head + &report::preview(&reply) + &others(&reply)
-}
-
-/// Returns what a step would do in the other workspaces.
-fn others(reply: &PreviewReply) -> String {
-    let mut text = String::new();
-    for other in &reply.others {
-        add_line!(text, "In {}:", print::path(Path::new(&other.workspace)));
-        match (&other.preview, &other.error) {
-            (Some(preview), _) => text.push_str(&report::preview(preview)),
-            (None, error) => {
-                let why = error.as_ref().map(|error| error.message.as_str()).unwrap_or_default();
-                add_line!(text, "  not possible there: {}", printable(why));
-            }
-        }
-    }
-    text
+    head + &report::preview(&reply) + &others_before(&reply)
 }
 
 /// Prints the result of a step, and returns its exit code.
@@ -437,19 +423,13 @@ pub(super) fn finished(
     if context.is_outside() {
         shown.done.make_absolute();
     }
-    let mut text = String::new();
-    for other in &reply.others {
-        add_line!(text, "In {}:", print::path(Path::new(&other.workspace)));
-        match (&other.done, &other.error) {
-            (Some(done), _) => text.push_str(&report::outcome(done, verb, back)),
-            (None, error) => {
-                let why = error.as_ref().map(|error| error.message.as_str()).unwrap_or_default();
-                add_line!(text, "  not done there: {}", printable(why));
-            }
-        }
+    let mut text = others_after(&reply, verb, back);
+    // Where the turn acted in other places alone, there is nothing to say of this one.
+    if shown.operation.is_some() || reply.others.is_empty() || shown.done.kept.total + shown.done.failed.total > 0 {
+        text.push_str(&report::outcome(&shown, verb, back));
     }
-    text.push_str(&report::outcome(&shown, verb, back));
-    let is_new = |line: &&str| !said.lines().any(|known| known == *line) || line.starts_with("In ");
+    let is_heading = |line: &str| reply.others.iter().any(|other| heading(&other.workspace) == line);
+    let is_new = |line: &&str| !said.lines().any(|known| known == *line) || is_heading(line);
     print::data(&text.lines().filter(is_new).map(|line| format!("{line}\n")).collect::<String>())?;
     let known = preview.own.warnings.as_slice();
     let news = done.own.warnings.iter().filter(|warning| !known.contains(warning));

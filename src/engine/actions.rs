@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::model::door::Door;
 use crate::model::effect::{Class, Confidence, Effect, Verdict};
 use crate::model::id::ObjectId;
-use crate::model::text::{count, printable};
+use crate::model::text::{count, printable, shell_word};
 use crate::sys::clock::since_boot_ns;
 use crate::sys::interrupt::Interrupt;
 use crate::sys::processes::above;
@@ -133,12 +133,13 @@ impl Session {
         Some(TurnName { key, run: state.run.clone(), actor, turn, prompt, client, is_agents, places, held_by })
     }
 
-    /// Returns true if a turn begins in a workspace with its first checkpoint of single paths: the session's own, where that is too
-    /// broad to be captured.
+    /// Returns true if a turn begins in a workspace with its first checkpoint of single paths: for files outside of all workspaces, and
+    /// in the session's own, where that is too broad to be captured.
     pub(super) fn turn_begins_in(&mut self, open: &OpenWorkspace) -> bool {
         let record = &open.workspace;
-        let is_single = record.scope == Scope::TargetsOnly && record.path != Path::new(OUTSIDE);
-        is_single && self.workspace().is_ok_and(|own| own.workspace.id == record.id)
+        let is_own = |own: Arc<OpenWorkspace>| own.workspace.id == record.id;
+        let is_single = record.scope == Scope::TargetsOnly;
+        is_single && (record.path == Path::new(OUTSIDE) || self.workspace().is_ok_and(is_own))
     }
 
     /// Returns the note of an action in a workspace; `None` where it changes nothing, or nobody guards.
@@ -172,7 +173,8 @@ impl Session {
                 is_ended_here: self.is_alone,
                 from: None,
             },
-            git: self.git_operation(action, cwd, verdict),
+            // Files outside of all workspaces are in no repository of their own.
+            git: if root == Path::new(OUTSIDE) { None } else { self.git_operation(action, cwd, verdict) },
             asked: since_boot_ns(),
         })
     }
@@ -211,7 +213,8 @@ impl Session {
             (state.turns.places().to_vec(), state.turns.key().map(str::to_owned))
         };
         let (true, Some(key)) = (places.len() > 1, key) else { return };
-        for place in places.iter().filter_map(|place| self.engine.opened(place)).collect::<Vec<_>>() {
+        // A workspace that is gone has no log to note it in.
+        for place in places.iter().filter_map(|place| self.engine.open(place).ok()).collect::<Vec<_>>() {
             let (key, places) = (key.clone(), places.clone());
             self.quietly(&place, move |timeline, _| timeline.note_places(&key, &places));
         }
@@ -292,7 +295,7 @@ impl Session {
         let (actor, run) = (self.actor(), self.run_and_turn().0);
         let own = self.workspace().ok().filter(|open| open.workspace.scope == Scope::Tree);
         let others = places.iter().filter(|place| own.as_ref().is_none_or(|own| own.workspace.path != **place));
-        for place in others.filter_map(|place| self.engine.opened(place)).collect::<Vec<_>>() {
+        for place in others.filter_map(|place| self.engine.open(place).ok()).collect::<Vec<_>>() {
             let (actor, ended_call, run) = (actor.clone(), ended_call.clone(), run.clone());
             self.quietly(&place, move |timeline, control| {
                 timeline.end_action(&actor, &ended_call)?;
@@ -328,7 +331,7 @@ impl Session {
         let opened = |session: &Session, root: &PathBuf| session.engine.open(root).ok(); // what is gone has no end
         let places: Vec<Arc<OpenWorkspace>> = turns.places().iter().filter_map(|root| opened(self, root)).collect();
         let name = turns.name().unwrap_or_default();
-        let outside = turns.outside().map(|(first, number)| sentence_outside(name, first, number));
+        let outside = turns.lost_outside().map(|(first, number)| sentence_lost(name, first, number));
         let Some(key) = key.filter(|_| !places.is_empty()) else {
             match answer {
                 Some((mut decision, reply)) => {
@@ -342,6 +345,8 @@ impl Session {
             return;
         };
         let (run, is_interrupted) = (self.run_and_turn().0, turns.is_interrupted());
+        let own = self.workspace().ok().map(|own| own.workspace.path.clone());
+        let roots = turns.places().to_vec();
         let ticket = answer.map(|(decision, reply)| {
             let deadline = Instant::now() + TURN_WAIT;
             self.deadlines.add_behind(Behind { decision, reply, deadline })
@@ -350,10 +355,14 @@ impl Session {
         let left = Arc::new(AtomicUsize::new(places.len()));
         for place in places {
             let (key, told, left) = (key.clone(), Arc::clone(&told), Arc::clone(&left));
-            let run = run.clone();
+            let (run, roots) = (run.clone(), roots.clone());
+            let option = option_of(&place.workspace.path, own.as_deref());
             let work = move |timeline: &mut Timeline, control: Interrupt<'_>| {
                 if let Err(error) = timeline.end_git(&run, (None, None), control) {
                     tracing::warn!(%error, "the end of a command of git could not be noted");
+                }
+                if roots.len() > 1 {
+                    timeline.note_places(&key, &roots)?;
                 }
                 if is_interrupted {
                     return timeline.interrupt_turn(&key, control);
@@ -363,7 +372,7 @@ impl Session {
             self.queue(&place, work, move |session, ended: Result<Option<EndedTurn>>| {
                 match ended {
                     Ok(ended) => {
-                        let sentence = ended.as_ref().and_then(sentence);
+                        let sentence = ended.as_ref().and_then(|ended| sentence(ended, &option));
                         told.lock().unwrap_or_else(PoisonError::into_inner).extend(sentence);
                     }
                     Err(error) => session.fault(format!("the end of a turn was not written down: {}", error.text())),
@@ -390,8 +399,19 @@ fn not_kept(home: &Home, error: &Error) {
     }
 }
 
-/// Says what of a turn a person should look at; `None` where that is nothing.
-fn sentence(ended: &EndedTurn) -> Option<String> {
+/// Returns the option with which a command is about a workspace of a turn, after a space; none for the session's `own`.
+fn option_of(root: &Path, own: Option<&Path>) -> String {
+    if own == Some(root) {
+        String::new()
+    } else if root == Path::new(OUTSIDE) {
+        " --outside".to_owned()
+    } else {
+        format!(" --workspace {}", shell_word(&root.to_string_lossy()))
+    }
+}
+
+/// Says what of a turn a person should look at; `None` where that is nothing. `option` is the one of [`option_of`].
+fn sentence(ended: &EndedTurn, option: &str) -> Option<String> {
     let mut facts = Vec::new();
     if ended.deleted >= MANY_DELETED {
         facts.push(format!("{} gone", count(ended.deleted as u64, "path")));
@@ -403,15 +423,17 @@ fn sentence(ended: &EndedTurn) -> Option<String> {
     let what = facts.join("; ");
     (!facts.is_empty()).then(|| {
         let op = &ended.end.op;
-        format!("piton: turn {op}: {what}. `piton diff --turn {op}` shows it, `piton undo --turn {op}` takes it back")
+        format!(
+            "piton: turn {op}: {what}. `piton diff{option} --turn {op}` shows it, `piton undo{option} --turn {op}` undoes it"
+        )
     })
 }
 
-/// Says what a turn may have destroyed outside of all workspaces.
-fn sentence_outside(turn: &str, first: &Path, number: usize) -> String {
+/// Says what a turn may have destroyed outside of all workspaces without a checkpoint.
+fn sentence_lost(turn: &str, first: &Path, number: usize) -> String {
     let more = if number > 1 { format!(" and {} more", number - 1) } else { String::new() };
     format!(
-        "piton: turn `{}` reached files outside of all workspaces: `{}`{more}. `piton list --outside` has the checkpoints",
+        "piton: turn `{}` may have changed files that were not saved, and `piton undo` does not restore them: `{}`{more}",
         printable(turn),
         printable(&first.to_string_lossy())
     )

@@ -132,6 +132,7 @@ impl Task {
 impl Session {
     /// Classifies an action, decides, and answers at once or leaves it to the worker.
     pub(super) fn before(&mut self, action: Action, reply: Reply<Decision>) {
+        self.begin_turn_with(&action);
         let reply: Reply<Decision> = Box::new(|session, decided| {
             let decided = decided.map(|decision| session.with_notices(decision));
             reply(session, decided);
@@ -216,7 +217,6 @@ impl Session {
         };
         self.decide_own(action, judged, gathering.own());
         for part in parts {
-            self.note_outside(&part);
             let root = part.root.clone();
             if let Err(error) = self.decide_part(&shared, part, &gathering) {
                 self.fault(error.text());
@@ -225,13 +225,11 @@ impl Session {
         }
     }
 
-    /// Notes what the open turn may destroy outside of all workspaces.
-    fn note_outside(&self, part: &OtherReach) {
-        let targets = part.reach.targets.iter().map(|target| &target.path).chain(&part.broad);
-        let (mut targets, is_outside) = (targets.peekable(), part.root == Path::new(parts::OUTSIDE));
-        if let Some(first) = targets.peek().filter(|_| is_outside).map(|path| path.under(&part.root)) {
+    /// Notes paths outside of all workspaces that the open turn may destroy without a checkpoint. Its undo does not restore them.
+    fn note_lost(&self, paths: &[PathBuf]) {
+        if let Some(first) = paths.first() {
             let mut state = self.state();
-            state.turns.reach_outside(&first, targets.count());
+            state.turns.lose_outside(first, paths.len());
             state.keep();
         }
     }
@@ -239,7 +237,10 @@ impl Session {
     /// Has the part of an action in another workspace protected.
     fn decide_part(&mut self, shared: &PartAction<'_>, part: OtherReach, gathering: &Arc<Gathering>) -> Result<()> {
         let beyond = part.gaps();
-        let OtherReach { root, mut reach, broad: _, refused } = part;
+        let OtherReach { root, mut reach, broad, refused } = part;
+        if root == Path::new(parts::OUTSIDE) {
+            self.note_lost(&broad.iter().map(|path| path.under(&root)).collect::<Vec<_>>());
+        }
         if let Some(error) = refused {
             return Err(error);
         }
@@ -252,7 +253,7 @@ impl Session {
         }
         let is_off = WorkspaceState::load(&record.dir).is_off(now_ms());
         let due = self.state().turns.standing(&record.id, &rules.policy, is_off);
-        let reply = gathering.part(root);
+        let reply = self.noting_loss(&root, &reach, gathering.part(root.clone()));
         let paths = NamedPaths::of(&record.path, &shared.cwd, shared.action, &shared.verdict, &reach);
         let note = self.note_of(&open, shared.action, (&shared.cwd, &shared.verdict), paths);
         let record = self.record_of(shared.action, &shared.verdict, (&reach, &due));
@@ -265,9 +266,33 @@ impl Session {
         }
         let (run, turn) = self.recording();
         let reason = shown(&format!("{}{}", self.when(), named(shared.action)));
-        let task = Task { beyond, note, record, ..Task::of(&open, (&run, turn, &reason), (reach, due), shared) };
+        let begins = if self.turn_begins_in(&open) { self.open_turn() } else { None };
+        let task =
+            Task { beyond, note, record, begins, ..Task::of(&open, (&run, turn, &reason), (reach, due), shared) };
         self.protect(&open, &rules, Decision::Action(Box::new(ActionDecision::of_part())), task, reply);
         Ok(())
+    }
+
+    /// Returns the reply for a part that also notes, where it lies outside of all workspaces and gets no checkpoint in time, what may be
+    /// lost there.
+    fn noting_loss(&self, root: &Path, reach: &ActionReach, reply: Reply<Decision>) -> Reply<Decision> {
+        if root != Path::new(parts::OUTSIDE) {
+            return reply;
+        }
+        let paths: Vec<PathBuf> = reach.targets.iter().map(|target| target.path.under(root)).collect();
+        Box::new(move |session, decided| {
+            let is_lost = match &decided {
+                Ok(Decision::Action(action)) => {
+                    matches!(action.protection, Protection::Late { .. } | Protection::Failed(_))
+                }
+                Ok(_) => false,
+                Err(_) => true,
+            };
+            if is_lost {
+                session.note_lost(&paths);
+            }
+            reply(session, decided);
+        })
     }
 
     /// Has the action protected in its own workspace.

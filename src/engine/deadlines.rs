@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use super::collisions::{self, CollisionAnswer};
 use super::decision::{Decision, Notice, Protection, Settled};
+use super::paused_turns::PausedTurns;
 use super::protect::{NamedCapture, Protected, turn_checkpoint};
 use super::session::{Reply, Session};
 use crate::checkpoint::catalog::gaps::Gap;
@@ -119,14 +120,16 @@ impl Deadlines {
 }
 
 impl Session {
-    /// Returns the earliest moment at which an event must be answered.
+    /// Returns the earliest moment at which an event must be answered, or a turn ends.
     pub fn next_deadline(&self) -> Option<Instant> {
         let behind = self.deadlines.behind.values().map(|behind| behind.deadline);
-        self.deadlines.unanswered().map(|(_, awaited)| awaited.deadline).chain(behind).min()
+        let turn = self.paused.as_ref().and_then(PausedTurns::ends_at);
+        self.deadlines.unanswered().map(|(_, awaited)| awaited.deadline).chain(behind).chain(turn).min()
     }
 
-    /// Answers `late` to events whose deadline is over; their captures continue.
+    /// Answers `late` to events whose deadline is over; their captures continue. Ends a turn after which its client has paused.
     pub fn answer_late(&mut self, now: Instant) {
+        self.end_paused_turn(now);
         let behind = self.deadlines.behind.iter().filter(|(_, behind)| behind.deadline <= now);
         for ticket in behind.map(|(ticket, _)| *ticket).collect::<Vec<_>>() {
             self.caught_up(ticket, Vec::new());

@@ -59,6 +59,8 @@ pub struct Opening {
     pub door: Option<Door>,
     /// True if changes are to be saved as long as the session lasts.
     pub autosave: bool,
+    /// The pause after which a turn counts as ended, for a client that reports no turns: one begins with its first action.
+    pub turn_pause: Option<Duration>,
 }
 
 /// The start of a turn.

@@ -26,6 +26,7 @@ pub mod names;
 mod notes;
 pub mod parts;
 mod pathspec;
+mod paused_turns;
 pub mod protect;
 mod queue;
 pub mod reach;

@@ -43,7 +43,9 @@ impl NamedPaths {
         let takes_root = reach.targets.iter().any(|target| target.path.is_root());
         let mut named = NamedPaths {
             // What patterns match is among the targets.
-            and_others: verdict.writes_unnamed || by_git || (reach.is_everything && !verdict.reaches_all && !takes_root),
+            and_others: verdict.writes_unnamed
+                || by_git
+                || (reach.is_everything && !verdict.reaches_all && !takes_root),
             by_git: by_git && verdict.effects.iter().all(|effect| effect.verb.starts_with("git")),
             ..NamedPaths::default()
         };

@@ -1,7 +1,8 @@
 //! The parts of an action that lie in other workspaces than its own: which they are, and their answers in one.
 //!
-//! A path outside belongs to the nearest known workspace around it, else to the *outside* workspace, whose root is `/`. A
-//! session in a directory that is too broad to be captured opens the projects below it that an action names.
+//! A path outside belongs to the nearest known workspace around it, else to that of another repository, which is opened for it. All
+//! other paths belong to the *outside* workspace, whose root is `/`, also those in the action's own repository. A session in a directory
+//! that is too broad to be captured opens the projects below it that an action names.
 //! *Invariant:* an action without such a path costs no look at the disk.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -101,11 +102,24 @@ impl Places<'_> {
         }
         let found = match self.opens {
             true => project_of(dir, &self.known),
-            false => known_around(dir, &self.known),
+            false => known_around(dir, &self.known).or_else(|| self.other_repository(dir)),
         };
         self.asked.insert(dir.to_owned(), found.clone());
         found
     }
+
+    /// Returns the top of the repository around a directory, if it is another one than the action's own.
+    fn other_repository(&self, dir: &Path) -> Option<PathBuf> {
+        let is_repository = |dir: &&Path| dir.join(".git").symlink_metadata().is_ok();
+        let top = dir.ancestors().find(is_repository).filter(|top| is_other_repository(top, &self.own.path))?;
+        Some(top.to_owned())
+    }
+}
+
+/// Returns true for the top of a repository that gets a workspace of its own: it can be captured, is not the one around the action's own
+/// workspace, and holds files that someone may miss.
+fn is_other_repository(top: &Path, own: &Path) -> bool {
+    scope_of(top) == Scope::Tree && !own.starts_with(top) && !is_passed_over(top)
 }
 
 /// Returns true if a path outside of all workspaces is the system's, or of files that nobody misses.
@@ -193,8 +207,8 @@ pub(super) fn others(
     Ok(bounded(parts.into_values()))
 }
 
-/// Adds the files that git takes of a work tree which begins above the workspace, or in another one that is known. The repository at
-/// the top is opened as a workspace: those who work below it take its files along.
+/// Adds the files that git takes of a work tree which begins above the workspace, or elsewhere. The repository at the top is opened as a
+/// workspace: those who work below it take its files along.
 fn add_tree(
     parts: &mut BTreeMap<PathBuf, OtherReach>,
     places: &Places<'_>,
@@ -202,11 +216,7 @@ fn add_tree(
     outside: &mut Vec<OutsidePath>,
 ) {
     let (own, known) = (&places.own.path, &places.known);
-    if !own.starts_with(&tree.top) && known_around(&tree.top, known).is_none() {
-        match &tree.named {
-            Some(named) => outside.extend(named.iter().map(|path| OutsidePath::named(path))),
-            None => add_unknown(parts, &tree.top),
-        }
+    if !own.starts_with(&tree.top) && known_around(&tree.top, known).is_none() && is_passed_over(&tree.top) {
         return;
     }
     let around = project_of(&tree.top, known).unwrap_or_else(|| tree.top.clone());

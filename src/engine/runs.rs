@@ -157,6 +157,11 @@ impl Session {
         }
     }
 
+    /// Returns true if the session has a name, and so a run of its own.
+    pub fn has_own_run(&self) -> bool {
+        self.state().is_named()
+    }
+
     /// Returns the run to which checkpoints before actions belong, and the open turn.
     pub(super) fn recording(&self) -> (String, Option<String>) {
         let (run, turn) = self.run_and_turn();
@@ -286,14 +291,16 @@ impl Session {
     pub fn end(&mut self) {
         let (own, turn) = self.run_and_turn();
         // The turn of a session with a name may go on in its next connection: each hook has one of its own.
-        if self.state().is_named() {
+        if self.paused.is_some() {
+            self.end_open_turn();
+        } else if !self.state().is_named() {
+            let turns = self.state().turns.interrupt();
+            self.close_turn(&turns, None);
+        } else {
             self.end_held_turns();
             if self.is_alone {
                 self.end_actions();
             }
-        } else {
-            let turns = self.state().turns.interrupt();
-            self.close_turn(&turns, None);
         }
         self.end_autosave();
         let runs = std::mem::take(&mut self.open_runs);

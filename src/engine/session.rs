@@ -15,6 +15,7 @@ use super::event::{Event, Opening};
 use super::git_trees::TreeAnswer;
 use super::job::{Answer, bug, busy};
 use super::names::{guard_in_force, recorded};
+use super::paused_turns::PausedTurns;
 use super::queue::SaveWish;
 use super::runs::{OpenRun, SubAgentRun};
 use super::state::{SessionState, SharedState};
@@ -110,6 +111,8 @@ pub struct Session {
     pub(super) waits: bool,
     /// True if no other process tells of this session's actions.
     pub(super) is_alone: bool,
+    /// The turns of a client that reports none.
+    pub(super) paused: Option<PausedTurns>,
     /// The door that the client comes through.
     pub(super) door: SessionDoor,
     /// The news of the watcher that were told.
@@ -150,6 +153,7 @@ impl Session {
             tells_model: false,
             waits: true,
             is_alone: false,
+            paused: None,
             door: SessionDoor::default(),
             watcher_news: WatcherNews::default(),
             is_base_running: false,
@@ -217,6 +221,7 @@ impl Session {
                 // The action has run already. If its workspace cannot be opened, only the notes of a workspace are left out.
                 let workspace = self.workspace().ok();
                 let notices = self.notices(workspace.as_deref(), Vec::new());
+                self.rest_after_action();
                 self.end_action((call, ended), Decision::After { notices }, reply);
             }
         }
@@ -245,6 +250,7 @@ impl Session {
         (self.reaches_model, self.tells_model) =
             (opening.reaches_model.unwrap_or(true), opening.reaches_model.is_some());
         self.waits = opening.waits.unwrap_or(self.waits);
+        self.paused = opening.turn_pause.map(PausedTurns::new).or(self.paused.take());
         self.process = opening.pid.and_then(ProcessId::of).or(self.process.take());
         self.door.is_through(opening.door);
         if let Some(pid) = opening.pid.filter(|_| opening.door == Some(Door::Hook)) {

@@ -1,7 +1,9 @@
 //! A session's turns.
 
+use std::time::Instant;
+
 use super::decision::{Decision, TurnDecision};
-use super::event::TurnStart;
+use super::event::{Action, TurnStart};
 use super::guard::{TurnHolder, Turns};
 use super::names::{prompt_words, turn_name};
 use super::session::{Reply, Session};
@@ -14,6 +16,43 @@ use crate::model::run::run_id;
 use crate::sys::clock::now_ms;
 
 impl Session {
+    /// Begins a turn with an action, if the client reports no turns and none is open.
+    pub(super) fn begin_turn_with(&mut self, action: &Action) {
+        let Some(paused) = &mut self.paused else { return };
+        paused.running += usize::from(action.id.is_some());
+        paused.put_off(Instant::now());
+        let start = TurnStart { turn: String::new(), run: None, for_action: true };
+        // An error is the action's own too, and its answer has it.
+        self.start_turn(start, Box::new(|_, _| {}));
+    }
+
+    /// Notes that an action has ended, for a turn that ends after a pause.
+    pub(super) fn rest_after_action(&mut self) {
+        if let Some(paused) = self.paused.as_mut().filter(|paused| paused.ends_at.is_some()) {
+            paused.running = paused.running.saturating_sub(1);
+            paused.put_off(Instant::now());
+        }
+    }
+
+    /// Ends the open turn if its client has paused for long enough.
+    pub(super) fn end_paused_turn(&mut self, now: Instant) {
+        if let Some(paused) = self.paused.as_mut().filter(|paused| paused.ends_at.is_some_and(|end| end <= now)) {
+            (paused.running, paused.ends_at) = (0, None);
+            self.end_open_turn();
+        }
+    }
+
+    /// Ends the open turn, if there is one; nobody waits for what it has changed.
+    pub(super) fn end_open_turn(&mut self) {
+        let turns = {
+            let mut state = self.state();
+            let turns = std::mem::take(&mut state.turns);
+            state.keep();
+            turns
+        };
+        self.close_turn(&turns, None);
+    }
+
     /// Begins a turn.
     pub(super) fn start_turn(&mut self, start: TurnStart, reply: Reply<Decision>) {
         if start.turn.is_empty() && !start.for_action {

@@ -19,6 +19,9 @@ const MAX_TOOLS: usize = 10_000;
 /// Most lists that may be on their way.
 const MAX_ASKED: usize = 100;
 
+/// Most calls that may be on their way.
+const MAX_CALLS: usize = 1000;
+
 /// A call that is to wait for its checkpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
@@ -47,6 +50,20 @@ pub struct Tools {
     known: HashMap<String, Hints>,
     /// Requests for lists that are not answered yet: the id as JSON, and whether it is the first page.
     asked: VecDeque<(String, bool)>,
+    /// Calls that write and are not answered yet: the ids as JSON.
+    calls: VecDeque<String>,
+}
+
+/// Returns the name of a call by its id, as JSON.
+fn name_of(id: &Value) -> String {
+    id.to_string()
+}
+
+impl Call {
+    /// Returns the name by which the end of the call is known; `None` where the client wants no answer.
+    pub fn name(&self) -> Option<String> {
+        self.id.as_ref().map(name_of)
+    }
 }
 
 impl Tools {
@@ -76,31 +93,43 @@ impl Tools {
                 let hints = self.known.get(&tool).copied().unwrap_or_default();
                 let arguments = params.and_then(|params| params.get("arguments")).cloned().unwrap_or(Value::Null);
                 let call = Call { id: id.cloned(), tool, arguments, external: hints.open_world, doubt };
-                (!hints.read_only).then_some(call)
+                if hints.read_only {
+                    return None;
+                }
+                if self.calls.len() >= MAX_CALLS {
+                    self.calls.pop_front();
+                }
+                self.calls.extend(call.name());
+                Some(call)
             }
             _ => None,
         }
     }
 
-    /// Reads a line of the server: what it says of its tools.
-    pub fn from_server(&mut self, line: &[u8]) {
+    /// Reads a line of the server: what it says of its tools. Returns the names of the calls that it answers.
+    pub fn from_server(&mut self, line: &[u8]) -> Vec<String> {
+        let mut answered = Vec::new();
         // Nothing of use can be in it, which is true of most.
-        if self.asked.is_empty() && self.known.is_empty() {
-            return;
+        if self.asked.is_empty() && self.known.is_empty() && self.calls.is_empty() {
+            return answered;
         }
         for message in messages(line) {
             if message.get("method").and_then(Value::as_str) == Some("notifications/tools/list_changed") {
                 self.known.clear();
                 self.asked.clear();
             }
-            let Some(id) = message.get("id").filter(|_| !message.contains_key("method")).map(Value::to_string) else {
+            let Some(id) = message.get("id").filter(|_| !message.contains_key("method")).map(name_of) else {
                 continue;
             };
+            if let Some(at) = self.calls.iter().position(|call| *call == id) {
+                answered.extend(self.calls.remove(at));
+            }
             if let Some(at) = self.asked.iter().position(|(asked, _)| *asked == id) {
                 let first = self.asked.remove(at).is_some_and(|(_, first)| first);
                 self.listed(message.get("result"), first);
             }
         }
+        answered
     }
 
     fn listed(&mut self, result: Option<&Value>, first: bool) {

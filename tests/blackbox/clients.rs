@@ -467,3 +467,44 @@ fn a_restore_in_the_middle_of_a_turn_is_told_to_the_model() {
     let told = here.hook("claude-code", "PreToolUse", &bash(lab, "s", "ls"));
     assert!(told.contains("additionalContext") && told.contains("files were restored"), "{told}");
 }
+
+/// Hermes Agent reviews a conversation after some turns: in the background, under the same session id, while the next turn may run.
+#[test]
+fn a_background_review_of_hermes_is_no_turn_and_takes_no_note() {
+    let here = ClientLab::new();
+    let lab = &here.0;
+    let tell = |event: &str, task: &str, turn: &str, extra: Value| {
+        let mut facts = json!({ "task_id": task, "turn_id": format!("s:{task}:{turn}"), "tool_call_id": "c" });
+        facts.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        let tool = json!({ "command": extra["command"] });
+        let payload = json!({ "hook_event_name": event, "session_id": "s", "cwd": lab.work, "tool_name": "terminal",
+            "tool_input": tool, "extra": facts });
+        here.hook("hermes-agent", event, &payload)
+    };
+    let act = |task: &str, turn: &str, command: &str| {
+        tell("pre_tool_call", task, turn, json!({ "command": command }));
+        lab.sh(command);
+        tell("post_tool_call", task, turn, json!({}));
+    };
+    let review = "5f0c1f0e-7a51-4a8e-9d8e-0d3d6b0a3c11";
+    tell("pre_llm_call", "s", "one", json!({ "user_message": "tidy up" }));
+    act("s", "one", "rm a");
+    tell("on_session_end", "s", "one", json!({}));
+    lab.piton(&["restore", "1", "a", "--yes"]);
+    // The review begins, and the person goes on meanwhile.
+    let prompt = "Review the conversation above and update two things:\n\n**Memory**: who the user is.";
+    let said = tell("pre_llm_call", review, "two", json!({ "user_message": prompt }));
+    assert!(!said.contains("restored"), "{said}");
+    let said = tell("pre_llm_call", "s", "three", json!({ "user_message": "go on" }));
+    assert!(said.contains("files were restored"), "{said}");
+    act("s", "three", "rm -r out");
+    act(review, "two", "touch learned");
+    tell("on_session_end", review, "two", json!({}));
+    act("s", "three", "touch made");
+    let turns = lab.piton(&["turns", "--json"]).json();
+    let open: Vec<&Value> = turns["turns"].as_array().unwrap().iter().filter(|turn| turn["open"] == true).collect();
+    assert_eq!((open.len(), &open[0]["turn"]), (1, &json!("s:s:three")), "{turns}");
+    tell("on_session_end", "s", "three", json!({}));
+    let undone = lab.piton(&["undo", "--yes"]);
+    assert_eq!((lab.read("out/x"), lab.work.join("made").exists()), ("product".to_owned(), false), "{undone:?}");
+}

@@ -46,6 +46,7 @@ mod net;
 mod outside;
 mod pages;
 mod peers;
+mod places;
 mod private;
 mod protected;
 mod reach;

@@ -47,27 +47,27 @@ fn beside(lab: &Lab, path: &str, content: &str) -> PathBuf {
     path
 }
 
+/// The undo of the turn restores the files that were saved, so only the others are named.
 #[test]
-fn the_end_of_a_turn_names_what_it_reached_outside() {
+fn the_end_of_a_turn_names_what_was_not_saved_outside() {
     let Some(lab) = Lab::lasting() else { return };
     let (notes, more) = (beside(&lab, "notes.txt", "mine\n"), beside(&lab, "more.txt", "mine\n"));
     let mut sidecar = Sidecar::start(&lab, &[]);
     turn(&mut sidecar, "t1");
     shell(&mut sidecar, "rm ../notes.txt ../more.txt");
     [&notes, &more].into_iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    assert_eq!(sidecar.ask(json!({"type": "turn.end"}))["notices"], Value::Null);
+    turn(&mut sidecar, "t2");
+    shell(&mut sidecar, "rm -rf /");
     let ended = sidecar.ask(json!({"type": "turn.end"}));
     let told = ended["notices"][0].as_str().unwrap_or_else(|| panic!("{ended}"));
-    assert!(
-        told.contains("turn `t1` reached files outside of all workspaces: `/") && told.contains("and 1 more"),
-        "{told}"
-    );
-    turn(&mut sidecar, "t2");
+    assert!(told.contains("turn `t2`") && told.contains("`piton undo` does not restore them: `/`"), "{told}");
+    turn(&mut sidecar, "t3");
     assert_eq!(sidecar.ask(json!({"type": "turn.end"}))["notices"], Value::Null);
     // A client that tells of no end is told with what comes next.
-    turn(&mut sidecar, "t3");
-    std::fs::write(&notes, "again\n").unwrap();
-    shell(&mut sidecar, "rm ../notes.txt");
     turn(&mut sidecar, "t4");
+    shell(&mut sidecar, "rm -rf /");
+    turn(&mut sidecar, "t5");
     let until = Instant::now() + WAIT;
     let told = loop {
         let told = shell(&mut sidecar, "ls")["notices"].clone();
@@ -76,7 +76,7 @@ fn the_end_of_a_turn_names_what_it_reached_outside() {
         }
         assert!(Instant::now() < until, "never told");
     };
-    assert!(told.contains("turn `t3` reached files outside"), "{told}");
+    assert!(told.contains("turn `t4`"), "{told}");
 }
 
 #[test]
@@ -511,9 +511,9 @@ fn uncommitted_work_in_a_repository_that_nobody_has_opened_is_held() {
     ] {
         let Some(lab) = Lab::lasting() else { return };
         let file = beside(&lab, "other/f", "one\n");
-        let other = file.parent().unwrap().to_str().unwrap().to_owned();
+        let other_dir = file.parent().unwrap().to_str().unwrap().to_owned();
         for args in [&["init", "-q"][..], &["add", "."], &["commit", "-qm", "one"]] {
-            if git(&lab, &[&["-C", &other], args].concat()).is_none() {
+            if git(&lab, &[&["-C", &other_dir], args].concat()).is_none() {
                 return;
             }
         }
@@ -522,10 +522,10 @@ fn uncommitted_work_in_a_repository_that_nobody_has_opened_is_held() {
         turn(&mut sidecar, "t1");
         let reply = shell(&mut sidecar, command);
         assert_eq!(sidecar.finish(), 0);
-        let n = number(outside(&reply));
+        let n = number(other(&reply, Path::new(&other_dir)));
         lab.sh(command);
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "one\n", "{command}");
-        let restored = lab.piton(&["restore", "--outside", &n, file.to_str().unwrap(), "--yes"]);
+        let restored = lab.piton_in(Path::new(&other_dir), &["restore", &n, "f", "--yes"]);
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "in progress\n", "{command}: {restored:?}");
     }
 }

@@ -395,3 +395,18 @@ fn a_run_within_a_run_knows_its_parent() {
     assert_eq!(runs.run_of("claude-code.s")["parent"], json!("outer"));
     assert_eq!(runs.run_of("outer")["status"], json!("completed"));
 }
+
+#[test]
+fn the_end_of_a_run_says_how_to_undo_it() {
+    let runs = Runs::new();
+    let agent = runs.script("rm kept\n");
+    let output = runs.command(&["--name", "work", "--", &agent]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("`piton undo --run work --include likely` undoes what it changed"), "{said}");
+    let turns = runs.0.piton(&["turns", "--run", "work", "--json"]).json();
+    assert_eq!((&turns["turns"][0]["run"], &turns["turns"][0]["open"]), (&"work".into(), &false.into()), "{turns}");
+    let diff = runs.0.piton(&["diff", "--turn", "--run", "work", "--stat"]);
+    assert!(diff.code == 0 && diff.stdout.contains("kept  (deleted"), "{diff:?}");
+    let undone = runs.0.piton(&["undo", "--run", "work", "--include", "likely", "--yes"]);
+    assert_eq!((undone.code, runs.0.read("kept").as_str()), (0, "from before"), "{undone:?}");
+}

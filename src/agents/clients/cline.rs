@@ -54,6 +54,7 @@ pub(crate) const PROFILE: Profile = Profile {
         cwd_told: false,
         answers: true,
         outcome,
+        is_background: |_| false,
     },
     reply,
     reaches_model: |step| matches!(step, Moment::Before | Moment::After | Moment::TurnStart),

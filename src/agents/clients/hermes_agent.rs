@@ -54,6 +54,7 @@ pub(super) const PROFILE: Profile = Profile {
         shells: &["terminal"],
         answers: false,
         outcome,
+        is_background,
         ..CLAUDE
     },
     reply,
@@ -75,6 +76,22 @@ fn reply(_event: &str, step: Moment, decision: &Decision) -> Option<Value> {
         ("reason", deny.map(|reason| json!(reason))),
         ("context", decision.notes().filter(|_| step == Moment::TurnStart).map(Value::String)),
     ])
+}
+
+/// The beginning of the prompts with which Hermes reviews a conversation after a turn.
+const REVIEW: &str = "Review the conversation above";
+
+/// Returns true for the review that Hermes runs after some turns, in the background and under the id of the session. Its turns have a
+/// task of their own. Some sessions of a person have that too, so a prompt is recognized by its text; the calls of the others go on in the
+/// turn that their prompt has begun.
+fn is_background(payload: &Payload) -> bool {
+    let at = |place: &'static str| payload.at(&[place]).and_then(Value::as_str);
+    let has_own_task = at("/extra/task_id").is_some_and(|task| at("/session_id") != Some(task));
+    match at("/hook_event_name") {
+        Some("pre_llm_call") => has_own_task && at("/extra/user_message").is_some_and(|text| text.starts_with(REVIEW)),
+        Some("pre_tool_call" | "post_tool_call") => has_own_task,
+        _ => false,
+    }
 }
 
 /// Returns the status, and the exit code out of the result, which is JSON in a text.

@@ -51,6 +51,7 @@ pub(crate) const PROFILE: Profile = Profile {
         cwd_told: true,
         answers: true,
         outcome,
+        is_background: |_| false,
     },
     reply: reply::shim,
     reaches_model: reply::shim_reaches_model,

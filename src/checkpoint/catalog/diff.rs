@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::checkpoint::Checkpoint;
 use super::find::Presence;
 use super::open::Catalog;
+use crate::checkpoint::records::workspace::Scope;
 use crate::error::Result;
 use crate::filter::Tracked;
 use crate::model::build;
@@ -142,10 +143,12 @@ impl Catalog {
         let changes = self.changes(self.whole(old)?, self.whole(new)?, &HashMap::new())?;
         let (from, to) = (self.coverage_of(old)?, self.coverage_of(new)?);
         let (from, to) = (looked(&from, self.private_part(old)?)?, looked(&to, self.private_part(new)?)?);
+        // Where only targets are captured, whatever ignore rules say, a path that was looked at and is not there is absent.
+        let is_targets = self.workspace.scope == Scope::TargetsOnly;
         self.judging(old, &mut |in_old| {
             self.judging(new, &mut |in_new| {
-                let was_absent = |path: &RelPath, mode| in_old(path, mode) == Presence::Absent;
-                let is_absent = |path: &RelPath, mode| in_new(path, mode) == Presence::Absent;
+                let was_absent = |path: &RelPath, mode| is_targets || in_old(path, mode) == Presence::Absent;
+                let is_absent = |path: &RelPath, mode| is_targets || in_new(path, mode) == Presence::Absent;
                 let gap = |change: &&Change| is_capture_gap(change, (&from, &to), (&was_absent, &is_absent));
                 Ok(changes.iter().filter(|change| !gap(change)).cloned().collect())
             })

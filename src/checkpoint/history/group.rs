@@ -90,7 +90,7 @@ impl Stepping {
     ) -> Result<Option<Stepping>> {
         timeline.catalog().refuse_interrupted()?;
         if direction == Direction::Undo {
-            timeline.settle_turns(control)?;
+            timeline.settle_group(control)?;
         }
         let Some(step) = timeline.catalog().chosen_step(direction, choice)? else { return Ok(None) };
         if choice.paths.is_empty() {
@@ -289,7 +289,8 @@ fn other(
         Direction::Redo => true,
     };
     let mut same = steps.iter().rev().filter(|step| step.turn.as_ref().map(|turn| &turn.key) == key);
-    let Some(same) = same.find(is_open).cloned() else { return Ok(None) };
+    let has_part = |same: &&UndoStep| same.turn.as_ref().is_some_and(|turn| turn.has_changed()) && is_open(same);
+    let Some(same) = same.find(has_part).cloned() else { return Ok(None) };
     let restore = other.catalog().stepping(direction, &same, choice, run)?;
     Ok(Some((other, restore)))
 }

@@ -7,6 +7,7 @@ mod before;
 mod blobs;
 pub mod collision;
 mod destroyed;
+mod elsewhere;
 pub mod export;
 pub mod group;
 pub mod hunks;

@@ -26,6 +26,8 @@ pub struct UndoStep {
     pub kind: OperationKind,
     /// The run that a rollback moved, and where to.
     pub moved: Option<(String, ObjectId)>,
+    /// The id of the run that asked for the operation.
+    by: String,
     /// The checkpoint to go to.
     pub to: ObjectId,
     /// Exactly the paths that the operation changed (percent-quoted).
@@ -55,6 +57,7 @@ impl UndoStep {
             op: turn.op.clone(),
             kind: OperationKind::Turn,
             moved: None,
+            by: turn.run.clone(),
             to: turn.base,
             changed: turn.changes.iter().map(|change| change.path.clone()).collect(),
             ordinal: turn.ordinal,
@@ -66,6 +69,16 @@ impl UndoStep {
             left_at: None,
             place: 0,
         }
+    }
+
+    /// Returns the run of the step's turn; else the run that asked for the operation.
+    pub fn run(&self) -> &str {
+        self.turn.as_ref().map_or(&self.by, |turn| &turn.run)
+    }
+
+    /// Returns true if the step is of one of some runs; without any given, always.
+    pub(super) fn is_of(&self, runs: Option<&BTreeSet<String>>) -> bool {
+        runs.is_none_or(|runs| runs.contains(self.run()))
     }
 
     /// Counts the turn's own changes that were not taken back.
@@ -90,7 +103,7 @@ impl UndoStep {
     }
 
     /// Returns true if the next undo passes a turn by: it is undone, or has changed nothing.
-    fn is_spent(&self) -> bool {
+    pub(super) fn is_spent(&self) -> bool {
         let Some(turn) = &self.turn else { return false };
         // Changes of others behind a restore, in a turn that was open then, must not hide the restore. A named change that no undo
         // takes back must be said once, before an older turn is undone in its place.
@@ -248,6 +261,7 @@ impl History {
         let own = (begin.kind == OperationKind::Rollback).then(|| (begin.run.clone(), begin.target));
         let mut step = UndoStep {
             moved: own,
+            by: begin.run.clone(),
             op: begin.over.clone().unwrap_or_else(|| begin.op.clone()),
             kind: begin.kind,
             to: begin.pre_restore,

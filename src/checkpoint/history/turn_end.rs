@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::destroyed::{TurnCaptures, TurnChanges, TurnTime};
 use super::journal::{Journal, Line, LoggedEntry, MissedChange, TurnChange, TurnEnd, quoted};
-use super::operations::OF_TURN;
+use super::operations::{History, OF_TURN, UndoStep};
 use super::turn_clock::{TurnClock, clock_offset};
 use crate::checkpoint::capture::request::{Selection, Take};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
@@ -22,6 +22,7 @@ use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::{Extent, SkipReason};
 use crate::model::id::ObjectId;
+use crate::model::manifest::EntryKind;
 use crate::model::meta::{quote, unquote};
 use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
@@ -140,10 +141,10 @@ impl Locked<'_> {
         let catalog = &*self.catalog;
         let TurnChanges { changes, missed } = catalog.changes_of(turn, &captures, capture, state)?;
         let history = catalog.history()?;
-        // The line so far is replaced, unless it was undone: then this is another part of the turn.
-        let known =
-            turn.op.as_deref().and_then(|op| history.undo_of(op)).filter(|step| !step.passed && step.undone.is_empty());
-        if changes.is_empty() && missed.is_empty() && known.is_none() {
+        let known = line_so_far(&history, turn);
+        // A turn of several workspaces has a line in each of them, so that undo offers it in each.
+        let is_alone = turn.places.len() < 2;
+        if changes.is_empty() && missed.is_empty() && known.is_none() && is_alone {
             return Ok(None);
         }
         let (deleted, secrets) = (deleted_paths(&changes), changed_secrets(&changes));
@@ -189,6 +190,14 @@ fn changed_secrets(changes: &BTreeMap<RelPath, TurnChange>) -> Option<(RelPath, 
     let secrets = changes.iter().filter(|(path, change)| change.before.is_some() && is_secret(path));
     let secrets: Vec<&RelPath> = secrets.map(|(path, _)| path).collect();
     secrets.first().map(|first| ((*first).clone(), secrets.len()))
+}
+
+/// Returns the line of an open turn so far, which a newer one replaces. `None` if it was undone: then this is another part of the turn.
+/// The log of actions may not have its name yet: another process may just have written it.
+fn line_so_far<'h>(history: &'h History, turn: &OpenTurn) -> Option<&'h UndoStep> {
+    let is_line = |line: &TurnEnd| line.key == turn.key && line.base == turn.base;
+    let line = history.undo.iter().rev().find(|step| step.turn.as_deref().is_some_and(is_line));
+    line.filter(|step| !step.passed && step.undone.is_empty())
 }
 
 /// Returns the request for a capture at an end of a turn.
@@ -325,6 +334,10 @@ impl Catalog {
                 if let Extent::Paths(paths) = self.coverage(&one.tree)?.extent {
                     looked.extend(paths);
                 }
+                // Ignored files that an action named are private ones.
+                let private = self.own_part(&one)?;
+                let files = private.manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir);
+                looked.extend(files.map(|(path, _)| path.clone()));
             }
         }
         Ok(Selection::of_extent(&Extent::Paths(looked.into_iter().collect())))

@@ -36,6 +36,8 @@ pub struct StepChoice {
     pub paths: Vec<RelPath>,
     /// The shares that go back too, in addition to what is surely the turn's, and to what it may have deleted.
     pub include: Vec<Attribution>,
+    /// The runs of the session that asks: without a name, its step is the newest of these. `None` for the command line.
+    pub session: Option<BTreeSet<String>>,
 }
 
 impl StepChoice {
@@ -45,7 +47,7 @@ impl StepChoice {
     }
 
     /// Returns true if a change of such a share goes back.
-    fn takes(&self, share: Attribution) -> bool {
+    pub(super) fn takes(&self, share: Attribution) -> bool {
         share.is_own() || self.include.contains(&share)
     }
 
@@ -89,9 +91,7 @@ impl Catalog {
         if let Some(name) = name {
             return self.turn_named(name, run);
         }
-        let history = self.history()?;
-        let counts = |turn: &&Arc<TurnEnd>| turn.has_changed() && run.is_none_or(|run| turn.run == run);
-        history.turns.iter().rev().find(counts).cloned().ok_or_else(|| {
+        self.changing_turns(run)?.into_iter().next().ok_or_else(|| {
             Error::new(Code::NoSuchTurn, "no turn of an agent has changed files in this workspace")
                 .hint("`piton list` has the checkpoints")
         })
@@ -125,11 +125,14 @@ impl Catalog {
     /// `no-such-turn` if there is none.
     pub fn turns_to_undo(&self, run: &str, choice: &StepChoice) -> Result<Vec<String>> {
         let history = self.history()?;
-        let of_run = |step: &&UndoStep| {
+        let mut turns = Vec::new();
+        for step in history.undo.iter().rev() {
+            let Some(turn) = step.turn.as_ref().filter(|turn| turn.run == run) else { continue };
             let goes_back = |change: &TurnChange| choice.takes(change.who) && !step.undone.contains(&change.path);
-            step.turn.as_ref().is_some_and(|turn| turn.run == run && turn.changes.iter().any(goes_back))
-        };
-        let turns: Vec<String> = history.undo.iter().rev().filter(of_run).map(|step| step.op.clone()).collect();
+            if turn.changes.iter().any(goes_back) || self.chooses_elsewhere(step, choice)? {
+                turns.push(step.op.clone());
+            }
+        }
         if turns.is_empty() {
             Err(only_others(&history, run).unwrap_or_else(|| no_such_change(choice)))
         } else {
@@ -144,25 +147,36 @@ impl Catalog {
     pub fn chosen_step(&self, direction: Direction, choice: &StepChoice) -> Result<Option<UndoStep>> {
         let history = self.history()?;
         if direction == Direction::Redo {
-            let Some(name) = &choice.turn else { return self.next_step(direction) };
+            let Some(name) = &choice.turn else { return self.next_step_for(direction, choice.session.as_ref()) };
             let turn = self.turn_named(name, choice.run.as_deref())?;
-            return history.redo_of(&turn.op).cloned().map(Some).ok_or_else(|| {
+            let redo = match history.redo_of(&turn.op) {
+                Some(redo) => Some(redo.clone()),
+                None => self.redo_elsewhere(&history, &turn)?,
+            };
+            return redo.map(Some).ok_or_else(|| {
                 Error::new(Code::StaleSelection, format!("turn {} is not undone", turn.op)).field("turn")
             });
         }
         if let Some(name) = &choice.turn {
             let turn = self.turn_named(name, choice.run.as_deref())?;
-            let left = history.undo_of(&turn.op).filter(|step| step.is_anything_left());
-            return left.cloned().map(Some).ok_or_else(|| {
+            let known = history.undo_of(&turn.op);
+            let left = match known.filter(|step| step.is_anything_left()) {
+                Some(step) => Some(step.clone()),
+                None => match known {
+                    Some(step) if self.chooses_elsewhere(step, choice)? => Some(step.clone()),
+                    _ => None,
+                },
+            };
+            return left.map(Some).ok_or_else(|| {
                 Error::new(Code::StaleSelection, format!("turn {} is undone already", turn.op))
                     .field("turn")
                     .hint(format!("`piton redo --turn {}` takes that back", turn.op))
             });
         }
         if choice.run.is_none() && choice.paths.is_empty() {
-            return self.next_step(direction);
+            return self.next_step_for(direction, choice.session.as_ref());
         }
-        let changes_chosen = |step: &&UndoStep| {
+        let changes_chosen = |step: &UndoStep| {
             let Some(turn) = &step.turn else { return false };
             // A named path is answered, whatever the turn's share in it; of a run, turns are passed over of which nothing goes back.
             let counts = |change: &TurnChange| !choice.paths.is_empty() || choice.takes(change.who);
@@ -171,10 +185,13 @@ impl Catalog {
             };
             choice.run.as_ref().is_none_or(|run| turn.run == *run) && turn.changes.iter().any(is_left)
         };
-        match history.undo.iter().rev().find(changes_chosen) {
-            Some(step) => Ok(Some(step.clone())),
-            None => Err(no_such_change(choice)),
+        for step in history.undo.iter().rev() {
+            let is_of_run = choice.run.is_none() || step.turn.as_ref().map(|turn| &turn.run) == choice.run.as_ref();
+            if changes_chosen(step) || (is_of_run && self.chooses_elsewhere(step, choice)?) {
+                return Ok(Some(step.clone()));
+            }
         }
+        Err(no_such_change(choice))
     }
 
     /// Returns the restore that steps over an operation or a turn.

@@ -1,5 +1,7 @@
 //! Undo and redo: steps over the operations of the journal.
 
+use std::collections::BTreeSet;
+
 use super::journal::{Journal, TurnChange};
 use super::operations::{History, UndoStep};
 use super::request::Restore;
@@ -10,6 +12,7 @@ use crate::checkpoint::records::workspace::Workspace;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::operation::OperationKind;
+use crate::model::text::printable;
 
 /// The most checkpoints from before restores that are named where the journal is damaged.
 const MOST_NAMED: usize = 5;
@@ -59,21 +62,52 @@ impl Catalog {
     /// For a redo after something new was recorded: `stale-selection`, naming the checkpoint to restore instead.
     /// `store-damaged` if a damaged line of the journal may be about a later operation.
     pub fn next_step(&self, direction: Direction) -> Result<Option<UndoStep>> {
+        self.next_step_for(direction, None)
+    }
+
+    /// Returns the operation that a session's undo or redo steps over: the newest of its `runs`; without runs, the newest of all.
+    ///
+    /// # Errors
+    /// As [`Catalog::next_step`]; `stale-selection` for a restore of the session with a newer restore of someone else above it.
+    pub(super) fn next_step_for(
+        &self,
+        direction: Direction,
+        runs: Option<&BTreeSet<String>>,
+    ) -> Result<Option<UndoStep>> {
         let history = self.history()?;
         match direction {
             Direction::Undo if !history.knows_undo() => Err(self.unsure_step(&history, "undo")),
             Direction::Redo if !history.knows_redo() => Err(self.unsure_step(&history, "redo")),
-            Direction::Undo => Ok(history.next_undo().filter(|step| self.pruned_end(step).is_none()).cloned()),
+            Direction::Undo => {
+                let next = self.next_undo_of_group(&history, runs)?;
+                if let Some(step) = next.filter(|step| runs.is_some() && step.turn.is_none()) {
+                    self.refuse_covered_step(&history, step)?;
+                }
+                Ok(next.filter(|step| self.pruned_end(step).is_none()).cloned())
+            }
             Direction::Redo => {
-                let Some(step) = history.redo.last().filter(|step| self.pruned_end(step).is_none()).cloned() else {
-                    return Ok(None);
-                };
+                let own = history.redo.iter().rev().find(|step| step.is_of(runs)).cloned();
+                let elsewhere = self.newest_redo_elsewhere(&history)?.filter(|step| step.is_of(runs));
+                let newest = own.into_iter().chain(elsewhere).max_by(|own, elsewhere| own.time.cmp(&elsewhere.time));
+                let Some(step) = newest.filter(|step| self.pruned_end(step).is_none()) else { return Ok(None) };
                 // A step over a turn looks at each path itself.
                 if step.turn.is_none() {
                     self.refuse_redo_over_new(&step)?;
                 }
                 Ok(Some(step))
             }
+        }
+    }
+
+    /// Refuses a restore of a session that has a newer restore of someone else above it: its undo would overwrite what that one did.
+    fn refuse_covered_step(&self, history: &History, step: &UndoStep) -> Result<()> {
+        match self.next_undo_of_group(history, None)? {
+            Some(newest) if newest.op != step.op && newest.turn.is_none() => {
+                let text =
+                    format!("{} of this session is below the newer {} of run {}", step.op, newest.op, newest.run());
+                Err(Error::new(Code::StaleSelection, text).hint("`piton undo` in a terminal undoes the newest one"))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -101,6 +135,25 @@ impl Catalog {
         };
         let ids = before.iter().map(|checkpoint| checkpoint.id.to_string()).collect();
         Error::new(Code::StoreDamaged, text).path(self.workspace.dir.join("journal")).hint(hint).candidates(ids)
+    }
+
+    /// Says why there is no step to take for a session with some `runs`; without runs, for a person.
+    ///
+    /// # Errors
+    /// Returns the errors of listing.
+    pub fn why_no_step_for(&self, direction: Direction, runs: Option<&BTreeSet<String>>) -> Result<String> {
+        // A redo of someone else's undo is not named: it is the terminal's own next step.
+        let newest = if runs.is_some() { self.next_step(direction)? } else { None };
+        let Some(step) = newest else { return self.why_no_step(direction) };
+        let word = if direction == Direction::Undo { "undo" } else { "redo" };
+        let (op, run) = (&step.op, printable(step.run()));
+        let (newest, command) = match &step.turn {
+            Some(turn) => (format!("turn `{}`", printable(&turn.turn)), format!("piton {word} --turn {op}")),
+            None => ("the operation".to_owned(), format!("piton {word}")),
+        };
+        Ok(format!(
+            "nothing to {word} in this session. The next step is {newest} ({op}) of run {run}: `{command}` in a terminal takes it"
+        ))
     }
 
     /// Says why there is no step to take.
@@ -182,6 +235,10 @@ impl Catalog {
             OperationKind::Redo => (Direction::Redo, "redo"),
             OperationKind::Restore | OperationKind::Rollback | OperationKind::Turn => return Ok(()),
         };
+        // Nothing can change where the turn was undone in other workspaces only.
+        if restore.expected.is_some() && restore.only.as_ref().is_some_and(BTreeSet::is_empty) {
+            return Ok(());
+        }
         let chosen = restore.expected.as_ref().and(restore.over.as_deref());
         let next = match (chosen, direction) {
             (Some(op), Direction::Undo) => self.history()?.undo_of(op).cloned(),

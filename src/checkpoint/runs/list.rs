@@ -1,6 +1,6 @@
 //! The runs of a workspace, with their timelines and the origins of these.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::at_work::{Codons, clients_of};
 use super::client::{RunClient, client_of_file};
@@ -8,6 +8,7 @@ use super::run::{ForkPoint, Run, RunEnding, Running, codon_of, dir};
 use crate::checkpoint::catalog::branches::short;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::history::operations::UndoStep;
 use crate::checkpoint::records::marks::AtWork;
 use crate::error::{IoContext, Result};
 use crate::model::checkpoint::CheckpointKind;
@@ -67,7 +68,40 @@ impl ListedRun {
     }
 }
 
+/// The number of runs, each a part of the next, that are followed.
+const DEEPEST: usize = 8;
+
 impl Catalog {
+    /// Returns a run and the runs below it, of those that undo or redo can step over.
+    ///
+    /// # Errors
+    /// When the journal or a run's file cannot be read.
+    pub fn runs_below(&self, run: &str) -> Result<BTreeSet<String>> {
+        let history = self.history()?;
+        let mut below = BTreeSet::from([run.to_owned()]);
+        let others: BTreeSet<&str> = history.undo.iter().chain(&history.redo).map(UndoStep::run).collect();
+        for other in others.into_iter().filter(|other| *other != run) {
+            let mut above = self.parent_of(other)?;
+            for _ in 0..DEEPEST {
+                match above {
+                    Some(parent) if parent == run => {
+                        below.insert(other.to_owned());
+                        break;
+                    }
+                    Some(parent) => above = self.parent_of(&parent)?,
+                    None => break,
+                }
+            }
+        }
+        Ok(below)
+    }
+
+    /// Returns the run that a run is a part of.
+    fn parent_of(&self, run: &str) -> Result<Option<String>> {
+        let told = Run::load(&self.workspace.dir, run)?.and_then(|state| state.parent);
+        Ok(told.or_else(|| RunClient::load(&self.workspace.dir, run)?.parent))
+    }
+
     /// Lists all runs, in the order in which they began; and refs that could not be read.
     ///
     /// # Errors

@@ -363,8 +363,9 @@ impl GuardedRun {
         self.faults.iter().for_each(|fault| print::say(&format!("piton: {}", printable(fault))));
         if self.is_talkative && status.is_some() {
             let how = if outcome == RunStatus::Completed { "has completed" } else { "has ended with an error" };
-            let back = if self.is_guarded { "; `piton undo` takes back what changed" } else { "" };
-            print::say(&format!("piton: run {} {how}{back}", self.name));
+            let undo = format!("; `piton undo --run {} --include likely` undoes what it changed", self.name);
+            let undo = if self.is_guarded { undo } else { String::new() };
+            print::say(&format!("piton: run {} {how}{undo}", self.name));
         }
     }
 }

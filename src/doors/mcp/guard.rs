@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::proxy::Proxied;
 use crate::checkpoint::Home;
+use crate::checkpoint::records::action_window::EndedCall;
 use crate::doors::aloud;
 use crate::doors::output::Output;
 use crate::doors::stdio::GRACE;
@@ -34,6 +35,34 @@ const MAX_ARGUMENTS: usize = 4 << 20;
 
 /// The most values of a call's arguments that are looked at for paths.
 const MAX_VALUES: usize = 1000;
+
+/// The pause between two calls that ends a turn.
+const TURN_PAUSE: Duration = Duration::from_mins(1);
+
+/// Returns the pause between two calls that ends a turn. Builds for debugging read `PITON_TEST_TURN_PAUSE_MS`, for tests.
+fn turn_pause() -> Duration {
+    let named = cfg!(debug_assertions).then(|| std::env::var("PITON_TEST_TURN_PAUSE_MS").ok()).flatten();
+    named.and_then(|text| text.parse().ok()).map_or(TURN_PAUSE, Duration::from_millis)
+}
+
+/// The ends of calls, as the guard's session hears of them.
+pub(super) struct CallEnds {
+    connection: Arc<Connection>,
+    output: Arc<Output>,
+}
+
+impl CallEnds {
+    /// Notes that a call was answered. Nobody waits for that.
+    pub(super) fn note(&self, call: String) {
+        let output = Arc::clone(&self.output);
+        let said = move |decision: &Result<Decision>| match decision {
+            Ok(decision) => aloud::speak(&output, aloud::of_decision(decision)),
+            Err(error) => tracing::warn!(%error, "the end of a call could not be noted"),
+        };
+        let event = Event::After { call: EndedCall { action: Some(call), call: None }, ended: None };
+        self.connection.on(event, Box::new(move |_, decision| said(&decision)));
+    }
+}
 
 /// The guard of a server's calls.
 pub(super) struct Guard {
@@ -79,6 +108,7 @@ impl Guard {
             // The proxy ends with its client.
             pid: Some(std::process::id()),
             door: Some(Door::McpProxy),
+            turn_pause: Some(turn_pause()),
             ..Opening::default()
         };
         if let Some(Ok(Decision::Opened(facts))) = self.ask(Event::Opened(opening)) {
@@ -90,6 +120,11 @@ impl Guard {
     /// Returns what is to be ended; once.
     pub(super) fn ending(&mut self) -> Option<Ending> {
         self.ending.take()
+    }
+
+    /// Returns the way to note the ends of calls.
+    pub(super) fn call_ends(&self) -> CallEnds {
+        CallEnds { connection: Arc::clone(&self.connection), output: Arc::clone(&self.output) }
     }
 
     /// Waits for a call's checkpoint, at most until the deadline; returns the reason if the policy denies the call. On
@@ -104,9 +139,15 @@ impl Guard {
             external: Some(call.external),
         };
         let cwd = place(&call.arguments, self.root.as_deref());
-        let action = Action { id: None, what: Doing::Tool(tool), cwd, wait: None, doubt: call.doubt };
+        let action = Action { id: call.name(), what: Doing::Tool(tool), cwd, wait: None, doubt: call.doubt };
         match self.ask(Event::Before(action)) {
-            Some(Ok(Decision::Action(decision))) => refused(&decision.stance, &call.tool, &self.output),
+            Some(Ok(Decision::Action(decision))) => {
+                let reason = refused(&decision.stance, &call.tool, &self.output);
+                if let Some(name) = call.name().filter(|_| reason.is_some()) {
+                    self.call_ends().note(name);
+                }
+                reason
+            }
             Some(_) => None,
             None => {
                 let told = format!("no answer of the guard: `{}` passes without a checkpoint", call.tool);

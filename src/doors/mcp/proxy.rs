@@ -16,7 +16,7 @@ use std::time::Instant;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::guard::Guard;
+use super::guard::{CallEnds, Guard};
 use crate::checkpoint::Home;
 use crate::doors::aloud;
 use crate::doors::output::Output;
@@ -70,8 +70,6 @@ pub fn proxy(options: Proxied) -> Result<u8> {
         }
     });
     let waited = server.await_end();
-    let tools = Arc::new(Mutex::new(Tools::default()));
-    let out = Arc::new(Mutex::new(()));
     let unguarded = match &options.guarding {
         Guarding::By(_) => None,
         Guarding::Nobody(why) => Some(format!("NOT GUARDED, calls that write pass without a checkpoint: {why}")),
@@ -84,9 +82,11 @@ pub fn proxy(options: Proxied) -> Result<u8> {
         Guarding::Nobody(_) => None,
     };
     let ending = guard.as_mut().and_then(Guard::ending);
-    let mut up = Up { tools: Arc::clone(&tools), out: Arc::clone(&out), said: Arc::clone(&said), guard, server: input };
+    let ends = guard.as_ref().map(Guard::call_ends);
+    let shared = Arc::new(Shared { tools: Mutex::default(), out: Mutex::default(), ends });
+    let mut up = Up { shared: Arc::clone(&shared), said: Arc::clone(&said), guard, server: input };
     std::thread::spawn(move || up.run(BufReader::with_capacity(1 << 16, stdin())));
-    down(output, &tools, &out, unguarded);
+    down(output, &shared, unguarded);
     // Closed now, so that the client sees the end of the stream even if the server keeps running.
     if let Err(error) = child::close_stdout() {
         tracing::warn!(%error, "the end of the server's output cannot be handed on");
@@ -189,17 +189,28 @@ fn rest(input: &mut impl BufRead, mut out: impl Write) -> std::io::Result<()> {
     }
 }
 
+/// The state that both directions use.
+struct Shared {
+    tools: Mutex<Tools>,
+    /// Held for a whole message to the client.
+    out: Mutex<()>,
+    /// The way to note the ends of calls; `None` without a guard.
+    ends: Option<CallEnds>,
+}
+
 /// Passes messages from the server to the client, until one of them closes. Sends `notice` to the client as soon as the
 /// server has said that it sends log messages.
-fn down(output: ChildStdout, tools: &Mutex<Tools>, out: &Mutex<()>, mut notice: Option<String>) {
+fn down(output: ChildStdout, shared: &Shared, mut notice: Option<String>) {
     let mut output = BufReader::with_capacity(1 << 16, output);
     while let Some(message) = next(&mut output) {
         // Noted before the client has the message: its next call may use a tool that is listed here.
         if message.whole {
-            locked(tools).from_server(&message.bytes);
+            let answered = locked(&shared.tools).from_server(&message.bytes);
+            // Before the client has the answer: what changes from then on is not the call's.
+            answered.into_iter().for_each(|call| shared.ends.iter().for_each(|ends| ends.note(call.clone())));
         }
         // Held for the whole message: a refusal by the other thread must not come into its middle.
-        let alone = locked(out);
+        let alone = locked(&shared.out);
         let mut client = stdout().lock();
         let mut passed = client.write_all(&message.bytes).and_then(|()| client.flush());
         if !message.whole {
@@ -219,9 +230,7 @@ fn down(output: ChildStdout, tools: &Mutex<Tools>, out: &Mutex<()>, mut notice: 
 
 /// The direction from the client to the server.
 struct Up {
-    tools: Arc<Mutex<Tools>>,
-    /// Held for a whole message to the client.
-    out: Arc<Mutex<()>>,
+    shared: Arc<Shared>,
     /// The sentences for people.
     said: Arc<Output>,
     /// `None` without a guard.
@@ -250,7 +259,7 @@ impl Up {
     /// Waits for the checkpoints of a message's calls; the reason if policy denies one.
     fn held(&mut self, message: &Message) -> Option<String> {
         let calls = if message.whole {
-            locked(&self.tools).from_client(&message.bytes)
+            locked(&self.shared.tools).from_client(&message.bytes)
         } else {
             // Such a message cannot be parsed, so the worst is assumed: a call that may write anything.
             let tool = "a message too long to be read".to_owned();
@@ -277,7 +286,7 @@ impl Up {
             return rest(client, std::io::sink());
         }
         if let Some(answer) = refusal(&message.bytes, reason) {
-            let _alone = locked(&self.out);
+            let _alone = locked(&self.shared.out);
             let mut out = stdout().lock();
             if let Err(error) = out.write_all(&answer).and_then(|()| out.flush()) {
                 tracing::debug!(%error, "the client does not read any more");

@@ -89,10 +89,10 @@ fn item(turn: &TurnEnd, history: &History, timeline: &Timeline, recorded: &[Acti
 /// When the journal cannot be read.
 pub fn turns(timeline: &Timeline, run: Option<&str>, limit: usize) -> Result<TurnListReply> {
     let history = timeline.catalog().history()?;
-    let counts = |turn: &TurnEnd| turn.has_changed() && run.is_none_or(|run| turn.run == run);
-    let chosen = history.turns.iter().rev().filter(|turn| counts(turn)).take(limit);
+    let chosen = timeline.catalog().changing_turns(run)?;
     let recorded = timeline.catalog().recorded_actions()?;
-    let turns = chosen.map(|turn| item(turn, &history, timeline, &recorded)).collect::<Result<_>>()?;
+    let turns =
+        chosen.iter().take(limit).map(|turn| item(turn, &history, timeline, &recorded)).collect::<Result<_>>()?;
     Ok(TurnListReply { turns })
 }
 

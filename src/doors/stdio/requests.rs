@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::calls::{self, Called};
-use super::steps;
+use super::steps::{self, StepAsker};
 use crate::checkpoint::Timeline;
 use crate::checkpoint::history::undo::Direction;
 use crate::checkpoint::records::action_window::EndedCall;
@@ -137,6 +137,7 @@ fn opening(hello: Hello) -> Opening {
         waits: hello.waits,
         door: hello.door.and_then(|door| door.known()),
         autosave: hello.autosave,
+        turn_pause: None,
     }
 }
 
@@ -261,7 +262,11 @@ fn ask<B: Serialize + Send + 'static>(
 }
 
 fn take_step(session: &mut Session, direction: Direction, step: Step, to: Answerer) {
-    session.ask(move |timeline, run, control| steps::step(timeline, direction, &step, run, control), to.called());
+    let is_session = session.has_own_run();
+    let work = move |timeline: &mut Timeline, run: &str, control: Interrupt<'_>| {
+        steps::step(timeline, direction, &step, StepAsker { run, is_session }, control)
+    };
+    session.ask(work, to.called());
 }
 
 fn run_begun(begun: RunBegun) -> RunReply {

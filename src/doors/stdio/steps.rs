@@ -12,6 +12,14 @@ use crate::model::text::printable;
 use crate::protocol::{NoStep, Step, StepReply, TurnDiff, TurnDiffReply, TurnListReply, TurnQuery};
 use crate::sys::interrupt::Interrupt;
 
+/// The session that asks for a step.
+pub(super) struct StepAsker<'r> {
+    /// Its run.
+    pub run: &'r str,
+    /// True if the run is its own: then its undo means the newest turn of that run, and of those below it.
+    pub is_session: bool,
+}
+
 /// Answers `undo` and `redo`.
 ///
 /// # Errors
@@ -20,17 +28,20 @@ pub(super) fn step(
     timeline: &mut Timeline,
     direction: Direction,
     step: &Step,
-    run: &str,
+    asker: StepAsker<'_>,
     control: Interrupt<'_>,
 ) -> Result<Called<StepReply>> {
+    let run = asker.run;
+    let session = asker.is_session.then(|| timeline.catalog().runs_below(run)).transpose()?;
     let choice = StepChoice {
         turn: step.turn.clone(),
         run: step.run.as_deref().map(run_id),
         paths: paths(timeline, step.paths.as_deref())?,
         include: step.include.clone(),
+        session,
     };
     let Some(mut stepping) = Stepping::choose(timeline, direction, &choice, run, control)? else {
-        let message = timeline.catalog().why_no_step(direction)?;
+        let message = timeline.catalog().why_no_step_for(direction, choice.session.as_ref())?;
         return Ok(StepReply::Nothing(NoStep { operation: None, message }).into());
     };
     if let Some(message) = stepping.git_first(timeline, &choice)? {
@@ -72,7 +83,7 @@ pub(super) fn step(
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn turns(timeline: &mut Timeline, query: &TurnQuery, control: Interrupt<'_>) -> Result<TurnListReply> {
-    timeline.settle_turns(control)?;
+    timeline.settle_group(control)?;
     let limit = query.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     replies::turns(timeline, query.run.as_deref().map(run_id).as_deref(), limit)
 }
@@ -82,7 +93,7 @@ pub(super) fn turns(timeline: &mut Timeline, query: &TurnQuery, control: Interru
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn turn_diff(timeline: &mut Timeline, diff: &TurnDiff, control: Interrupt<'_>) -> Result<TurnDiffReply> {
-    timeline.settle_turns(control)?;
+    timeline.settle_group(control)?;
     let select = paths(timeline, diff.paths.as_deref())?;
     let turn = timeline.catalog().turn_or_newest(diff.turn.as_deref(), diff.run.as_deref().map(run_id).as_deref())?;
     replies::turn_diff(timeline, &turn, &|path| {
