@@ -67,6 +67,7 @@ pub(crate) fn policy() -> Policy {
         backup: crate::model::policy::Backup::Skip,
         deadline: std::time::Duration::from_secs(3),
         secrets: Secrets::OnTarget,
+        records_prompts: true,
         exclude: Vec::new(),
         tracked_files: Vec::new(),
         tracked_override: false,
