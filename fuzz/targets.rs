@@ -573,7 +573,7 @@ pub fn mcp(data: &[u8]) {
     let mut tools = Tools::default();
     for line in data.split(|byte| *byte == b'\n') {
         match line.split_first() {
-            Some((b'<', line)) => tools.from_server(line),
+            Some((b'<', line)) => drop(tools.from_server(line)),
             Some((b'>', line)) => {
                 let calls = tools.from_client(line);
                 let value = piton::model::json::read(line).value;

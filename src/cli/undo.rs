@@ -240,16 +240,9 @@ fn step(
         return Ok(Exit::Nothing);
     };
     if let Some(message) = stepping.git_first(timeline, &choice)? {
-        match context.json {
-            true => print::json(&NoStep { operation: None, message })?,
-            false => print::data(&format!("Nothing was undone: {message}.\n"))?,
-        }
-        return Ok(Exit::Part);
+        return git_first(context, message);
     }
-    let (word, verb) = match direction {
-        Direction::Undo => ("Undo", "Undone"),
-        Direction::Redo => ("Redo", "Redone"),
-    };
+    let (word, verb) = words(direction);
     let (next, is_open) = (stepping.step.clone(), stepping.is_open);
     let mut preview = stepping.preview(timeline, &control)?;
     if context.json && (only || !yes) {
@@ -283,13 +276,10 @@ fn step(
     }
     let is_stuck = !preview.own.plan.conflict.is_empty() || preview.leaves_any();
     if preview.changes_nothing() && next.moved.is_none() {
-        if context.json {
-            documents.give(PreviewOrDone::Preview(replies::step_preview((&next, is_open), &preview).into()))?;
-        } else {
-            print::data(&report::nothing(&replies::step_preview((&next, is_open), &preview), direction))?;
-            if let Some(text) = below(timeline, direction, &next)? {
-                print::data(&text)?;
-            }
+        let reply = replies::step_preview((&next, is_open), &preview);
+        match context.json {
+            true => documents.give(PreviewOrDone::Preview(reply.into()))?,
+            false => print::data(&nothing(timeline, direction, &next, &reply)?)?,
         }
         (!only).then(|| stepping.pass(timeline)).transpose()?;
         return Ok(if is_stuck { Exit::Part } else { Exit::Nothing });
@@ -314,6 +304,29 @@ fn step(
     }
     let back = back(context, timeline, direction, &next)?;
     finished(context, ((&next, is_open), &done), (verb, &back), (&preview, &said))
+}
+
+/// Returns the words for a step and for one that was taken.
+fn words(direction: Direction) -> (&'static str, &'static str) {
+    match direction {
+        Direction::Undo => ("Undo", "Undone"),
+        Direction::Redo => ("Redo", "Redone"),
+    }
+}
+
+/// Names the command of git to take back before the files of a turn.
+fn git_first(context: &Context, message: String) -> Result<Exit> {
+    match context.json {
+        true => print::json(&NoStep { operation: None, message })?,
+        false => print::data(&format!("Nothing was undone: {message}.\n"))?,
+    }
+    Ok(Exit::Part)
+}
+
+/// Says that a step changes nothing, and how to undo an operation before it.
+fn nothing(timeline: &Timeline, direction: Direction, next: &UndoStep, reply: &PreviewReply) -> Result<String> {
+    let below = below(timeline, direction, next)?.unwrap_or_default();
+    Ok(report::nothing(reply, direction) + &below)
 }
 
 /// Says that there is no step to take, and names what can be restored elsewhere.

@@ -174,7 +174,11 @@ impl Session {
                 from: None,
             },
             // Files outside of all workspaces are in no repository of their own.
-            git: if root == Path::new(OUTSIDE) { None } else { self.git_operation(action, cwd, verdict) },
+            git: if open.workspace.path == Path::new(OUTSIDE) {
+                None
+            } else {
+                self.git_operation(action, cwd, verdict)
+            },
             asked: since_boot_ns(),
         })
     }
@@ -351,6 +355,14 @@ impl Session {
             let deadline = Instant::now() + TURN_WAIT;
             self.deadlines.add_behind(Behind { decision, reply, deadline })
         });
+        // Known at once: without an answer that waits for the rest, the next event has it.
+        let outside = match ticket {
+            Some(_) => outside,
+            None => {
+                self.keep_notes(Note::others(outside));
+                None
+            }
+        };
         let told = Arc::new(Mutex::new(outside.into_iter().collect::<Vec<String>>()));
         let left = Arc::new(AtomicUsize::new(places.len()));
         for place in places {

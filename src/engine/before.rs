@@ -253,7 +253,7 @@ impl Session {
         }
         let is_off = WorkspaceState::load(&record.dir).is_off(now_ms());
         let due = self.state().turns.standing(&record.id, &rules.policy, is_off);
-        let reply = self.noting_loss(&root, &reach, gathering.part(root.clone()));
+        let reply = Session::noting_loss(&root, &reach, gathering.part(root.clone()));
         let paths = NamedPaths::of(&record.path, &shared.cwd, shared.action, &shared.verdict, &reach);
         let note = self.note_of(&open, shared.action, (&shared.cwd, &shared.verdict), paths);
         let record = self.record_of(shared.action, &shared.verdict, (&reach, &due));
@@ -275,7 +275,7 @@ impl Session {
 
     /// Returns the reply for a part that also notes, where it lies outside of all workspaces and gets no checkpoint in time, what may be
     /// lost there.
-    fn noting_loss(&self, root: &Path, reach: &ActionReach, reply: Reply<Decision>) -> Reply<Decision> {
+    fn noting_loss(root: &Path, reach: &ActionReach, reply: Reply<Decision>) -> Reply<Decision> {
         if root != Path::new(parts::OUTSIDE) {
             return reply;
         }

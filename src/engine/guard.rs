@@ -125,6 +125,7 @@ impl Turns {
     }
 
     /// Interrupts the open turn, and returns it as it was. Its checkpoints still protect what follows.
+    #[must_use]
     pub fn interrupt(&mut self) -> Turns {
         (self.holder, self.is_interrupted) = (None, self.current.is_some());
         let ended = self.clone();

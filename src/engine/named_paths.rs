@@ -6,7 +6,7 @@ use super::event::{Action, Doing};
 use super::reach::{ActionReach, gives_secret_away, has_magic, inside, resolved};
 use crate::classify::commands;
 use crate::git::line::{GitLine, within};
-use crate::model::effect::Verdict;
+use crate::model::effect::{Confidence, Verdict};
 use crate::model::path::RelPath;
 
 /// The most paths that are recorded for one action. An action with more counts as one that may change any path.
@@ -40,13 +40,17 @@ impl NamedPaths {
         };
         let by_git = may_write_by_git(command);
         // The directory of the workspace itself, or one above it, goes with everything that is in it.
+        let searches = verdict.patterns.iter().any(|pattern| pattern.contains("**"));
         let takes_root = reach.targets.iter().any(|target| target.path.is_root());
         let mut named = NamedPaths {
-            // What patterns match is among the targets.
+            // The matches of patterns are among the targets, but a search may find more than is there now.
             and_others: verdict.writes_unnamed
                 || by_git
+                || searches
                 || (reach.is_everything && !verdict.reaches_all && !takes_root),
-            by_git: by_git && verdict.effects.iter().all(|effect| effect.verb.starts_with("git")),
+            by_git: by_git
+                && verdict.confidence != Confidence::Opaque
+                && verdict.effects.iter().all(|effect| effect.verb.starts_with("git")),
             ..NamedPaths::default()
         };
         let is_secret = gives_secret_away(command);
@@ -145,7 +149,7 @@ mod tests {
             ("cat a; frobnicate", " |  + others"),
             ("make", " |  + others"),
             ("tar xf a.tar", " |  + others"),
-            ("rm -rf .", " |  + others"),
+            ("rm -rf .", ". | "),
             ("git reset --hard", " |  + others by git"),
             ("git checkout main", " |  + others by git"),
             ("git pull", " |  + others by git"),

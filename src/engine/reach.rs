@@ -221,6 +221,7 @@ pub fn resolved(path: &Path) -> PathBuf {
     }
 }
 
+/// Returns an absolute path as a target of the workspace that contains it; `None` for the root, and for git's own lock files.
 pub(super) fn inside(workspace: &Path, full: &Path) -> Option<Target> {
     let relative = full.strip_prefix(workspace).ok()?;
     let path = RelPath::parse(relative.as_os_str().as_bytes()).ok()?;

@@ -29,7 +29,7 @@ impl NewRecord {
             Ok(Protected::Held(_)) => ActionProtection::Held,
         };
         let checkpoint = protected.as_ref().ok().map(|held| held.checkpoint().id);
-        if let Err(error) = timeline.record_action(ActionRecord { protection, checkpoint, ..self.0 }) {
+        if let Err(error) = timeline.record_action(ActionRecord { checkpoint, protection, ..self.0 }) {
             tracing::warn!(%error, "an action could not be recorded");
         }
     }
@@ -87,7 +87,7 @@ impl Session {
             Protection::Off(_) => (ActionProtection::Off, None),
             _ => (ActionProtection::None, None),
         };
-        let record = ActionRecord { protection, checkpoint, ..record };
+        let record = ActionRecord { checkpoint, protection, ..record };
         self.quietly(open, move |timeline, _| timeline.record_action(record));
     }
 }

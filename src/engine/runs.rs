@@ -1,8 +1,10 @@
 //! Runs and their codons: the requests of a session, and the worker's part in them.
 
+use std::path::Path;
 use std::sync::PoisonError;
 
 use super::event::{NewRun, Opening};
+use super::git_trees::TreeAnswer;
 use super::names::recorded;
 use super::session::{Reply, Session};
 use super::state::SessionState;
@@ -78,6 +80,11 @@ pub struct CodonMarked {
 }
 
 impl Session {
+    /// Tells git which paths of a work tree have changed since it was given a token.
+    pub fn git_changed(&self, top: &Path, token: &str) -> TreeAnswer {
+        self.engine.git_trees().answer(top, token)
+    }
+
     /// Continues the session that a client names, or begins it; `true` when it was known before.
     pub(super) fn continue_as(&mut self, session: &str, opening: &Opening) -> bool {
         let run = run_id(session);

@@ -12,7 +12,6 @@ use super::deadlines::Deadlines;
 use super::decision::{BaseCapture, Decision, Notice, SessionFacts, WorkspaceFacts};
 use super::doors::SessionDoor;
 use super::event::{Event, Opening};
-use super::git_trees::TreeAnswer;
 use super::job::{Answer, bug, busy};
 use super::names::{guard_in_force, recorded};
 use super::paused_turns::PausedTurns;
@@ -349,11 +348,6 @@ impl Session {
     /// Returns the workspace with exactly this root, if anybody has it open.
     pub fn opened(&self, root: &Path) -> Option<Arc<OpenWorkspace>> {
         self.engine.opened(root)
-    }
-
-    /// Tells git which paths of a work tree have changed since it was given a token.
-    pub fn git_changed(&self, top: &Path, token: &str) -> TreeAnswer {
-        self.engine.git_trees().answer(top, token)
     }
 
     /// Returns the session's workspace, open.

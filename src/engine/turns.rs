@@ -21,7 +21,7 @@ impl Session {
         let Some(paused) = &mut self.paused else { return };
         paused.running += usize::from(action.id.is_some());
         paused.put_off(Instant::now());
-        let start = TurnStart { turn: String::new(), run: None, for_action: true };
+        let start = TurnStart { turn: String::new(), run: None, prompt: None, for_action: true };
         // An error is the action's own too, and its answer has it.
         self.start_turn(start, Box::new(|_, _| {}));
     }

@@ -342,7 +342,7 @@ pub struct Verdict {
     /// Paths at which the action makes a file, and replaces one that stands there.
     #[serde(skip)]
     pub made: Vec<String>,
-    /// Paths that the action creates or appends to. What lies below them is not written.
+    /// Paths that the action creates or appends to, without anything below them.
     #[serde(skip)]
     pub written: Vec<String>,
     /// True if the action may change files whose paths are not known word by word: the line is opaque, or an effect on files has

@@ -1,4 +1,4 @@
-//! Whose change it is: what an undo replaces, deletes and restores after a turn in which others worked too.
+//! Attribution: what an undo replaces, deletes and restores after a turn in which others worked too.
 
 use std::io::Write;
 use std::process::Stdio;

@@ -203,7 +203,7 @@ fn turn_item() -> TurnItem {
         began: s(),
         ended: s(),
         open: true,
-        interrupted: false,
+        interrupted: true,
         undone: true,
         stayed: 1,
         paths: 1,

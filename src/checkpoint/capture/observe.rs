@@ -251,7 +251,7 @@ impl Observation {
         // A step may hold what the turn's checkpoint did not look at.
         let dates = take.draft.standing.is_some();
         let is_deleted = catalog.finds_nothing(take.draft.kind);
-        let request = Request { dates, is_deleted, ..request(catalog, &take.selection, before, &never) };
+        let request = Request { is_deleted, dates, ..request(catalog, &take.selection, before, &never) };
         let mut capture = match destination {
             Destination::Batch(batch, local) => {
                 capture(&request, Sinks { shared: batch, local: &|| local.sink() }, control)?

@@ -145,7 +145,10 @@ impl<'w> Judge<'w> {
                 }
             }
         }
-        shares.into_iter().reduce(TurnShare::then).unwrap_or_else(|| self.unseen(path))
+        let share = shares.into_iter().reduce(TurnShare::then).unwrap_or_else(|| self.unseen(path));
+        // A watcher that asked too seldom for the action's beginning or end leaves the file's own time.
+        let is_written = !spans.iter().any(|span| span.head_moved) && self.was_written_last(path, &later);
+        if share.who == Attribution::Likely && is_written { TurnShare::of(Attribution::Sure) } else { share }
     }
 
     /// Returns true if no action of anybody else was at work in that time.
@@ -253,14 +256,16 @@ impl<'w> Judge<'w> {
     /// Judges a change in a turn that no watcher saw. A path whose last change lies in an action that names it is the turn's.
     fn unwatched_turn(&self, path: &RelPath, is_later: &dyn Fn(i64) -> bool) -> TurnShare {
         let share = self.unseen(path);
-        let has_written = |action: &RunningAction<'_>| {
+        let is_written = share.who == Attribution::Likely && self.was_written_last(path, is_later);
+        if is_written { TurnShare::of(Attribution::Sure) } else { share }
+    }
+
+    /// Returns true if the last change of a path lies, by the file's time, in an action of the turn that names it and certainly ran.
+    fn was_written_last(&self, path: &RelPath, is_later: &dyn Fn(i64) -> bool) -> bool {
+        self.actions.iter().any(|action| {
             let is_own = action.window.actor == self.actor && action.has_run && action.window.names(path);
             is_own && is_later(action.window.from.saturating_sub(2 * TICK)) && !is_later(action.to)
-        };
-        match share.who == Attribution::Likely && self.actions.iter().any(has_written) {
-            true => TurnShare::of(Attribution::Sure),
-            false => share,
-        }
+        })
     }
 
     /// Judges a change that no watcher reported. It is the turn's where none but its own actions can have made it.
@@ -312,8 +317,8 @@ mod tests {
         RelPath::parse(text.as_bytes()).unwrap()
     }
 
-    /// Reads `run:from-to:names…`, with marks after the run: `^` where it names git, `g` where it changes others by git alone, `?` where
-    /// it may change others; and without an end while none is reported, with `left` as in `a:10-~20`.
+    /// Reads `run:from-to:names…`. Marks after the run: `^` where it names git, `g` where it changes others by git alone, `?` where
+    /// it may change others. The end is missing while none is reported, or is `left` as in `a:10-~20`.
     fn action(text: &str) -> ActionWindow {
         let mut parts = text.split(':');
         let run = parts.next().unwrap();
@@ -420,7 +425,7 @@ mod tests {
     #[test]
     fn an_action_without_a_reported_end_counts_as_its_client_allows() {
         use Attribution::{Likely, Sure};
-        let turns = |reports_ends, is_over| JudgedTurn { reports_ends, is_over, ..turn(0, 100) };
+        let turns = |reports_ends, is_over| JudgedTurn { is_over, reports_ends, ..turn(0, 100) };
         for (actions, judged, expected, why) in [
             ("a:10-:x", turns(Some(true), false), Sure, "the turn goes on: it runs"),
             ("a:10-:x", turns(Some(true), true), Likely, "it may have been denied"),

@@ -136,7 +136,7 @@ impl Timeline {
         let turn = windows.turns.iter().find(|turn| turn.actor == asker.actor);
         let clock = TurnClock::since(turn.and_then(|turn| turn.clock));
         let later = |path: &RelPath, since: i64| clock.is_later(&catalog.workspace.path, path, since);
-        let is_sure = |own: &Judge<'_>, path: &RelPath| clock.doubted(own.share(path, &later).who) == Attribution::Sure;
+        let is_sure = |own: &Judge<'_>, path: &RelPath| clock.doubted(own.share(path, later).who) == Attribution::Sure;
         let is_own = |path: &RelPath| own.as_ref().is_some_and(|own| is_sure(own, path));
         let changed = catalog.changed_in(places, (&first, present), &is_own)?;
         if changed.is_empty() {

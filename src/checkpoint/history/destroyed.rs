@@ -26,6 +26,9 @@ use crate::model::stamp::is_before;
 use crate::model::tree::Mode;
 use crate::model::turn::Attribution;
 
+/// The longest time by which the checkpoint before a turn's first action is older than the capture of its beginning, in nanoseconds.
+const AROUND_BEGINNING: i64 = 10_000_000_000;
+
 /// The captures that were taken while a turn was open.
 pub(super) struct TurnCaptures {
     /// The checkpoint of its beginning.
@@ -99,7 +102,7 @@ impl TurnTime<'_> {
     pub(super) fn share(&self, judge: &Judge<'_>, path: &RelPath, after: Option<&ManifestEntry>) -> Attribution {
         let share = judge.share(path, |path, since| self.clock.is_later(self.root, path, since));
         let is_staged = || after.is_some_and(|entry| (self.staged)(path) == Some(entry.id));
-        // What a checkout, reset or merge of the turn has written is as git has it in its index.
+        // Files that a checkout, reset or merge of the turn has written are as git has them in its index.
         match self.clock.doubted(share.who) {
             Attribution::Likely if share.is_gits && is_staged() => Attribution::Sure,
             who => who,
@@ -156,11 +159,23 @@ impl Catalog {
     ///
     /// # Errors
     /// When the checkpoints cannot be listed.
-    pub(super) fn captures_since(&self, base: Checkpoint) -> Result<TurnCaptures> {
+    pub(super) fn captures_of(&self, turn: &OpenTurn, base: Checkpoint) -> Result<TurnCaptures> {
         let all = self.all()?;
         let mut known = HashSet::from([(base.tree, self.layer_root(&base)?)]);
         let mut later = Vec::new();
-        let since = all.checkpoints.iter().filter(|one| one.record.ordinal() > base.record.ordinal());
+        // The beginning of a turn may be captured just after the checkpoint before its first action.
+        let is_of_turn = |one: &Checkpoint| {
+            let (its, bases) = (&one.record, &base.record);
+            let is_just_before =
+                its.looked.zip(bases.looked).is_some_and(|(its, bases)| bases - its < AROUND_BEGINNING);
+            !turn.is_later_part
+                && its.kind().is_of_turn()
+                && its.turn.as_deref() == Some(turn.turn.as_str())
+                && its.run == bases.run
+                && is_just_before
+        };
+        let since =
+            all.checkpoints.iter().filter(|one| one.record.ordinal() > base.record.ordinal() || is_of_turn(one));
         for capture in since.filter(|one| !self.is_foreign(one)) {
             if known.insert((capture.tree, self.layer_root(capture)?)) {
                 later.push(capture.clone());

@@ -186,8 +186,7 @@ impl Locked<'_> {
         tell(RestoreStage::Applied(&plan));
         outcome.kept.splice(0..0, kept(&plan));
         self.conclude(&begin, resume.as_ref(), &outcome)?;
-        restored.operation = Some(begin.op);
-        restored.pre_restore = Some(safety.checkpoint);
+        (restored.operation, restored.pre_restore) = (Some(begin.op), Some(safety.checkpoint));
         restored.outcome = outcome;
         let manifest = loaded.manifest;
         let present = match present {

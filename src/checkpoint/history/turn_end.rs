@@ -112,8 +112,9 @@ impl Locked<'_> {
         control: &dyn Fn() -> Flow,
     ) -> Result<Option<TurnCapture>> {
         let Some(first) = turns.first() else { return Ok(None) };
-        let bases = turns.iter().filter_map(|turn| self.catalog.checkpoint_of(turn.base).ok()); // one that is gone tells nothing
-        let captures = bases.map(|base| self.catalog.captures_since(base)).collect::<Result<Vec<_>>>()?;
+        let base_of = |turn: &OpenTurn| self.catalog.checkpoint_of(turn.base).ok(); // one that is gone tells nothing
+        let bases = turns.iter().filter_map(|turn| Some((turn, base_of(turn)?)));
+        let captures = bases.map(|(turn, base)| self.catalog.captures_of(turn, base)).collect::<Result<Vec<_>>>()?;
         let take = of_turn(first, "end of a turn", self.catalog.selection_at_end(&captures)?);
         let (taken, _) = self.take(&take, control)?;
         let at = self.capturer.seen().asked();
@@ -136,7 +137,7 @@ impl Locked<'_> {
             }
             base => base?,
         };
-        let captures = self.catalog.captures_since(base)?;
+        let captures = self.catalog.captures_of(turn, base)?;
         let base = &captures.base;
         let catalog = &*self.catalog;
         let TurnChanges { changes, missed } = catalog.changes_of(turn, &captures, capture, state)?;

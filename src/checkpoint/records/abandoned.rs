@@ -39,6 +39,7 @@ mod tests {
             run,
             actor,
             turn,
+            prompt: None,
             client: None,
             is_agents: false,
             base: ObjectId::of(ObjectKind::Blob, b"x").unwrap(),

@@ -168,7 +168,12 @@ impl ActionLog {
             }
             line.extend_from_slice(&json);
             line.push(b'\n');
-            return file.write_all_at(&line, facts.len()).and_then(|()| file.flush()).at("appending to", &self.path);
+            let written = file.write_all_at(&line, facts.len()).and_then(|()| file.flush());
+            if written.is_err() && file.metadata().is_ok_and(|facts| facts.len() == 0) {
+                // No room for its first line: nothing is left behind.
+                let _ = std::fs::remove_file(&self.path);
+            }
+            return written.at("appending to", &self.path);
         }
     }
 

@@ -54,7 +54,8 @@ impl ActionWindow {
             inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         // One that names the root names everything in it.
-        self.named.iter().any(|named| named.is_empty() || is_below(named, &quoted) || is_below(&quoted, named))
+        let root = quote(RelPath::root().as_bytes());
+        self.named.iter().any(|named| *named == root || is_below(named, &quoted) || is_below(&quoted, named))
             || self.alone.iter().any(|named| is_below(&quoted, named))
     }
 
@@ -99,5 +100,7 @@ mod tests {
         ] {
             assert_eq!(window.names(&RelPath::parse(path.as_bytes()).unwrap()), is_named, "{path}");
         }
+        let everything = ActionWindow { named: vec![quote(RelPath::root().as_bytes())], ..ActionWindow::default() };
+        assert!(everything.names(&RelPath::parse(b"any/where").unwrap()));
     }
 }

@@ -130,7 +130,7 @@ impl WindowLog {
     pub(crate) fn windows(&mut self) -> Result<&Windows> {
         let mut file = match File::open(&self.path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                (self.read, self.windows) = (Default::default(), Windows::default());
+                (self.read, self.windows) = (ReadPosition::default(), Windows::default());
                 return Ok(&self.windows);
             }
             opened => opened.at("opening", &self.path)?,
@@ -213,7 +213,7 @@ impl WindowLog {
     /// Adds up what was just appended, if nothing that was not read stands before it: then it need not be read back.
     fn know(&mut self, file: &mut File, object: (u64, u64), seen: &[Interval], entries: &[WindowLine], lines: &[u8]) {
         let is_next = |end: &u64| self.read.is_at(object, end.saturating_sub(lines.len() as u64));
-        if file.stream_position().ok().filter(is_next).is_none() {
+        if !file.stream_position().is_ok_and(|end| is_next(&end)) {
             return;
         }
         seen.iter().for_each(|interval| self.windows.add(WindowLine::Seen(interval.into())));

@@ -295,7 +295,7 @@ mod tests {
             (&[(None, Some("none"), 9)], [(None, None), (None, None), (None, None), (None, None)]),
             (&[(id, None, 9)], [(None, Some(9)), (None, Some(9)), (None, Some(9)), (Some(9), None)]),
             (&[(Some("other"), None, 9)], [(None, None), (None, None), (None, None), (None, None)]),
-            (&[(None, y, 8), (None, x, 9)], [(Some(9), None), (Some(8), None), (None, None), (None, None)]),
+            (&[(None, y, 8), (None, x, 9)], [(None, Some(8)), (Some(8), None), (Some(9), None), (None, None)]),
             (&[(None, x, 8), (None, x, 9)], [(Some(8), None), (None, Some(9)), (Some(9), None), (None, None)]),
         ] {
             assert_eq!(ends(ended), expected, "{ended:?}");

@@ -148,7 +148,7 @@ mod tests {
             file.set_len(2 * BLOCK + 1).unwrap();
             file.set_modified(SystemTime::now() - Duration::from_mins(age)).unwrap();
             let (id, path, since) = ((*id).to_owned(), home.path().join(id), String::new());
-            Workspace { id, path, scope: Scope::Tree, since, dir, place: None, was: None, part_of: None }
+            Workspace { id, path, scope: Scope::Tree, since, dir, place: None, was: None, part_of: None, mode: None }
         };
         (0..).zip(ids).map(make).collect()
     }

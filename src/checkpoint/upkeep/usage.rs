@@ -133,7 +133,7 @@ mod tests {
         let (path, since) = (dir.path().to_owned(), String::new());
         let scope = crate::checkpoint::records::workspace::Scope::Tree;
         let (id, dir) = ("w".to_owned(), records.clone());
-        let workspace = Workspace { id, path, scope, since, dir, place: None, was: None, part_of: None };
+        let workspace = Workspace { id, path, scope, since, dir, place: None, was: None, part_of: None, mode: None };
         for (noted, own) in [("", 7), ("12\n", 7), ("12 10\n", 7), ("   12     25\n", 22), ("x 25", 22)] {
             std::fs::write(records.join("ordinal"), noted).unwrap();
             assert_eq!(usage.own_now(&workspace), own, "{noted:?}");

@@ -13,12 +13,14 @@ pub(super) mod shells;
 mod store;
 mod trial;
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::protocol::{DoctorDocument, DoctorRow, MendBlock, RowState};
 use report::{CheckRow, CheckState, DoctorReport, Mend, Surroundings};
 
@@ -71,7 +73,11 @@ pub(super) fn doctor(context: &Context, args: &DoctorArgs) -> Result<Exit> {
 /// Looks at every integration.
 pub(super) fn examine(context: &Context) -> DoctorReport {
     let mut report = DoctorReport::default();
-    let root = match context.root() {
+    let is_there = |root: PathBuf| match root.is_dir() {
+        true => Ok(root),
+        false => Err(Error::new(Code::WorkspaceGone, "the directory was deleted").path(root)),
+    };
+    let root = match context.root().and_then(is_there) {
         Ok(root) => Some(root),
         Err(error) => {
             report.check = "ground";
