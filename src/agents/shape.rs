@@ -145,8 +145,8 @@ impl Shape {
             Some(Moment::Before) => EventKind::Before { action: text(self.action)?, act: self.act(payload)? },
             Some(Moment::After) => self.after(payload, (self.outcome)(payload))?,
             Some(Moment::Failed) => {
-                let told = (self.outcome)(payload);
-                self.after(payload, ActionOutcome { ok: Some(false), ..told })?
+                let outcome = (self.outcome)(payload);
+                self.after(payload, ActionOutcome { ok: Some(false), ..outcome })?
             }
         };
         let is_background = (self.is_background)(payload);

@@ -291,7 +291,8 @@ impl Session {
     /// Notes the end of an action in all workspaces of its turn, and answers with `decision`.
     pub(super) fn end_action(
         &mut self,
-        (ended_call, ended): (EndedCall, Option<i64>),
+        ended_call: EndedCall,
+        ended: Option<i64>,
         decision: Decision,
         reply: Reply<Decision>,
     ) {

@@ -256,7 +256,7 @@ impl Session {
         let reply = Session::noting_loss(&root, &reach, gathering.part(root.clone()));
         let paths = NamedPaths::of(&record.path, &shared.cwd, shared.action, &shared.verdict, &reach);
         let note = self.note_of(&open, shared.action, (&shared.cwd, &shared.verdict), paths);
-        let record = self.record_of(shared.action, &shared.verdict, (&reach, &due));
+        let record = self.record_of(shared.action, &shared.verdict, &reach, &due);
         if let Some(protection) = at_once(&open, &due, &reach) {
             self.record_quietly(&open, record, &protection);
             let decision = ActionDecision { protection, not_held: beyond, ..ActionDecision::of_part() };
@@ -302,7 +302,7 @@ impl Session {
         let reason = shown(&format!("{}{}", self.when(), named(action)));
         let paths = NamedPaths::of(&open.workspace.path, &cwd, action, &verdict, &reach);
         let note = self.note_of(&open, action, (&cwd, &verdict), paths);
-        let record = self.record_of(action, &verdict, (&reach, &due));
+        let record = self.record_of(action, &verdict, &reach, &due);
         if let Some(protection) = at_once(&open, &due, &reach) {
             self.record_quietly(&open, record, &protection);
             let decision = Decision::Action(Box::new(ActionDecision { protection, ..*decision }));

@@ -41,7 +41,8 @@ impl Session {
         &self,
         action: &Action,
         verdict: &Verdict,
-        (reach, due): (&ActionReach, &Due),
+        reach: &ActionReach,
+        due: &Due,
     ) -> Option<NewRecord> {
         let external = verdict.warnings.iter().filter(|warning| warning.class.is_external());
         let external: Vec<ExternalEffect> = external

@@ -221,7 +221,7 @@ impl Session {
                 let workspace = self.workspace().ok();
                 let notices = self.notices(workspace.as_deref(), Vec::new());
                 self.rest_after_action();
-                self.end_action((call, ended), Decision::After { notices }, reply);
+                self.end_action(call, ended, Decision::After { notices }, reply);
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::model::text::shell_word;
 /// The permission bits that its owner needs to restore files into a directory.
 const OWNER: u32 = 0o700;
 
-/// The permission bits of a directory of which none were recorded.
+/// The permission bits of a directory when none were recorded.
 const USUAL: u32 = 0o755;
 
 impl Catalog {

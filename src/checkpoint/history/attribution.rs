@@ -64,7 +64,7 @@ impl RunningAction<'_> {
         self.window.from < to && self.to > from
     }
 
-    /// Returns true if it certainly ran. Nobody knows when one ended whose client is gone.
+    /// Returns true if it certainly ran. An action whose client has gone has no known end.
     fn is_certain(&self) -> bool {
         self.has_run && !self.window.is_cut
     }

@@ -255,7 +255,7 @@ impl Stepping {
         Ok(StepDone { own, others })
     }
 
-    /// Notes that a bare undo has stopped at a turn of which it can restore nothing: the next one takes an older step.
+    /// Notes that a bare undo has stopped at a turn that it cannot undo at all: the next one takes an older step.
     ///
     /// # Errors
     /// When the journal cannot be written.

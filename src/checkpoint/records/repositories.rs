@@ -60,8 +60,14 @@ impl KeptRepository {
     pub fn is_in_place(&self, root: &Path) -> bool {
         let place = self.path.under(root);
         let Ok(facts) = place.symlink_metadata() else { return false };
-        let is_same_file =
-            || facts.is_file() && std::fs::read(&place).ok() == std::fs::read(self.dir.join("data")).ok();
+        // A file that cannot be read is not known to be the same.
+        let is_same_file = || {
+            facts.is_file()
+                && matches!(
+                    (std::fs::read(&place), std::fs::read(self.dir.join("data"))),
+                    (Ok(there), Ok(kept)) if there == kept
+                )
+        };
         // A copy of an older build does not say it.
         let node = std::fs::read_to_string(self.dir.join(NODE)).ok();
         node.is_none_or(|node| node == node_of(&facts)) || is_same_file()
