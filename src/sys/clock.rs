@@ -1,6 +1,6 @@
 //! Clocks: the kernel's file-timestamp clock, and wall time as RFC 3339 text.
 
-pub use super::linux::clock::{boot_id, file_clock, is_same_boot, since_boot_ms, since_boot_ns};
+pub use super::linux::clock::{boot_id, file_clock, is_same_boot, since_boot_ms, since_boot_ns, wall_clock_offset};
 
 /// Milliseconds since the epoch.
 pub fn now_ms() -> i64 {

@@ -54,13 +54,19 @@ impl Hooked {
         }
     }
 
-    /// One of Claude Code's tools is about to run.
+    /// A command of Claude Code is about to run.
     fn bash(&self, turn: &str, command: &str) -> Value {
+        self.shell("claude-code", turn, command)
+    }
+
+    /// A command of a client with Claude Code's events is about to run.
+    fn shell(&self, client: &str, turn: &str, command: &str) -> Value {
+        let tool = if client == "claude-code" { "Bash" } else { "run_shell_command" };
         self.hook(
-            "claude-code",
+            client,
             "PreToolUse",
             json!({ "hook_event_name": "PreToolUse", "session_id": "s", "prompt_id": turn, "cwd": self.lab.work,
-                "tool_name": "Bash", "tool_input": { "command": command }, "tool_use_id": "u" })
+                "tool_name": tool, "tool_input": { "command": command }, "tool_use_id": "u" })
             .to_string(),
         )
     }
@@ -302,8 +308,9 @@ fn a_prompt_is_answered_as_the_terminal_is() {
     for client in ["claude-code", "qwen-code"] {
         let hooked = Hooked::new(false);
         let lab = &hooked.lab;
-        hooked.bash("t1", "rm -rf out; psql -c 'drop table accounts'");
-        lab.sh("rm -rf out; echo more >> a; echo n > new");
+        let files = "rm -rf out; echo more >> a; echo n > new";
+        hooked.shell(client, "t1", &format!("{files}; psql -c 'drop table accounts'"));
+        lab.sh(files);
         let n = hooked.settles_at(1)[0];
         let undo = if client == "qwen-code" { "`/undo` takes" } else { "`/rollback undo` takes" };
         let listed = answered(&hooked, client, "/rollback");
@@ -335,12 +342,12 @@ fn a_prompt_is_answered_as_the_terminal_is() {
         assert!(!lab.work.join("out/x").exists() && lab.read("new") == "n\n", "{undone}");
         // Older than the restore is what the turn did.
         let turn = answered(&hooked, client, "/rollback undo");
-        assert!(turn.starts_with("Undo of turn `t1` (t-1, claude-code, run "), "{turn}");
+        assert!(turn.starts_with(&format!("Undo of turn `t1` (t-1, {client}, run ")), "{turn}");
         assert!(lab.work.join("out/x").exists() && !lab.work.join("new").exists(), "{turn}");
         let none = answered(&hooked, client, "/rollback undo");
         assert!(none.contains("nothing to undo"), "{none}");
         let redone = answered(&hooked, client, "/rollback redo");
-        assert!(redone.starts_with("Redo of turn `t1` (t-1, claude-code, run "), "{redone}");
+        assert!(redone.starts_with(&format!("Redo of turn `t1` (t-1, {client}, run ")), "{redone}");
         assert!(!lab.work.join("out/x").exists() && lab.read("new") == "n\n", "{redone}");
         // A path that is nowhere is refused with the terminal's words and its code.
         let before = hooked.checkpoints();
@@ -640,6 +647,10 @@ fn without_names(document: &mut Value) {
                 "from",
                 "to",
                 "preRestore",
+                // The client's own words.
+                "prompt",
+                "action",
+                "command",
             ];
             fields.retain(|key, value| !named.contains(&key.as_str()) || value.is_object());
             fields.remove("target");
@@ -686,7 +697,7 @@ fn the_same_turn_is_the_same_by_every_door() {
                 match *name {
                     "undo" => {
                         assert_eq!(["a", "out/x"].map(|path| lab.read(path)), ["old", "product"], "{client}");
-                        assert!(!lab.work.join("notes.txt").exists(), "{client}");
+                        assert!(!lab.work.join("notes.txt").exists(), "{client}: {answers:?}");
                     }
                     "redo" => assert_eq!(lab.read("notes.txt"), "gamma\nbeta\n", "{client}"),
                     _ => {}

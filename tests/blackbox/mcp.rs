@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::support::{Lab, WAIT, lacking};
+use crate::support::{Lab, WAIT, lacking, number};
 
 /// The real server, pinned.
 const PACKAGE: &str = "@modelcontextprotocol/server-filesystem";
@@ -145,7 +145,7 @@ fn calls_that_write_wait_for_their_checkpoint_and_others_do_not() {
     let rows = listed(&lab);
     assert_eq!((rows.len(), lab.work.join("a.txt").exists()), (2, false));
     assert_eq!(
-        lab.piton(&["show", &format!("{}:a.txt", rows[0]["n"])]).stdout,
+        lab.piton(&["show", &format!("{}:a.txt", number(&rows[0]))]).stdout,
         "two\n",
         "taken before the server had it"
     );
@@ -432,8 +432,7 @@ fn the_real_filesystem_server() {
         assert_eq!(std::fs::read_to_string(path("a.txt")).ok().as_deref(), after, "{tool}");
         let rows = listed(&lab);
         assert_eq!(rows.len() as u64, count, "{tool}: {rows:?}");
-        let number = rows[0]["n"].to_string().replace('"', "");
-        assert_eq!(lab.piton(&["show", &format!("{number}:a.txt")]).stdout, before, "{tool}");
+        assert_eq!(lab.piton(&["show", &format!("{}:a.txt", number(&rows[0]))]).stdout, before, "{tool}");
     }
     lab.restore(1, &[]);
     assert_eq!((lab.read("a.txt").as_str(), path("b.txt").exists()), ("one\n", false));

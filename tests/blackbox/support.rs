@@ -520,8 +520,12 @@ impl Asking {
     }
 }
 
+/// Returns the number of a checkpoint as a person types it.
+pub(crate) fn number(checkpoint: &Value) -> String {
+    checkpoint["n"].as_str().map_or_else(|| checkpoint["n"].to_string(), str::to_owned)
+}
+
 /// Returns the number of the checkpoint that an action got, as a person types it.
 pub(crate) fn number_of(reply: &Value) -> String {
-    let number = &reply["checkpoint"]["n"];
-    number.as_str().map_or_else(|| number.to_string(), str::to_owned)
+    number(&reply["checkpoint"])
 }

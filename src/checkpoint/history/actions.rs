@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use super::journal::{Line, TurnEnd, quoted};
-use super::turn_clock::clock_offset;
 use super::turn_end::{EndedTurn, TurnName, TurnState};
 use crate::checkpoint::capture::capturer::Capturer;
 use crate::checkpoint::capture::request::Take;
@@ -17,7 +16,7 @@ use crate::error::Result;
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
-use crate::sys::clock::{now_ms, rfc3339};
+use crate::sys::clock::{now_ms, rfc3339, wall_clock_offset};
 use crate::sys::interrupt::Interrupt;
 
 /// An action that is about to begin.
@@ -69,7 +68,7 @@ impl Timeline {
             is_agents: turn.is_agents,
             base,
             since,
-            clock: Some(clock_offset()),
+            clock: Some(wall_clock_offset()),
             began: rfc3339(now_ms()),
             places: turn.places.clone(),
             op: None,

@@ -115,6 +115,15 @@ impl<'w> Judge<'w> {
         Judge { actor: turn.actor, actions, seen, since, until, restored }
     }
 
+    /// Adds the actions that began after the judged time and ended by `moment`: where the end of that time is known to a tick only,
+    /// they were within it.
+    pub(crate) fn with_ended_by(mut self, moment: i64, windows: &'w Windows) -> Judge<'w> {
+        let later = windows.actions.iter().filter(|window| window.from >= self.until);
+        let ended = later.filter_map(|window| Some((window, window.to.filter(|to| *to <= moment)?)));
+        self.actions.extend(ended.map(|(window, to)| RunningAction { window, to, has_run: true }));
+        self
+    }
+
     /// Returns the moment up to which a watcher told of all changes; `None` where nobody watched.
     pub(crate) fn watched_until(&self) -> Option<i64> {
         self.seen.iter().map(|interval| interval.to).max()
@@ -499,6 +508,20 @@ mod tests {
         let judge = Judge::new(&turn(30, 100), &table, BTreeSet::from(["x".to_owned()]));
         assert_eq!(judge.share(&path("x"), |_, _| false).who, Attribution::Sure);
         assert_eq!(judge.share(&path("y"), |_, _| false).who, Attribution::Outside);
+    }
+
+    #[test]
+    fn an_action_within_the_last_tick_of_the_judged_time_counts_once_it_has_ended() {
+        for (actions, expected) in [
+            ("a:12-14:x", Attribution::Likely),
+            ("a:12-18:x", Attribution::Outside),
+            ("a:12-:x", Attribution::Outside),
+            ("b:12-14:x", Attribution::Outside),
+        ] {
+            let table = windows(actions, "");
+            let judge = Judge::new(&turn(0, 10), &table, BTreeSet::new()).with_ended_by(17, &table);
+            assert_eq!(judge.share(&path("x"), |_, _| false).who, expected, "{actions}");
+        }
     }
 
     #[test]

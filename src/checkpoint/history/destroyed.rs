@@ -109,12 +109,13 @@ impl TurnTime<'_> {
         }
     }
 
-    /// Returns the judge of what changed before a capture. The action that the capture was taken for has its beginning at the same
-    /// moment, and had changed nothing yet.
+    /// Returns the judge of what changed before a capture. The action that the capture was taken for begins after it, and had changed
+    /// nothing yet.
     fn judge_before(&self, capture: &Checkpoint) -> Judge<'_> {
         let restored = self.turn.restored.iter().cloned().collect();
-        let until = self.beginning_of(capture).saturating_sub(TICK);
+        let until = self.beginning_of(capture);
         Judge::new(&self.part(self.turn.since, until), self.windows, restored)
+            .with_ended_by(until.saturating_add(TICK), self.windows)
     }
 
     /// Returns the judge of what changed after a capture.
@@ -122,7 +123,7 @@ impl TurnTime<'_> {
         Judge::new(&self.part(self.moment_of(capture), self.until), self.windows, BTreeSet::new())
     }
 
-    /// Returns the moment at which a capture began, since the start of the machine.
+    /// Returns the moment at which a capture began, since the start of the machine; up to one [`TICK`] too early.
     fn beginning_of(&self, capture: &Checkpoint) -> i64 {
         capture.record.looked.unwrap_or_default().saturating_sub(self.clock.offset())
     }

@@ -7,7 +7,7 @@ use super::attribution::TICK;
 use super::turn_end::changed_after;
 use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
-use crate::sys::clock::{file_clock, since_boot_ns};
+use crate::sys::clock::wall_clock_offset;
 
 /// The differences between the two clocks when a turn began and now. They are the same unless the wall clock was set in between.
 pub(crate) struct TurnClock {
@@ -16,15 +16,10 @@ pub(crate) struct TurnClock {
     is_doubtful: Cell<bool>,
 }
 
-/// Returns the present difference between the two clocks.
-pub(super) fn clock_offset() -> i64 {
-    file_clock().saturating_sub(since_boot_ns())
-}
-
 impl TurnClock {
     /// Returns the clocks of a turn that began with a difference; `None` where that is not known.
     pub(crate) fn since(began: Option<i64>) -> TurnClock {
-        let now = clock_offset();
+        let now = wall_clock_offset();
         TurnClock { offsets: [began.unwrap_or(now), now], is_doubtful: Cell::default() }
     }
 
@@ -53,13 +48,14 @@ impl TurnClock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::clock::since_boot_ns;
 
     #[test]
     fn a_change_between_the_two_readings_of_a_set_clock_is_not_certain() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a"), "1\n").unwrap();
         let (path, hour) = (RelPath::parse(b"a").unwrap(), 3_600_000_000_000);
-        let (now, offset) = (since_boot_ns(), clock_offset());
+        let (now, offset) = (since_boot_ns(), wall_clock_offset());
         for (began, since, is_later, expected, why) in [
             (None, now - hour, true, Attribution::Sure, "nothing is known of the clock before"),
             (None, now + hour, false, Attribution::Sure, "it is older"),

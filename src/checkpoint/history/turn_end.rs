@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::destroyed::{TurnCaptures, TurnChanges, TurnTime};
 use super::journal::{Journal, Line, LoggedEntry, MissedChange, TurnChange, TurnEnd, quoted};
 use super::operations::{History, OF_TURN, UndoStep};
-use super::turn_clock::{TurnClock, clock_offset};
+use super::turn_clock::TurnClock;
 use crate::checkpoint::capture::request::{Selection, Take};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
@@ -26,7 +26,7 @@ use crate::model::manifest::EntryKind;
 use crate::model::meta::{quote, unquote};
 use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
-use crate::sys::clock::{now_ms, rfc3339};
+use crate::sys::clock::{now_ms, rfc3339, wall_clock_offset};
 use crate::sys::interrupt::Flow;
 use crate::worktree::{Target, git_dir_of, git_index};
 
@@ -256,7 +256,7 @@ impl Locked<'_> {
         let restored = quoted(changed);
         for turn in open {
             let (base, restored) = (taken.checkpoint.id, restored.clone());
-            let clock = Some(clock_offset());
+            let clock = Some(wall_clock_offset());
             let part = OpenTurn { base, since, clock, op: None, is_later_part: true, restored, ..turn };
             self.catalog.windows.borrow_mut().begin_turn(&part, &std::mem::take(&mut seen))?;
         }
