@@ -54,6 +54,12 @@ impl Attribution {
         matches!(self, Attribution::Sure | Attribution::Likely)
     }
 
+    /// Returns true if an undo of the turn creates the path again, without being asked for it, where the turn left nothing there. A
+    /// turn that may have deleted a path is enough: what is absent can be created without a loss for anybody.
+    pub fn may_have_deleted(self) -> bool {
+        self.is_own() || matches!(self, Attribution::Shared | Attribution::Unknown)
+    }
+
     /// Returns the share after two changes of a path, this one and a later one.
     #[must_use]
     pub fn then(self, later: Attribution) -> Attribution {

@@ -38,6 +38,15 @@ impl Session {
         session
     }
 
+    /// A session of Claude Code in a repository in which all files are committed; `None` without git.
+    fn in_repository(files: &[&str]) -> Option<Session> {
+        let session = Session::claude(files);
+        git(&session.lab, &["init", "-q"])?;
+        git(&session.lab, &["add", "."])?;
+        git(&session.lab, &["commit", "-qm", "one"])?;
+        Some(session)
+    }
+
     fn hook(&self, event: &str, fields: Value) {
         let mut payload = match self.client {
             "copilot-cli" => json!({"sessionId": "s", "cwd": self.lab.work}),
@@ -237,13 +246,7 @@ fn an_end_without_an_id_ends_the_call_that_it_repeats() {
 
 #[test]
 fn a_script_that_commits_keeps_its_turn() {
-    let mut session = Session::claude(&["a", "b", "c"]);
-    let lab = &session.lab;
-    if git(lab, &["init", "-q"]).is_none() {
-        return;
-    }
-    git(lab, &["add", "."]);
-    git(lab, &["commit", "-qm", "one"]);
+    let Some(mut session) = Session::in_repository(&["a", "b", "c"]) else { return };
     session.prompt("do it");
     session.script(|lab| {
         std::fs::remove_file(lab.work.join("a")).unwrap();
@@ -262,12 +265,7 @@ fn a_script_that_commits_keeps_its_turn() {
 
 #[test]
 fn what_the_turns_own_reset_wrote_is_the_turns() {
-    let mut session = Session::claude(&["a", "b"]);
-    if git(&session.lab, &["init", "-q"]).is_none() {
-        return;
-    }
-    git(&session.lab, &["add", "."]);
-    git(&session.lab, &["commit", "-qm", "one"]);
+    let Some(mut session) = Session::in_repository(&["a", "b"]) else { return };
     session.lab.write("a", "uncommitted work\n");
     session.prompt("do it");
     let call = session.bash("git reset --hard");
@@ -283,12 +281,7 @@ fn what_the_turns_own_reset_wrote_is_the_turns() {
 
 #[test]
 fn a_deleted_repository_is_no_moved_head() {
-    let mut session = Session::claude(&["src/a", "b"]);
-    if git(&session.lab, &["init", "-q"]).is_none() {
-        return;
-    }
-    git(&session.lab, &["add", "."]);
-    git(&session.lab, &["commit", "-qm", "one"]);
+    let Some(mut session) = Session::in_repository(&["src/a", "b"]) else { return };
     session.prompt("do it");
     session.script(|lab| {
         std::fs::remove_dir_all(lab.work.join(".git")).unwrap();
@@ -301,12 +294,7 @@ fn a_deleted_repository_is_no_moved_head() {
 
 #[test]
 fn a_turn_that_switched_branches_offers_the_command_of_git_first() {
-    let mut session = Session::claude(&["a", "b"]);
-    if git(&session.lab, &["init", "-q"]).is_none() {
-        return;
-    }
-    git(&session.lab, &["add", "."]);
-    git(&session.lab, &["commit", "-qm", "one"]);
+    let Some(mut session) = Session::in_repository(&["a", "b"]) else { return };
     git(&session.lab, &["checkout", "-q", "-b", "other"]);
     session.lab.write("a", "a of other\n");
     git(&session.lab, &["commit", "-qam", "two"]);

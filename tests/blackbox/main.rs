@@ -40,6 +40,7 @@ mod maintained;
 mod many;
 mod mapping;
 mod mcp;
+mod model;
 mod named;
 mod naming;
 mod net;

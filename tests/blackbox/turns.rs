@@ -257,21 +257,23 @@ fn a_branch_that_a_person_switches_is_not_the_turns() {
 
 #[test]
 fn what_several_were_at_work_on_is_kept_and_said() {
-    let lab = lab_with(&["a", "b"]);
+    let lab = lab_with(&["a", "b", "c"]);
     let (mut one, mut two) = (Agent::new(&lab, "one"), Agent::new(&lab, "two"));
     one.start("t1");
     two.start("t2");
     let (first, second) = (one.begin(&lab.work), two.begin(&lab.work));
     lab.write("a", "whose?\n");
+    std::fs::remove_file(lab.work.join("c")).unwrap();
     one.after(&first);
     two.after(&second);
     one.shell(&lab, || lab.write("b", "b 1\n"));
     one.end();
     two.end();
-    assert_eq!(shares(&lab, "t1"), some(&[("a", "shared"), ("b", "likely")]));
-    assert_eq!(shares(&lab, "t2"), some(&[("a", "shared")]));
+    assert_eq!(shares(&lab, "t1"), some(&[("a", "shared"), ("b", "likely"), ("c", "shared")]));
+    assert_eq!(shares(&lab, "t2"), some(&[("a", "shared"), ("c", "shared")]));
+    // A file that either may have deleted comes back with the first undo.
     let done = undo(&lab, &["--turn=t1"]);
-    assert_eq!(changed(&done), words(&["b"]));
+    assert_eq!(changed(&done), words(&["b", "c"]));
     assert!(listed(&done["done"]["kept"])["a"].starts_with("shared"), "{done}");
     let stuck = lab.piton(&["undo", "--turn", "t2", "--yes"]);
     assert!(stuck.code == 3 && stuck.stdout.contains("--include"), "{stuck:?}");

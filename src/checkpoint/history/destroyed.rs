@@ -113,9 +113,8 @@ impl TurnTime<'_> {
     /// nothing yet.
     fn judge_before(&self, capture: &Checkpoint) -> Judge<'_> {
         let restored = self.turn.restored.iter().cloned().collect();
-        let until = self.beginning_of(capture);
-        Judge::new(&self.part(self.turn.since, until), self.windows, restored)
-            .with_ended_by(until.saturating_add(TICK), self.windows)
+        Judge::new(&self.part(self.turn.since, self.moment_of(capture)), self.windows, restored)
+            .with_ended_by(self.beginning_of(capture).saturating_add(TICK), self.windows)
     }
 
     /// Returns the judge of what changed after a capture.
@@ -128,12 +127,22 @@ impl TurnTime<'_> {
         capture.record.looked.unwrap_or_default().saturating_sub(self.clock.offset())
     }
 
-    /// Returns the moment up to which a capture has all changes. The watcher's answer for it came a little after its beginning.
+    /// Returns the moment up to which a capture has all changes.
     fn moment_of(&self, capture: &Checkpoint) -> i64 {
-        let began = self.beginning_of(capture);
-        let is_around = |interval: &&Interval| interval.from <= began && began <= interval.to;
-        self.windows.seen.iter().filter(is_around).map(|interval| interval.to).max().unwrap_or(began)
+        answered_at(self.windows, &self.turn.actor, self.beginning_of(capture))
     }
+}
+
+/// Returns the moment up to which a watcher had told of all changes for a capture of an actor, which began at `began` or up to one
+/// [`TICK`] later: its answer came a little after the beginning, and before the action began that the capture was taken for.
+fn answered_at(windows: &Windows, actor: &str, began: i64) -> i64 {
+    let own = windows.actions.iter().filter(|action| action.actor == actor && action.from >= began);
+    let action = own.map(|action| action.from).min().unwrap_or(i64::MAX);
+    let is_around = |interval: &&Interval| {
+        let is_before_action = interval.from <= began || interval.to <= action;
+        is_before_action && interval.from <= began.saturating_add(TICK) && began <= interval.to
+    };
+    windows.seen.iter().filter(is_around).map(|interval| interval.to).max().unwrap_or(began)
 }
 
 impl TurnCaptures {
@@ -227,7 +236,7 @@ impl Catalog {
             }
             let is_mixed = best.is_none() && earlier(newest) == Earlier::Mixed;
             let is_others = !who.is_own() && !found.changes.contains_key(path) && earlier(newest) != Earlier::Turns;
-            if best.is_some() || is_others || (who.is_own() && is_mixed && newest.after.is_none()) {
+            if best.is_some() || is_others || (who.may_have_deleted() && is_mixed && newest.after.is_none()) {
                 found.changes.insert(path.clone(), change(version, who));
             } else if let Some(why) = base.why_missed(path, is_mixed).filter(|_| who.is_own()) {
                 let missed = MissedChange { path: quote(path.as_bytes()), why, who, saved: Some(from(version)) };
@@ -373,6 +382,39 @@ impl BaseStates {
             // Nothing is known of a change.
             Attribution::Unknown if self.lacks(path) => Earlier::NotTurns,
             Attribution::Touched | Attribution::Shared | Attribution::Unknown => Earlier::Mixed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checkpoint::records::action_window::ActionWindow;
+    use crate::model::change::{Changes, Why};
+
+    #[test]
+    fn the_answer_for_a_capture_is_the_last_one_before_its_action() {
+        let tick = TICK;
+        for (answers, action, expected, why) in [
+            (&[][..], 50 * tick, 10 * tick, "nobody watches"),
+            (&[9 * tick, 12 * tick], 50 * tick, 12 * tick, "the capture began in the second span"),
+            (&[9 * tick, 10 * tick + 1, 14 * tick], 50 * tick, 14 * tick, "it began up to a tick later"),
+            (&[9 * tick, 10 * tick + 1, 10 * tick + 5, 11 * tick], 10 * tick + 5, 10 * tick + 5, "the action is short"),
+            (&[9 * tick, 10 * tick + 1, 12 * tick + 1, 30 * tick], 10 * tick + 1, 10 * tick + 1, "it began at once"),
+        ] {
+            let spans = [0].iter().chain(answers).zip(answers);
+            let span = |(from, to): (&i64, &i64)| Interval {
+                by: "p".into(),
+                since: 0,
+                from: *from,
+                to: *to,
+                changes: Changes::Everything(Why::Overflow),
+                head_moved: false,
+            };
+            let window = |actor: &str, from: i64| ActionWindow { actor: actor.into(), from, ..ActionWindow::default() };
+            let actions = vec![window("a", 2 * tick), window("b", 10 * tick + 2), window("a", action)];
+            let windows = Windows { actions, seen: spans.map(span).collect(), ..Windows::default() };
+            assert_eq!(answered_at(&windows, "a", 10 * tick), expected, "{why}");
         }
     }
 }

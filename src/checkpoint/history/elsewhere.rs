@@ -64,7 +64,7 @@ impl<'c> MemberHistories<'c> {
         let is_left = |there: &UndoStep| {
             let Some(part) = there.turn.as_ref().filter(|other| other.key == turn.key) else { return false };
             let is_taken = |choice: &StepChoice| {
-                let is_left = |change: &TurnChange| !there.undone.contains(&change.path) && choice.takes(change.who);
+                let is_left = |change: &TurnChange| !there.undone.contains(&change.path) && choice.takes(change);
                 part.changes.iter().any(is_left)
             };
             choice.map_or_else(|| !there.is_spent(), is_taken)

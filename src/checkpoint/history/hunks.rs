@@ -228,10 +228,20 @@ mod tests {
 
     use super::*;
 
+    thread_local! {
+        /// A store for all cases of a test: making one takes longer than all else.
+        static STORE: (tempfile::TempDir, crate::store::Store) = {
+            let dir = tempfile::tempdir().unwrap();
+            let store = crate::store::Store::open(&dir.path().join("home")).unwrap();
+            (dir, store)
+        };
+    }
+
     fn file(before: &str, after: &str) -> HunkedFile {
-        let store = tempfile::tempdir().unwrap();
-        let store = crate::store::Store::open(&store.path().join("home")).unwrap();
-        let patch = store.patch(Some(before.as_bytes()), Some(after.as_bytes()), b"f").unwrap().text;
+        let patch = |(_, store): &(_, crate::store::Store)| {
+            store.patch(Some(before.as_bytes()), Some(after.as_bytes()), b"f").unwrap().text
+        };
+        let patch = STORE.with(patch);
         HunkedFile {
             path: RelPath::parse(b"f").unwrap(),
             hunks: hunks(&patch),

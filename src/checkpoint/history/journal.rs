@@ -124,6 +124,16 @@ pub struct TurnChange {
     pub from: Option<ObjectId>,
 }
 
+impl TurnChange {
+    /// Returns true if an undo of the turn takes the change back without being asked for it.
+    pub fn goes_back(&self) -> bool {
+        match self.after {
+            Some(_) => self.who.is_own(),
+            None => self.who.may_have_deleted(),
+        }
+    }
+}
+
 /// A turn that changed files, at its end; or so far, while it is open. A later line of the same name takes its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnEnd {

@@ -81,10 +81,10 @@ impl UndoStep {
         runs.is_none_or(|runs| runs.contains(self.run()))
     }
 
-    /// Counts the turn's own changes that were not taken back.
+    /// Counts the changes that go back without being asked for, and were not taken back.
     pub fn own_left(&self) -> usize {
         let changes = self.turn.iter().flat_map(|turn| &turn.changes);
-        changes.filter(|change| change.who.is_own() && !self.undone.contains(&change.path)).count()
+        changes.filter(|change| change.goes_back() && !self.undone.contains(&change.path)).count()
     }
 
     /// Returns true if any change of a turn was not taken back, of whatever share; one that is not held counts until the turn is undone.

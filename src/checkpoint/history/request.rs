@@ -120,14 +120,15 @@ impl Expected {
         if let Some(share) = self.others.get(path) {
             return Some(KeepReason::NotOwn(*share));
         }
-        if now.is_some() && self.created_only.contains(path) {
-            return Some(KeepReason::NotOwn(Attribution::Likely));
-        }
         let is_expected = match (self.states.get(path)?, now) {
             (Some(state), Some(now)) => state.same(now),
             (state, now) => state.is_none() && now.is_none(),
         };
-        (!is_expected).then_some(KeepReason::ChangedSince)
+        match is_expected {
+            false => Some(KeepReason::ChangedSince),
+            true if now.is_some() && self.created_only.contains(path) => Some(KeepReason::NotOwn(Attribution::Likely)),
+            true => None,
+        }
     }
 }
 

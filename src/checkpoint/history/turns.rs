@@ -46,15 +46,15 @@ impl StepChoice {
         self.turn.is_none() && self.run.is_none() && self.paths.is_empty()
     }
 
-    /// Returns true if a change of such a share goes back.
-    pub(super) fn takes(&self, share: Attribution) -> bool {
-        share.is_own() || self.include.contains(&share)
+    /// Returns true if a change goes back.
+    pub(super) fn takes(&self, change: &TurnChange) -> bool {
+        change.goes_back() || self.include.contains(&change.who)
     }
 
     /// Returns true if a path that exists is left as it is although the turn may have changed it: only `sure` changes are replaced or
     /// deleted unless the path was named or its share included.
     fn creates_only(&self, path: &RelPath, share: Attribution) -> bool {
-        share == Attribution::Likely && !self.include.contains(&share) && !self.paths.contains(path)
+        share != Attribution::Sure && !self.include.contains(&share) && !self.paths.contains(path)
     }
 
     /// Returns true if a path of the turn counts.
@@ -128,7 +128,7 @@ impl Catalog {
         let mut turns = Vec::new();
         for step in history.undo.iter().rev() {
             let Some(turn) = step.turn.as_ref().filter(|turn| turn.run == run) else { continue };
-            let goes_back = |change: &TurnChange| choice.takes(change.who) && !step.undone.contains(&change.path);
+            let goes_back = |change: &TurnChange| choice.takes(change) && !step.undone.contains(&change.path);
             if turn.changes.iter().any(goes_back) || self.chooses_elsewhere(step, choice)? {
                 turns.push(step.op.clone());
             }
@@ -179,7 +179,7 @@ impl Catalog {
         let changes_chosen = |step: &UndoStep| {
             let Some(turn) = &step.turn else { return false };
             // A named path is answered, whatever the turn's share in it; of a run, turns are passed over of which nothing goes back.
-            let counts = |change: &TurnChange| !choice.paths.is_empty() || choice.takes(change.who);
+            let counts = |change: &TurnChange| !choice.paths.is_empty() || choice.takes(change);
             let is_left = |change: &TurnChange| {
                 !step.undone.contains(&change.path) && is_chosen(change, choice) && counts(change)
             };
@@ -319,10 +319,10 @@ fn undo_of_turn(plain: Restore, step: &UndoStep, turn: &TurnEnd, choice: &StepCh
     for change in turn.changes.iter().filter(|change| !step.undone.contains(&change.path)) {
         let path = path_of(change)?;
         if !choice.chooses(&path) {
-            is_part |= change.who.is_own();
+            is_part |= change.goes_back();
             continue;
         }
-        if !choice.takes(change.who) {
+        if !choice.takes(change) {
             expected.others.insert(path.clone(), change.who);
         }
         if choice.creates_only(&path, change.who) {

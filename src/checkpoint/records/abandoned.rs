@@ -30,30 +30,7 @@ mod tests {
     use super::*;
     use crate::checkpoint::records::action_window::ActionWindow;
     use crate::checkpoint::records::process_names::own_name;
-    use crate::model::id::{ObjectId, ObjectKind};
-
-    fn turn(held_by: Option<String>, since: i64) -> OpenTurn {
-        let [key, run, actor, turn, began] = ["k", "r", "r", "t", ""].map(str::to_owned);
-        OpenTurn {
-            key,
-            run,
-            actor,
-            turn,
-            prompt: None,
-            client: None,
-            is_agents: false,
-            base: ObjectId::of(ObjectKind::Blob, b"x").unwrap(),
-            since,
-            clock: None,
-            began,
-            places: Vec::new(),
-            is_later_part: false,
-            restored: Vec::new(),
-            op: None,
-            held_by,
-            is_of_earlier_boot: false,
-        }
-    }
+    use crate::checkpoint::records::windows::sample_turn;
 
     #[test]
     fn a_turn_is_abandoned_with_the_process_of_its_connection_or_after_a_day() {
@@ -72,7 +49,7 @@ mod tests {
             (None, old, false, true, "nothing is known of the client"),
         ] {
             let mut windows = Windows::default();
-            let turn = turn(held_by, since);
+            let turn = OpenTurn { held_by, ..sample_turn("k", since) };
             assert_eq!(windows.is_abandoned(&turn, || is_client_alive), expected, "{why}");
             let earlier = OpenTurn { is_of_earlier_boot: true, ..turn.clone() };
             assert!(windows.is_abandoned(&earlier, || true), "{why}");

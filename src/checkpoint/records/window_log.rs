@@ -256,31 +256,9 @@ fn write_line(text: &mut Vec<u8>, entry: &WindowLine) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checkpoint::records::windows::sample_turn as turn;
     use crate::model::change::{Changes, Dirty, Reach};
-    use crate::model::id::{ObjectId, ObjectKind};
     use crate::model::path::RelPath;
-
-    fn turn(key: &str, since: i64) -> OpenTurn {
-        OpenTurn {
-            key: key.into(),
-            run: "r".into(),
-            actor: "r".into(),
-            turn: "t".into(),
-            prompt: None,
-            client: None,
-            is_agents: false,
-            base: ObjectId::of(ObjectKind::Blob, b"x").unwrap(),
-            since,
-            clock: None,
-            began: String::new(),
-            places: Vec::new(),
-            is_later_part: false,
-            restored: Vec::new(),
-            op: None,
-            held_by: None,
-            is_of_earlier_boot: false,
-        }
-    }
 
     fn window(action: &str, from: i64) -> ActionWindow {
         let (actor, action) = ("r".into(), Some(action.to_owned()));

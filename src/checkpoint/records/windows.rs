@@ -255,6 +255,30 @@ impl Windows {
     }
 }
 
+/// An open turn of the run `r`, for tests.
+#[cfg(test)]
+pub(super) fn sample_turn(key: &str, since: i64) -> OpenTurn {
+    OpenTurn {
+        key: key.into(),
+        run: "r".into(),
+        actor: "r".into(),
+        turn: "t".into(),
+        prompt: None,
+        client: None,
+        is_agents: false,
+        base: ObjectId::of(crate::model::id::ObjectKind::Blob, b"x").unwrap(),
+        since,
+        clock: None,
+        began: String::new(),
+        places: Vec::new(),
+        is_later_part: false,
+        restored: Vec::new(),
+        op: None,
+        held_by: None,
+        is_of_earlier_boot: false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
