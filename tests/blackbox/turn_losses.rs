@@ -1,8 +1,10 @@
 //! Losses of a turn that only a capture of its actions has saved: undone, or named with the command that restores them.
 
+use std::time::Instant;
+
 use serde_json::json;
 
-use super::support::{Lab, git};
+use super::support::{Lab, WAIT, git};
 use super::turns::{Agent, changed, lab_with, listed, redo, undo, words};
 
 /// A file over the limit of these labs.
@@ -108,4 +110,82 @@ fn an_undo_stops_once_at_a_turn_that_it_cannot_restore() {
     assert!(next.stdout.contains("`piton diff --turn t-2`"), "{next:?}");
     let turns = lab.piton(&["turns", "--json"]).json();
     assert_eq!(turns["turns"][0]["undone"], false, "{turns}");
+}
+
+/// A job in the background that deletes `src` once it is told to.
+struct Job {
+    fifo: std::path::PathBuf,
+    command: String,
+}
+
+impl Job {
+    fn new(lab: &Lab) -> Job {
+        let fifo = lab.root().join("go");
+        lab.sh(&format!("mkfifo '{}'", fifo.display()));
+        // What it was started from has ended: nothing holds the test's own streams.
+        let command = format!("(read word < '{}'; rm -r src) < /dev/null > /dev/null 2>&1 &", fifo.display());
+        Job { fifo, command }
+    }
+
+    fn goes_on(&self, lab: &Lab) {
+        std::fs::write(&self.fifo, "go\n").unwrap();
+        let until = Instant::now() + WAIT;
+        while lab.work.join("src").exists() {
+            assert!(Instant::now() < until, "the job does nothing");
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn what_a_job_deletes_after_the_end_of_its_turn_is_listed_and_offered() {
+    // The turn has changed a file or none; the job goes on at once, or during a later turn.
+    for (edits, is_later) in [(true, false), (false, false), (true, true)] {
+        let lab = lab_with(&["f", "src/a", "src/b"]);
+        let job = Job::new(&lab);
+        let mut agent = Agent::new(&lab, "s");
+        agent.start("t1");
+        if edits {
+            agent.edit(&lab, "f", "f 1\n");
+        }
+        run(&mut agent, &lab, &job.command);
+        agent.end();
+        if is_later {
+            agent.start("t2");
+        }
+        job.goes_on(&lab);
+        if is_later {
+            agent.edit(&lab, "g", "g\n");
+            agent.end();
+            assert_eq!(changed(&undo(&lab, &[])), words(&["g"]));
+        }
+        let restore = "deleted after the end of the turn, which had left `sh` running";
+        let diff = lab.piton(&["diff", "--turn", "t1"]);
+        assert!(diff.stdout.contains(restore) && diff.stdout.contains("piton restore"), "{edits} {is_later}: {diff:?}");
+        let undone = lab.piton(&["undo", "--yes"]);
+        assert_eq!(undone.code, 4, "{edits} {is_later}: {undone:?}");
+        assert_eq!(lab.read("f"), "f 0\n", "{undone:?}");
+        let command = undone.stdout.split('`').find(|part| part.starts_with("piton restore")).map(str::to_owned);
+        let command = command.unwrap_or_else(|| panic!("no command: {undone:?}"));
+        assert!(!lab.work.join("src").exists());
+        let mut args: Vec<&str> = command.split(' ').skip(1).collect();
+        args.push("--yes");
+        let restored = lab.piton(&args);
+        assert_eq!((restored.code, lab.read("src/a"), lab.read("src/b")), (0, "src/a 0\n".into(), "src/b 0\n".into()));
+        let more = lab.piton(&["undo", "--yes", "--json"]).json();
+        assert_eq!(more["over"]["kind"], "restore", "nothing of the turn is left: {more}");
+    }
+}
+
+#[test]
+fn what_a_person_deletes_after_a_turn_without_a_job_is_nobodys() {
+    let lab = lab_with(&["f", "src/a"]);
+    let mut agent = Agent::new(&lab, "s");
+    agent.start("t1");
+    agent.edit(&lab, "f", "f 1\n");
+    run(&mut agent, &lab, "sh -c :");
+    agent.end();
+    lab.sh("rm -r src");
+    let undone = lab.piton(&["undo", "--yes"]);
+    assert!(undone.code == 0 && !undone.stdout.contains("src"), "{undone:?}");
 }

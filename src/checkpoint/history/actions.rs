@@ -50,6 +50,9 @@ impl Timeline {
     /// # Errors
     /// When the log of actions cannot be written: the turn will not be known.
     pub fn begin_turn(&mut self, turn: &TurnName, base: ObjectId) -> Result<()> {
+        if let Err(error) = self.look_after_ends() {
+            tracing::warn!(%error, "what went since the end of a turn is not listed");
+        }
         let (catalog, capturer) = self.parts();
         let mut log = catalog.windows.borrow_mut();
         // A process may be late with the note of one that has ended.
@@ -242,6 +245,12 @@ impl Timeline {
     /// As [`Timeline::end_turn`].
     pub fn settle_turns(&mut self, control: Interrupt<'_>) -> Result<()> {
         self.end_left_runs(control)?;
+        let settled = self.settle_open_turns(control);
+        self.look_after_ends()?;
+        settled
+    }
+
+    fn settle_open_turns(&mut self, control: Interrupt<'_>) -> Result<()> {
         // Most of the time none is open, and no lock is needed.
         if self.catalog().windows.borrow_mut().windows()?.turns.is_empty() {
             return Ok(());

@@ -44,6 +44,8 @@ pub(super) struct TurnChanges {
     pub(super) changes: BTreeMap<RelPath, TurnChange>,
     /// The others.
     pub(super) missed: BTreeMap<RelPath, MissedChange>,
+    /// The paths that went meanwhile and that no action of the turn can have deleted.
+    pub(super) gone: Vec<RelPath>,
 }
 
 /// The facts by which the changes of a turn, and of the parts of its time, are judged.

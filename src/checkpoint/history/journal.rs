@@ -181,6 +181,9 @@ pub struct TurnEnd {
     /// True if an undo has stopped at the turn, restored nothing, and named what is left: the next undo takes an older one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_passed: bool,
+    /// The processes that it had started and that were running at its end; empty once nothing more is looked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub running: Vec<LeftProcess>,
 }
 
 impl TurnEnd {
@@ -194,6 +197,15 @@ impl TurnEnd {
         let from = self.changes.iter().filter_map(|change| change.from);
         from.chain(self.missed.iter().filter_map(|missed| missed.saved))
     }
+}
+
+/// A process that an action of a turn has started, and that was running when the turn ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftProcess {
+    /// The name of its program, for people.
+    pub name: String,
+    /// The name that no other process has.
+    pub key: String,
 }
 
 /// A change of a turn that its undo does not take back.
@@ -542,6 +554,7 @@ mod tests {
                 changes,
                 missed: Vec::new(),
                 is_passed: false,
+                running: Vec::new(),
             };
             Line::Turn(Box::new(end))
         };

@@ -1,6 +1,7 @@
 //! The history of operations: the journal, restores, and going back over them.
 
 pub mod actions;
+mod after_end;
 pub mod agreed;
 mod attribution;
 mod before;

@@ -257,6 +257,10 @@ impl History {
     }
 
     fn finish(&mut self, begin: OperationStart, end: OperationEnd) {
+        // What goes with an operation of piton's is no loss. It was looked for before.
+        for turn in self.turns.iter_mut().filter(|turn| !turn.running.is_empty()) {
+            Arc::make_mut(turn).running.clear();
+        }
         self.brought = Some((begin.target, end.changed.clone()));
         let own = (begin.kind == OperationKind::Rollback).then(|| (begin.run.clone(), begin.target));
         let mut step = UndoStep {

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::after_end::left_processes;
 use super::destroyed::{TurnCaptures, TurnChanges, TurnTime};
 use super::journal::{Journal, Line, LoggedEntry, MissedChange, TurnChange, TurnEnd, quoted};
 use super::operations::{History, OF_TURN, UndoStep};
@@ -140,12 +141,22 @@ impl Locked<'_> {
         let captures = self.catalog.captures_of(turn, base)?;
         let base = &captures.base;
         let catalog = &*self.catalog;
-        let TurnChanges { changes, missed } = catalog.changes_of(turn, &captures, capture, state)?;
+        let TurnChanges { changes, missed, gone } = catalog.changes_of(turn, &captures, capture, state)?;
+        let running = match state {
+            TurnState::Open => Vec::new(),
+            TurnState::Ended | TurnState::Interrupted => {
+                left_processes(turn, catalog.windows.borrow_mut().known_windows()?, catalog)
+            }
+        };
         let history = catalog.history()?;
         let known = line_so_far(&history, turn);
         // A turn of several workspaces has a line in each of them, so that undo offers it in each.
         let is_alone = turn.places.len() < 2;
-        if changes.is_empty() && missed.is_empty() && known.is_none() && is_alone {
+        let is_nothing = changes.is_empty() && missed.is_empty() && running.is_empty();
+        if !gone.is_empty() {
+            self.add_to_earlier(turn, &gone, base.id)?;
+        }
+        if is_nothing && known.is_none() && is_alone {
             return Ok(None);
         }
         let (deleted, secrets) = (deleted_paths(&changes), changed_secrets(&changes));
@@ -168,6 +179,7 @@ impl Locked<'_> {
             changes: changes.into_values().collect(),
             missed: missed.into_values().collect(),
             is_passed: false,
+            running,
         });
         let line = as_passed(line, known.and_then(|step| step.turn.as_deref()));
         let is_news = history.turns.iter().all(|known| !is_same(known, &line));
@@ -295,6 +307,8 @@ impl Catalog {
                 let [before, after] = [before, after].map(|entry| entry.map(LoggedEntry));
                 let change = TurnChange { path: quote(path.as_bytes()), before, after, who, from: None };
                 found.changes.insert(path, change);
+            } else if after.is_none() {
+                found.gone.push(path);
             }
         }
         self.add_saved(&mut found, captures, end, &time)?;

@@ -385,7 +385,7 @@ impl Catalog {
         match saved {
             Some(saved) => {
                 let command = self.restore_command_at(&saved, path);
-                format!("{}; `{command}` restores the version that this turn destroyed", missed.why)
+                format!("{}; `{command}` restores the saved version", missed.why)
             }
             None => {
                 format!("{}; `{}` restores an older version, if there is one", missed.why, self.recover_command(path))
@@ -512,6 +512,7 @@ mod tests {
             changes: vec![change],
             missed: Vec::new(),
             is_passed: false,
+            running: Vec::new(),
         }
     }
 

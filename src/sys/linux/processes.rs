@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{read, read_dir, read_link};
+use std::ops::RangeInclusive;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -28,6 +29,9 @@ pub struct ProcessId {
 /// The text around the number in the kernel's name of a space of process numbers.
 const SPACE: (&str, &str) = ("pid:[", "]");
 
+/// The ticks in which the kernel tells of starts, in nanoseconds: a hundredth of a second on all architectures.
+const TICK: i64 = 10_000_000;
+
 /// The facts of a process that the kernel lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessFacts {
@@ -42,6 +46,13 @@ impl ProcessId {
     pub fn of(pid: u32) -> Option<ProcessId> {
         let stat = KernelLine::of(pid).filter(|stat| !stat.has_ended)?;
         Some(ProcessId { pid, started: stat.started, boot: boot_id(), space: space() })
+    }
+
+    /// Returns the first and the last moment at which the process may have started, in nanoseconds since the start of the machine: the
+    /// kernel counts ticks.
+    pub fn started_between(&self) -> RangeInclusive<i64> {
+        let started = i64::try_from(self.started).unwrap_or(i64::MAX).saturating_mul(TICK);
+        started..=started.saturating_add(TICK)
     }
 
     /// Waits until the process has ended; `false` if it has not after `limit`, or cannot be waited for.
