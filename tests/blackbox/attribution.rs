@@ -314,3 +314,31 @@ fn a_turn_that_switched_branches_offers_the_command_of_git_first() {
     assert!([0, 3].contains(&rest.code), "what git-undo left, if anything: {rest:?}");
     assert_eq!(tree(&session.lab.work), before);
 }
+
+#[test]
+fn a_checkout_of_files_switches_no_branch() {
+    let Some(mut session) = Session::in_repository(&["a", "b"]) else { return };
+    session.lab.write("a", "uncommitted work\n");
+    session.prompt("do it");
+    let call = session.bash("git checkout .");
+    git(&session.lab, &["checkout", "-q", "."]);
+    session.after(&call);
+    session.stop();
+    let undone = session.undo(&[]);
+    assert_eq!((undone.code, session.lab.read("a")), (0, "uncommitted work\n".to_owned()), "{}", undone.stdout);
+}
+
+#[test]
+fn the_files_of_a_loop_over_a_pattern_are_named() {
+    for command in ["for f in src/*; do : > \"$f\"; done", "for f in src/*; do sed -i s/0/1/ $f; done"] {
+        let mut session = Session::claude(&["src/a", "src/b", "c"]);
+        session.prompt("do it");
+        let before = tree(&session.lab.work);
+        let call = session.bash(command);
+        session.lab.sh(command);
+        session.after(&call);
+        session.stop();
+        let undone = session.undo(&[]);
+        assert_eq!((undone.code, tree(&session.lab.work)), (0, before), "{command}: {}", undone.stdout);
+    }
+}

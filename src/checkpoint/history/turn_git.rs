@@ -27,8 +27,13 @@ impl Catalog {
             is_of_turn && has_moved && one.undone.is_none() && one.begin.over.is_none()
         };
         let switches = |one: &LoggedOperation| ["checkout", "switch"].iter().any(|verb| one.begin.has_verb(verb));
-        let known = operations(&self.workspace.dir)?;
-        Ok(known.into_iter().rev().find(|one| is_switch(one) && switches(one)))
+        for one in operations(&self.workspace.dir)?.into_iter().rev() {
+            // `git checkout FILE` moves no HEAD.
+            if is_switch(&one) && switches(&one) && self.has_moved_head(one.begin.op)? != Some(false) {
+                return Ok(Some(one));
+            }
+        }
+        Ok(None)
     }
 
     /// Names the commits that were made during a turn: undoing its files leaves them.

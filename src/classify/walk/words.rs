@@ -21,6 +21,10 @@ impl Walk<'_> {
 
     /// Returns a word as one text: of an assignment, a here-document, a redirect's target.
     pub(crate) fn joined(&mut self, word: &Word, shell: &mut Shell) -> Arg {
+        if let Some([arg]) = elements(word, shell).as_deref() {
+            self.produce(arg.text.len());
+            return arg.clone();
+        }
         let mut chunks = self.chunks(word, shell).into_iter().next().unwrap_or_default();
         for chunk in &mut chunks {
             chunk.splits = false;
