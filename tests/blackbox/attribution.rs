@@ -280,6 +280,26 @@ fn what_the_turns_own_reset_wrote_is_the_turns() {
 }
 
 #[test]
+fn what_the_agent_adds_after_a_reset_was_not_written_by_it() {
+    let Some(mut session) = Session::in_repository(&["a"]) else { return };
+    session.lab.write("a", "uncommitted work\n");
+    session.prompt("do it");
+    let call = session.bash("git reset --hard");
+    git(&session.lab, &["reset", "-q", "--hard"]);
+    session.lab.write("b", "made by a person meanwhile\n");
+    session.after(&call);
+    let call = session.bash("git add -A && git commit -qm two");
+    git(&session.lab, &["add", "-A"]);
+    git(&session.lab, &["commit", "-qm", "two"]);
+    session.after(&call);
+    session.stop();
+    let undone = session.undo(&[]);
+    assert_eq!((undone.code, left(&undone.json())), (4, vec!["b"]), "{}", undone.stdout);
+    assert_eq!(session.lab.read("a"), "uncommitted work\n");
+    assert_eq!(session.lab.read("b"), "made by a person meanwhile\n");
+}
+
+#[test]
 fn a_deleted_repository_is_no_moved_head() {
     let Some(mut session) = Session::in_repository(&["src/a", "b"]) else { return };
     session.prompt("do it");

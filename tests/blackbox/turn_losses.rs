@@ -122,7 +122,7 @@ impl Job {
     fn new(lab: &Lab) -> Job {
         let fifo = lab.root().join("go");
         lab.sh(&format!("mkfifo '{}'", fifo.display()));
-        // What it was started from has ended: nothing holds the test's own streams.
+        // It holds none of the test's own streams.
         let command = format!("(read word < '{}'; rm -r src) < /dev/null > /dev/null 2>&1 &", fifo.display());
         Job { fifo, command }
     }

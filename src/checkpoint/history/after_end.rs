@@ -1,4 +1,4 @@
-//! What goes after the end of a turn, while processes run that the turn has started: a build in the background, a job with `&`.
+//! Files that go after the end of a turn, while processes run that the turn has started: a build in the background, a job with `&`.
 //!
 //! The kernel names no process with a change, so a person may have deleted such a file as well. It is therefore only listed: among
 //! the changes that an undo of the turn does not take back, each with the command that restores it.
@@ -109,7 +109,7 @@ impl Locked<'_> {
             let deleted = others.flat_map(|other| &other.changes).filter(|change| change.after.is_none());
             let theirs: BTreeSet<&str> = deleted.map(|change| change.path.as_str()).collect();
             let may_go_on = turn.running.iter().any(may_run);
-            // What goes in a later turn is found at the end of that one.
+            // The end of a later turn finds the files that go during it.
             let gone = if newest >= turn.time { BTreeSet::new() } else { self.gone_since(turn)? };
             let gone = gone.into_iter().filter(|path| !theirs.contains(quote(path.as_bytes()).as_str()));
             let found: Vec<(RelPath, ObjectId)> = gone.map(|path| (path, turn.end)).collect();

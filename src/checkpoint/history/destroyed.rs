@@ -59,8 +59,8 @@ pub(super) struct TurnTime<'w> {
     pub(super) clock: &'w TurnClock,
     /// The root of the workspace.
     pub(super) root: &'w Path,
-    /// Returns the blob that git's index stages at a path.
-    pub(super) staged: &'w dyn Fn(&RelPath) -> Option<ObjectId>,
+    /// Returns true if a command of git of the turn left a path with this blob in the index.
+    pub(super) is_staged: &'w dyn Fn(&RelPath, ObjectId) -> bool,
 }
 
 /// One version of a path that a capture has saved and that is not there any more.
@@ -103,7 +103,7 @@ impl TurnTime<'_> {
     /// Returns the turn's share in the change of a path that became `after`.
     pub(super) fn share(&self, judge: &Judge<'_>, path: &RelPath, after: Option<&ManifestEntry>) -> Attribution {
         let share = judge.share(path, |path, since| self.clock.is_later(self.root, path, since));
-        let is_staged = || after.is_some_and(|entry| (self.staged)(path) == Some(entry.id));
+        let is_staged = || after.is_some_and(|entry| (self.is_staged)(path, entry.id));
         // Files that a checkout, reset or merge of the turn has written are as git has them in its index.
         match self.clock.doubted(share.who) {
             Attribution::Likely if share.is_gits && is_staged() => Attribution::Sure,
@@ -135,8 +135,8 @@ impl TurnTime<'_> {
     }
 }
 
-/// Returns the moment up to which a watcher had told of all changes for a capture of an actor, which began at `began` or up to one
-/// [`TICK`] later: its answer came a little after the beginning, and before the action began that the capture was taken for.
+/// Returns the moment up to which a watcher had told of all changes for a capture of an actor. The capture began at `began` or up to
+/// one [`TICK`] later. The answer came a little after that, and before the action began that the capture was taken for.
 fn answered_at(windows: &Windows, actor: &str, began: i64) -> i64 {
     let own = windows.actions.iter().filter(|action| action.actor == actor && action.from >= began);
     let action = own.map(|action| action.from).min().unwrap_or(i64::MAX);

@@ -257,7 +257,7 @@ impl History {
     }
 
     fn finish(&mut self, begin: OperationStart, end: OperationEnd) {
-        // What goes with an operation of piton's is no loss. It was looked for before.
+        // Files that go with an operation of piton's are no loss. Others were looked for before.
         for turn in self.turns.iter_mut().filter(|turn| !turn.running.is_empty()) {
             Arc::make_mut(turn).running.clear();
         }

@@ -29,7 +29,7 @@ use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
 use crate::sys::clock::{now_ms, rfc3339, wall_clock_offset};
 use crate::sys::interrupt::Flow;
-use crate::worktree::{Target, git_dir_of, git_index};
+use crate::worktree::Target;
 
 /// The names of a turn.
 #[derive(Clone, Debug)]
@@ -289,7 +289,12 @@ impl Catalog {
         let mut log = self.windows.borrow_mut();
         let windows = log.known_windows()?;
         let root = &self.workspace.path;
-        let staged = LazyCell::new(|| staged_in(root));
+        let staged = LazyCell::new(|| {
+            self.staged_by(turn).unwrap_or_else(|error| {
+                tracing::warn!(%error, "without the indexes of git fewer changes are sure");
+                BTreeSet::new()
+            })
+        });
         let clock = TurnClock::since(turn.clock);
         let time = TurnTime {
             turn,
@@ -298,7 +303,7 @@ impl Catalog {
             is_over: state != TurnState::Open,
             clock: &clock,
             root,
-            staged: &|path| staged.get(path).copied(),
+            is_staged: &|path, id| staged.contains(&(path.clone(), id)),
         };
         let (judge, mut found) = (time.judge(), TurnChanges::default());
         for (path, before, after) in self.changed_entries(base, end)? {
@@ -390,12 +395,6 @@ impl Catalog {
             Error::new(Code::NoSuchCheckpoint, format!("checkpoint {} is not in this workspace", id.short()))
         })
     }
-}
-
-/// Returns the blobs that the index of a work tree stages; none where it cannot be read.
-fn staged_in(root: &Path) -> BTreeMap<RelPath, ObjectId> {
-    let staged = git_dir_of(root).map(|dir| git_index::staged(&dir));
-    staged.and_then(Result::ok).unwrap_or_default() // without it fewer changes are sure
 }
 
 /// Returns true if what is at a path, or the nearest directory above it that exists, changed at or after a moment of the file

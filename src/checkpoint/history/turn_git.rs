@@ -1,12 +1,34 @@
 //! The part of a turn that undoing its files does not take back: what it did in the repository.
 
+use std::collections::BTreeSet;
+
 use super::journal::TurnEnd;
 use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::records::windows::OpenTurn;
 use crate::checkpoint::repository::log::{LoggedOperation, operations};
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
+use crate::model::id::ObjectId;
+use crate::model::path::RelPath;
 use crate::model::text::{cut, printable};
 use crate::sys::clock::ms_of;
-use crate::worktree::{HeadMove, head_moves};
+use crate::worktree::{HeadMove, git_index, head_moves};
+
+/// The verbs of git that write files of the work tree as the index has them.
+const WRITE_FROM_INDEX: [&str; 13] = [
+    "am",
+    "bisect",
+    "checkout",
+    "checkout-index",
+    "cherry-pick",
+    "merge",
+    "pull",
+    "read-tree",
+    "rebase",
+    "reset",
+    "restore",
+    "revert",
+    "switch",
+];
 
 /// The most commits that a warning names.
 const MOST_NAMED: usize = 5;
@@ -34,6 +56,28 @@ impl Catalog {
             }
         }
         Ok(None)
+    }
+
+    /// Returns the paths and blobs that were in the index after the commands of git of a turn that write files: such a file is as git
+    /// has written it. The index at the end of the turn would have what a person wrote meanwhile and the agent has added since.
+    ///
+    /// # Errors
+    /// When the operations of git, or the states at them, cannot be read.
+    pub(super) fn staged_by(&self, turn: &OpenTurn) -> Result<BTreeSet<(RelPath, ObjectId)>> {
+        let mut staged = BTreeSet::new();
+        for one in operations(&self.workspace.dir)? {
+            let is_of_turn = one.begin.run == turn.run && one.begin.turn.as_deref() == Some(turn.turn.as_str());
+            let writes = !one.begin.hidden && WRITE_FROM_INDEX.iter().any(|verb| one.begin.has_verb(verb));
+            if !is_of_turn || !writes || one.begin.place()? != self.workspace.path {
+                continue;
+            }
+            if let Some(index) = self.index_after(&one)? {
+                let none_shared = &mut |_: &str| Err(Error::new(Code::Conflict, "a kept index refers to another file"));
+                let seen = git_index::seen_in(&index, none_shared).unwrap_or_default(); // damage makes fewer changes sure
+                staged.extend(seen.into_iter().filter_map(|(path, seen)| Some((path, seen.id?))));
+            }
+        }
+        Ok(staged)
     }
 
     /// Names the commits that were made during a turn: undoing its files leaves them.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::checkpoint::catalog::open::{Catalog, RecentState};
 use crate::checkpoint::locked::Locked;
 use crate::checkpoint::records::lock::LOCK_WAIT;
+use crate::checkpoint::repository::log::LoggedOperation;
 use crate::error::{Code, Error, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::meta::{quote, unquote};
@@ -65,6 +66,18 @@ impl Catalog {
     /// As [`Catalog::kept_state`].
     pub(super) fn repository_state(&self, op: u64, edge: OperationEdge) -> Result<Option<Arc<RepositoryState>>> {
         self.kept_state(&self.state_ref(op, edge), true)
+    }
+
+    /// Returns the index after an operation; `None` where it is not known.
+    ///
+    /// # Errors
+    /// As [`Catalog::kept_state`].
+    pub(crate) fn index_after(&self, operation: &LoggedOperation) -> Result<Option<Vec<u8>>> {
+        // The state of one that has moved nothing is the one before it.
+        let Some(end) = &operation.end else { return Ok(None) };
+        let edge = if end.moved { OperationEdge::After } else { OperationEdge::Before };
+        let state = self.repository_state(operation.begin.op, edge)?;
+        Ok(state.and_then(|state| state.index.clone()))
     }
 
     /// Returns true if HEAD names another branch or commit of its own after an operation; `None` where that is not known.

@@ -13,7 +13,6 @@ pub use self::parse::SeenFile;
 use self::parse::{IndexHash, IndexSlot, Parsed};
 use super::git_dir::read_regular;
 use crate::error::{Code, Error, IoContext, Result};
-use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
 
 /// Largest index file that is read.
@@ -26,14 +25,6 @@ const CAP: u64 = 256 << 20;
 /// `conflict` for an index that is damaged or of a kind this reader does not know; I/O errors.
 pub fn tracked(git_dir: &Path) -> Result<Vec<RelPath>> {
     Ok(read(git_dir)?.into_iter().map(|(path, _)| path).collect())
-}
-
-/// Returns the blobs that the index of `git_dir` stages, by path; none of a repository of SHA-256.
-///
-/// # Errors
-/// As [`tracked`].
-pub fn staged(git_dir: &Path) -> Result<BTreeMap<RelPath, ObjectId>> {
-    Ok(read(git_dir)?.into_iter().filter_map(|(path, seen)| Some((path, seen.id?))).collect())
 }
 
 fn read(git_dir: &Path) -> Result<Vec<(RelPath, SeenFile)>> {
