@@ -123,6 +123,27 @@ fn a_turn_that_changes_only_files_outside_is_undone_and_not_the_one_before() {
 }
 
 #[test]
+fn an_undo_stops_once_at_a_turn_whose_file_outside_is_somebody_elses_by_now() {
+    let Some(lab) = Lab::lasting() else { return };
+    let (notes, earlier) = (beside(&lab, "notes.txt", "mine\n"), lab.work.join("earlier.txt"));
+    let mut agent = Agent::new(&lab, &lab.work, "s");
+    agent.start("one");
+    agent.write(&earlier, "accepted\n");
+    agent.end();
+    agent.start("two");
+    agent.run(&lab, &lab.work, "rm ../notes.txt");
+    agent.end();
+    std::fs::write(&notes, "new\n").unwrap();
+    let stopped = lab.piton(&["undo", "--yes"]);
+    assert!(stopped.stdout.contains("it has changed since"), "{stopped:?}");
+    assert_eq!((content(&notes).as_deref(), content(&earlier).as_deref()), (Some("new\n"), Some("accepted\n")));
+    let next = lab.piton(&["undo", "--yes"]);
+    assert_eq!((next.code, content(&earlier)), (0, None), "{next:?}");
+    assert_eq!(content(&notes).as_deref(), Some("new\n"));
+    assert_eq!(agent.sidecar.finish(), 0);
+}
+
+#[test]
 fn an_open_turn_is_undone_outside_too_and_what_was_not_saved_is_said() {
     let Some(lab) = Lab::lasting() else { return };
     let notes = beside(&lab, "notes.txt", "mine\n");
