@@ -207,8 +207,9 @@ fn the_disk_is_asked_where_effects_land() {
 fn directories_outside_are_named_where_no_word_tells_what_goes() {
     for (line, abroad) in [
         ("cd ../x && ls | xargs rm", "/home/dev/x"),
-        ("cd ../x; for f in *; do rm $f; done", "/home/dev/x"),
-        ("for f in ../x/*; do rm \"$f\"; done", "/home/dev/x"),
+        ("cd ../x; for f in *; do rm $f; done", ""),
+        ("for f in ../x/*; do rm \"$f\"; done", ""),
+        ("for f in ../x/* $y; do rm \"$f\"; done", "/home/dev/x"),
         ("rm $(find ../x -name a)", "/home/dev/x"),
         ("find ../x -name a | while read f; do rm \"$f\"; done", "/home/dev/x"),
         ("ls ../x | while read f; do rm ../x/$f; done", "/home/dev/x"),
