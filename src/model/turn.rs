@@ -54,8 +54,8 @@ impl Attribution {
         matches!(self, Attribution::Sure | Attribution::Likely)
     }
 
-    /// Returns true if an undo of the turn creates the path again, without being asked for it, where the turn left nothing there. A
-    /// turn that may have deleted a path is enough: what is absent can be created without a loss for anybody.
+    /// Returns true if the turn may have deleted a path that is absent at its end. An undo restores such a path by default, because
+    /// creating an absent path overwrites nothing.
     pub fn may_have_deleted(self) -> bool {
         self.is_own() || matches!(self, Attribution::Shared | Attribution::Unknown)
     }

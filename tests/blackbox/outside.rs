@@ -63,8 +63,8 @@ fn the_end_of_a_turn_names_what_was_not_saved_outside() {
     turn(&mut sidecar, "t4");
     shell(&mut sidecar, "rm -rf /");
     let begun = sidecar.ask(json!({"type": "turn.start", "turn": "t5"}));
-    let told = begun["notices"].to_string();
-    assert!(told.contains("turn `t4`"), "{told}");
+    let notices = begun["notices"].to_string();
+    assert!(notices.contains("turn `t4`"), "{notices}");
 }
 
 #[test]
@@ -151,6 +151,8 @@ fn whatever_replaces_a_file_outside_is_captured_first() {
         "sed -i s/o/n/ ../b",
         "cd .. && rm b",
         "rm ../*",
+        "cd ..; for f in *; do rm -f $f; done",
+        "for f in ../*; do rm -f \"$f\"; done",
         "find .. -maxdepth 1 -name b -delete",
         "truncate -s 0 ../b",
         "rm into/b",

@@ -123,7 +123,7 @@ fn a_turn_that_changes_only_files_outside_is_undone_and_not_the_one_before() {
 }
 
 #[test]
-fn an_undo_stops_once_at_a_turn_whose_file_outside_is_somebody_elses_by_now() {
+fn an_undo_stops_once_at_a_turn_whose_outside_file_has_changed_since() {
     let Some(lab) = Lab::lasting() else { return };
     let (notes, earlier) = (beside(&lab, "notes.txt", "mine\n"), lab.work.join("earlier.txt"));
     let mut agent = Agent::new(&lab, &lab.work, "s");

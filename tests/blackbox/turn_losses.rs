@@ -112,7 +112,7 @@ fn an_undo_stops_once_at_a_turn_that_it_cannot_restore() {
     assert_eq!(turns["turns"][0]["undone"], false, "{turns}");
 }
 
-/// A job in the background that deletes `src` once it is told to.
+/// A background job that deletes `src` when the test writes to its FIFO.
 struct Job {
     fifo: std::path::PathBuf,
     command: String,
@@ -127,7 +127,7 @@ impl Job {
         Job { fifo, command }
     }
 
-    fn goes_on(&self, lab: &Lab) {
+    fn deletes(&self, lab: &Lab) {
         std::fs::write(&self.fifo, "go\n").unwrap();
         let until = Instant::now() + WAIT;
         while lab.work.join("src").exists() {
@@ -138,7 +138,7 @@ impl Job {
 }
 
 #[test]
-fn what_a_job_deletes_after_the_end_of_its_turn_is_listed_and_offered() {
+fn deletions_of_a_job_after_its_turn_are_listed_with_a_command() {
     // The turn has changed a file or none; the job goes on at once, or during a later turn.
     for (edits, is_later) in [(true, false), (false, false), (true, true)] {
         let lab = lab_with(&["f", "src/a", "src/b"]);
@@ -153,7 +153,7 @@ fn what_a_job_deletes_after_the_end_of_its_turn_is_listed_and_offered() {
         if is_later {
             agent.start("t2");
         }
-        job.goes_on(&lab);
+        job.deletes(&lab);
         if is_later {
             agent.edit(&lab, "g", "g\n");
             agent.end();
@@ -178,7 +178,7 @@ fn what_a_job_deletes_after_the_end_of_its_turn_is_listed_and_offered() {
 }
 
 #[test]
-fn what_a_person_deletes_after_a_turn_without_a_job_is_nobodys() {
+fn a_persons_deletion_after_a_turn_without_a_job_is_not_listed() {
     let lab = lab_with(&["f", "src/a"]);
     let mut agent = Agent::new(&lab, "s");
     agent.start("t1");

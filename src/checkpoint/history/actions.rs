@@ -50,8 +50,8 @@ impl Timeline {
     /// # Errors
     /// When the log of actions cannot be written: the turn will not be known.
     pub fn begin_turn(&mut self, turn: &TurnName, base: ObjectId) -> Result<()> {
-        if let Err(error) = self.look_after_ends() {
-            tracing::warn!(%error, "what went since the end of a turn is not listed");
+        if let Err(error) = self.list_late_deletions() {
+            tracing::warn!(%error, "deletions after the end of a turn are not listed");
         }
         let (catalog, capturer) = self.parts();
         let mut log = catalog.windows.borrow_mut();
@@ -246,7 +246,7 @@ impl Timeline {
     pub fn settle_turns(&mut self, control: Interrupt<'_>) -> Result<()> {
         self.end_left_runs(control)?;
         let settled = self.settle_open_turns(control);
-        self.look_after_ends()?;
+        self.list_late_deletions()?;
         settled
     }
 

@@ -1,7 +1,7 @@
-//! Files that go after the end of a turn, while processes run that the turn has started: a build in the background, a job with `&`.
+//! Files that are deleted after the end of a turn while processes of the turn are still running, such as a background build.
 //!
-//! The kernel names no process with a change, so a person may have deleted such a file as well. It is therefore only listed: among
-//! the changes that an undo of the turn does not take back, each with the command that restores it.
+//! The kernel does not report which process changed a file, so a person may have deleted it too. Such files are only listed, as
+//! missed changes of the turn with the command that restores them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,19 +20,19 @@ use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
 use crate::sys::processes::{self, ProcessId};
 
-/// The most processes above one that are looked at.
+/// The maximum number of ancestors that are checked for a process.
 const MOST_ABOVE: usize = 64;
 
-/// The first process of a container or a machine, which gets the children of processes that have ended.
+/// The first process of a machine or a container. It adopts orphans.
 const FIRST: u32 = 1;
 
-/// Returns true if a process may still run. One in another container may.
+/// Returns true if a process may still be running; also if it is in another container and cannot be checked.
 fn may_run(process: &LeftProcess) -> bool {
     ProcessId::of_key(&process.key).is_some_and(|process| process.is_alive() != Some(false))
 }
 
-/// Lists the processes that actions of a turn have started and that still run: the descendants of its client, and those in its
-/// workspace whose parent has ended.
+/// Lists the running processes that actions of a turn started: descendants of its client, and orphans whose working directory is in
+/// the workspace.
 pub(super) fn left_processes(turn: &OpenTurn, windows: &Windows, catalog: &Catalog) -> Vec<LeftProcess> {
     let own = windows.actions.iter().filter(|action| action.actor == turn.actor && action.from >= turn.since);
     let spans: Vec<(i64, i64)> =
@@ -42,6 +42,7 @@ pub(super) fn left_processes(turn: &OpenTurn, windows: &Windows, catalog: &Catal
     }
     let client = RunClient::load(&catalog.workspace.dir, &turn.run).and_then(|client| client.process);
     let client = client.filter(|process| process.is_alive() == Some(true)).map(|process| process.pid);
+    // Without it, piton's own processes are listed too, which only adds names to a message.
     let own_program = std::env::current_exe().ok();
     let (mut found, mut around_piton) = (Vec::new(), BTreeSet::new());
     for process in processes::numbers().filter_map(ProcessId::of) {
@@ -61,7 +62,7 @@ pub(super) fn left_processes(turn: &OpenTurn, windows: &Windows, catalog: &Catal
             found.push(process);
         }
     }
-    // A shell that runs a hook of piton's does nothing else.
+    // The shell that runs one of piton's hooks is not work of the agent.
     let others = found.into_iter().filter(|process| !around_piton.contains(&process.pid));
     others.filter_map(|process| Some(LeftProcess { name: name_of(process.pid)?, key: process.key() })).collect()
 }
@@ -71,7 +72,7 @@ fn is_of(pid: u32, program: Option<&Path>) -> bool {
     program.is_some() && processes::program(pid).as_deref() == program
 }
 
-/// Returns true if the parent of a process has ended: the first process has taken it over, or one that does so in its place.
+/// Returns true if the parent of a process has ended, and another process has adopted it.
 fn is_orphan(above: &[u32], own_program: Option<&Path>) -> bool {
     let Some(parent) = above.first() else { return true };
     *parent == FIRST || is_of(*parent, own_program) || name_of(*parent).is_some_and(|name| name == "systemd")
@@ -85,21 +86,21 @@ fn name_of(pid: u32) -> Option<String> {
 }
 
 impl Timeline {
-    /// Looks for files that have gone since turns ended whose processes ran on, and adds them to the lines of these turns.
+    /// Adds files that were deleted after the end of a turn to the turn's line, if processes of the turn were still running.
     ///
     /// # Errors
     /// `store-damaged`; when the journal cannot be written.
-    pub(super) fn look_after_ends(&mut self) -> Result<()> {
+    pub(super) fn list_late_deletions(&mut self) -> Result<()> {
         let is_due = self.catalog().history()?.turns.iter().any(|turn| !turn.running.is_empty());
         if !is_due {
             return Ok(());
         }
-        self.lock("looking after the end of a turn")?.look_after_ends()
+        self.lock("listing late deletions")?.list_late_deletions()
     }
 }
 
 impl Locked<'_> {
-    fn look_after_ends(&self) -> Result<()> {
+    fn list_late_deletions(&self) -> Result<()> {
         let history = self.catalog.history()?;
         let open = self.catalog.windows.borrow_mut().windows()?.turns.clone();
         let known = history.turns.iter().map(|turn| turn.began.clone());
@@ -108,30 +109,30 @@ impl Locked<'_> {
             let others = history.turns.iter().filter(|other| other.op != turn.op && other.time >= turn.time);
             let deleted = others.flat_map(|other| &other.changes).filter(|change| change.after.is_none());
             let theirs: BTreeSet<&str> = deleted.map(|change| change.path.as_str()).collect();
-            let may_go_on = turn.running.iter().any(may_run);
-            // The end of a later turn finds the files that go during it.
-            let gone = if newest >= turn.time { BTreeSet::new() } else { self.gone_since(turn)? };
+            let may_still_run = turn.running.iter().any(may_run);
+            // Deletions during a later turn are found at the end of that turn.
+            let gone = if newest >= turn.time { BTreeSet::new() } else { self.deleted_since(turn)? };
             let gone = gone.into_iter().filter(|path| !theirs.contains(quote(path.as_bytes()).as_str()));
             let found: Vec<(RelPath, ObjectId)> = gone.map(|path| (path, turn.end)).collect();
-            self.add_gone(turn, &found, may_go_on)?;
+            self.add_late_deletions(turn, &found, may_still_run)?;
         }
         Ok(())
     }
 
-    /// Adds paths to the line of the newest turn that ended before another one began and left processes running. They went during that
-    /// other turn, which cannot have deleted them. `saved` has their contents.
-    pub(super) fn add_to_earlier(&self, during: &OpenTurn, gone: &[RelPath], saved: ObjectId) -> Result<()> {
+    /// Adds paths that were deleted during a turn, and not by it, to the newest earlier turn whose processes may still be running.
+    /// `saved` is the checkpoint with their contents.
+    pub(super) fn add_to_earlier_turn(&self, during: &OpenTurn, gone: &[RelPath], saved: ObjectId) -> Result<()> {
         let history = self.catalog.history()?;
         let is_earlier = |turn: &&Arc<TurnEnd>| {
             turn.time <= during.began && turn.key != during.key && turn.running.iter().any(may_run)
         };
         let Some(turn) = history.turns.iter().rev().find(is_earlier) else { return Ok(()) };
         let found: Vec<(RelPath, ObjectId)> = gone.iter().map(|path| (path.clone(), saved)).collect();
-        self.add_gone(turn, &found, true)
+        self.add_late_deletions(turn, &found, true)
     }
 
-    /// Writes the line of a turn anew, with the paths that went after its end and the checkpoints that have saved them.
-    fn add_gone(&self, turn: &TurnEnd, found: &[(RelPath, ObjectId)], may_go_on: bool) -> Result<()> {
+    /// Rewrites the line of a turn with paths that were deleted after its end, each with the checkpoint that saved it.
+    fn add_late_deletions(&self, turn: &TurnEnd, found: &[(RelPath, ObjectId)], may_still_run: bool) -> Result<()> {
         let names: BTreeSet<&str> = turn.running.iter().map(|process| process.name.as_str()).collect();
         let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
         let why = format!("deleted after the end of the turn, which had left {} running", names.join(", "));
@@ -144,16 +145,16 @@ impl Locked<'_> {
             }
         }
         let is_news = missed.len() > turn.missed.len();
-        if !is_news && may_go_on {
+        if !is_news && may_still_run {
             return Ok(());
         }
-        let running = if may_go_on { turn.running.clone() } else { Vec::new() };
+        let running = if may_still_run { turn.running.clone() } else { Vec::new() };
         let is_passed = turn.is_passed && !is_news;
         self.append(&[Line::Turn(Box::new(TurnEnd { missed, is_passed, running, ..turn.clone() }))])
     }
 
-    /// Lists the paths that the checkpoint of a turn's end has and that are gone; of a directory, that one alone.
-    fn gone_since(&self, turn: &TurnEnd) -> Result<BTreeSet<RelPath>> {
+    /// Lists paths that are in the checkpoint of a turn's end and no longer exist. A deleted directory is listed without its contents.
+    fn deleted_since(&self, turn: &TurnEnd) -> Result<BTreeSet<RelPath>> {
         let end = match self.catalog.checkpoint_of(turn.end) {
             Err(error) if error.code() == Code::NoSuchCheckpoint => return Ok(BTreeSet::new()), // pruned since
             end => end?,

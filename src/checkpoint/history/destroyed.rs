@@ -44,8 +44,8 @@ pub(super) struct TurnChanges {
     pub(super) changes: BTreeMap<RelPath, TurnChange>,
     /// The others.
     pub(super) missed: BTreeMap<RelPath, MissedChange>,
-    /// The paths that went meanwhile and that no action of the turn can have deleted.
-    pub(super) gone: Vec<RelPath>,
+    /// The paths that were deleted during the turn and that none of its actions can have deleted.
+    pub(super) deleted_by_others: Vec<RelPath>,
 }
 
 /// The facts by which the changes of a turn, and of the parts of its time, are judged.
@@ -129,14 +129,14 @@ impl TurnTime<'_> {
         capture.record.looked.unwrap_or_default().saturating_sub(self.clock.offset())
     }
 
-    /// Returns the moment up to which a capture has all changes.
+    /// Returns the moment up to which a capture contains all changes.
     fn moment_of(&self, capture: &Checkpoint) -> i64 {
         answered_at(self.windows, &self.turn.actor, self.beginning_of(capture))
     }
 }
 
-/// Returns the moment up to which a watcher had told of all changes for a capture of an actor. The capture began at `began` or up to
-/// one [`TICK`] later. The answer came a little after that, and before the action began that the capture was taken for.
+/// Returns the end of watcher coverage for a capture of an actor that began at `began`, or up to one [`TICK`] later. The watcher
+/// answered after the capture began and before the action that the capture protects.
 fn answered_at(windows: &Windows, actor: &str, began: i64) -> i64 {
     let own = windows.actions.iter().filter(|action| action.actor == actor && action.from >= began);
     let action = own.map(|action| action.from).min().unwrap_or(i64::MAX);
@@ -398,7 +398,7 @@ mod tests {
     fn the_answer_for_a_capture_is_the_last_one_before_its_action() {
         let tick = TICK;
         for (answers, action, expected, why) in [
-            (&[][..], 50 * tick, 10 * tick, "nobody watches"),
+            (&[][..], 50 * tick, 10 * tick, "no watcher"),
             (&[9 * tick, 12 * tick], 50 * tick, 12 * tick, "the capture began in the second span"),
             (&[9 * tick, 10 * tick + 1, 14 * tick], 50 * tick, 14 * tick, "it began up to a tick later"),
             (&[9 * tick, 10 * tick + 1, 10 * tick + 5, 11 * tick], 10 * tick + 5, 10 * tick + 5, "the action is short"),

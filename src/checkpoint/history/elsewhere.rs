@@ -58,7 +58,7 @@ impl<'c> MemberHistories<'c> {
     }
 
     /// Returns true if another workspace of a step's turn has anything to undo; with a choice, changes that it takes. A turn that was
-    /// undone here as a whole was undone there too, as far as possible. Without a choice, one at which an undo has stopped is left alone.
+    /// undone here as a whole was undone there too, as far as possible. Without a choice, a turn at which an undo has stopped is skipped.
     fn has_undo(&mut self, step: &UndoStep, choice: Option<&StepChoice>) -> Result<bool> {
         let counts = |turn: &&Arc<TurnEnd>| !step.passed && (choice.is_some() || !turn.is_passed);
         let Some(turn) = step.turn.as_ref().filter(counts) else { return Ok(false) };

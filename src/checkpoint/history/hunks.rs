@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     thread_local! {
-        /// A store for all cases of a test: making one takes longer than all else.
+        /// One store for all cases of a test, because creating a store is slow.
         static STORE: (tempfile::TempDir, crate::store::Store) = {
             let dir = tempfile::tempdir().unwrap();
             let store = crate::store::Store::open(&dir.path().join("home")).unwrap();

@@ -125,8 +125,8 @@ pub struct TurnChange {
 }
 
 impl TurnChange {
-    /// Returns true if an undo of the turn takes the change back without being asked for it.
-    pub fn goes_back(&self) -> bool {
+    /// Returns true if an undo of the turn includes the change without `include`.
+    pub fn is_undone_by_default(&self) -> bool {
         match self.after {
             Some(_) => self.who.is_own(),
             None => self.who.may_have_deleted(),
@@ -181,7 +181,7 @@ pub struct TurnEnd {
     /// True if an undo has stopped at the turn, restored nothing, and named what is left: the next undo takes an older one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_passed: bool,
-    /// The processes that it had started and that were running at its end; empty once nothing more is looked for.
+    /// The processes that it had started and that were running at its end. Empty when later deletions are no longer checked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub running: Vec<LeftProcess>,
 }

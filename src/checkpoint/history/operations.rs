@@ -81,10 +81,10 @@ impl UndoStep {
         runs.is_none_or(|runs| runs.contains(self.run()))
     }
 
-    /// Counts the changes that go back without being asked for, and were not taken back.
+    /// Counts the changes that an undo includes by default and that are not undone.
     pub fn own_left(&self) -> usize {
         let changes = self.turn.iter().flat_map(|turn| &turn.changes);
-        changes.filter(|change| change.goes_back() && !self.undone.contains(&change.path)).count()
+        changes.filter(|change| change.is_undone_by_default() && !self.undone.contains(&change.path)).count()
     }
 
     /// Returns true if any change of a turn was not taken back, of whatever share; one that is not held counts until the turn is undone.
@@ -257,7 +257,7 @@ impl History {
     }
 
     fn finish(&mut self, begin: OperationStart, end: OperationEnd) {
-        // Files that go with an operation of piton's are no loss. Others were looked for before.
+        // piton's own operation deletes files on purpose. Earlier deletions were listed before it began.
         for turn in self.turns.iter_mut().filter(|turn| !turn.running.is_empty()) {
             Arc::make_mut(turn).running.clear();
         }

@@ -141,7 +141,7 @@ impl Locked<'_> {
         let captures = self.catalog.captures_of(turn, base)?;
         let base = &captures.base;
         let catalog = &*self.catalog;
-        let TurnChanges { changes, missed, gone } = catalog.changes_of(turn, &captures, capture, state)?;
+        let TurnChanges { changes, missed, deleted_by_others } = catalog.changes_of(turn, &captures, capture, state)?;
         let running = match state {
             TurnState::Open => Vec::new(),
             TurnState::Ended | TurnState::Interrupted => {
@@ -153,8 +153,8 @@ impl Locked<'_> {
         // A turn of several workspaces has a line in each of them, so that undo offers it in each.
         let is_alone = turn.places.len() < 2;
         let is_nothing = changes.is_empty() && missed.is_empty() && running.is_empty();
-        if !gone.is_empty() {
-            self.add_to_earlier(turn, &gone, base.id)?;
+        if !deleted_by_others.is_empty() {
+            self.add_to_earlier_turn(turn, &deleted_by_others, base.id)?;
         }
         if is_nothing && known.is_none() && is_alone {
             return Ok(None);
@@ -313,7 +313,7 @@ impl Catalog {
                 let change = TurnChange { path: quote(path.as_bytes()), before, after, who, from: None };
                 found.changes.insert(path, change);
             } else if after.is_none() {
-                found.gone.push(path);
+                found.deleted_by_others.push(path);
             }
         }
         self.add_saved(&mut found, captures, end, &time)?;

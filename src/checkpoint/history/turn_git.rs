@@ -13,23 +13,6 @@ use crate::model::text::{cut, printable};
 use crate::sys::clock::ms_of;
 use crate::worktree::{HeadMove, git_index, head_moves};
 
-/// The verbs of git that write files of the work tree as the index has them.
-const WRITE_FROM_INDEX: [&str; 13] = [
-    "am",
-    "bisect",
-    "checkout",
-    "checkout-index",
-    "cherry-pick",
-    "merge",
-    "pull",
-    "read-tree",
-    "rebase",
-    "reset",
-    "restore",
-    "revert",
-    "switch",
-];
-
 /// The most commits that a warning names.
 const MOST_NAMED: usize = 5;
 
@@ -45,8 +28,7 @@ impl Catalog {
     pub fn branch_switch_of(&self, turn: &TurnEnd) -> Result<Option<LoggedOperation>> {
         let is_switch = |one: &LoggedOperation| {
             let has_moved = one.end.as_ref().is_some_and(|end| end.moved);
-            let is_of_turn = one.begin.run == turn.run && one.begin.turn.as_deref() == Some(turn.turn.as_str());
-            is_of_turn && has_moved && one.undone.is_none() && one.begin.over.is_none()
+            one.begin.is_of_turn(&turn.run, &turn.turn) && has_moved && one.undone.is_none() && one.begin.over.is_none()
         };
         let switches = |one: &LoggedOperation| ["checkout", "switch"].iter().any(|verb| one.begin.has_verb(verb));
         for one in operations(&self.workspace.dir)?.into_iter().rev() {
@@ -58,17 +40,16 @@ impl Catalog {
         Ok(None)
     }
 
-    /// Returns the paths and blobs that were in the index after the commands of git of a turn that write files: such a file is as git
-    /// has written it. The index at the end of the turn would have what a person wrote meanwhile and the agent has added since.
+    /// Returns the paths and blobs that were in the index after each git command of a turn that writes files: git wrote such a file. The
+    /// index at the end of the turn may also contain files that a person wrote during the command and that the agent added later.
     ///
     /// # Errors
     /// When the operations of git, or the states at them, cannot be read.
     pub(super) fn staged_by(&self, turn: &OpenTurn) -> Result<BTreeSet<(RelPath, ObjectId)>> {
         let mut staged = BTreeSet::new();
         for one in operations(&self.workspace.dir)? {
-            let is_of_turn = one.begin.run == turn.run && one.begin.turn.as_deref() == Some(turn.turn.as_str());
-            let writes = !one.begin.hidden && WRITE_FROM_INDEX.iter().any(|verb| one.begin.has_verb(verb));
-            if !is_of_turn || !writes || one.begin.place()? != self.workspace.path {
+            let is_own = one.begin.is_of_turn(&turn.run, &turn.turn) && !one.begin.hidden;
+            if !is_own || !one.begin.writes_files() || one.begin.place()? != self.workspace.path {
                 continue;
             }
             if let Some(index) = self.index_after(&one)? {

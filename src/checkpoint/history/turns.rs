@@ -46,9 +46,9 @@ impl StepChoice {
         self.turn.is_none() && self.run.is_none() && self.paths.is_empty()
     }
 
-    /// Returns true if a change goes back.
+    /// Returns true if the undo includes a change.
     pub(super) fn takes(&self, change: &TurnChange) -> bool {
-        change.goes_back() || self.include.contains(&change.who)
+        change.is_undone_by_default() || self.include.contains(&change.who)
     }
 
     /// Returns true if a path that exists is left as it is although the turn may have changed it: only `sure` changes are replaced or
@@ -319,7 +319,7 @@ fn undo_of_turn(plain: Restore, step: &UndoStep, turn: &TurnEnd, choice: &StepCh
     for change in turn.changes.iter().filter(|change| !step.undone.contains(&change.path)) {
         let path = path_of(change)?;
         if !choice.chooses(&path) {
-            is_part |= change.goes_back();
+            is_part |= change.is_undone_by_default();
             continue;
         }
         if !choice.takes(change) {

@@ -78,6 +78,25 @@ pub struct GitOperation {
     pub unheld: Vec<UnheldFile>,
 }
 
+/// The verbs of git that write into the work tree, or remove files from it.
+pub(super) const WRITING_VERBS: &[&str] = &[
+    "am",
+    "checkout",
+    "checkout-index",
+    "cherry-pick",
+    "clean",
+    "merge",
+    "pull",
+    "read-tree",
+    "rebase",
+    "reset",
+    "restore",
+    "revert",
+    "rm",
+    "stash",
+    "switch",
+];
+
 /// Returns the verbs of git in a shell line, each once. Aliases of git count by their own names.
 pub(super) fn verbs_of(command: &str) -> Vec<String> {
     let lines = commands(command);
@@ -95,6 +114,16 @@ impl GitOperation {
     pub fn has_verb(&self, verb: &str) -> bool {
         let known = |verbs: &[String]| verbs.iter().any(|known| known == verb);
         self.verbs.as_deref().map_or_else(|| known(&verbs_of(&self.command)), known)
+    }
+
+    /// Returns true if it belongs to a turn of a run.
+    pub fn is_of_turn(&self, run: &str, turn: &str) -> bool {
+        self.run == run && self.turn.as_deref() == Some(turn)
+    }
+
+    /// Returns true if it runs a git that writes files of the work tree, or removes them.
+    pub fn writes_files(&self) -> bool {
+        WRITING_VERBS.iter().any(|verb| self.has_verb(verb))
     }
 
     /// Returns the top of the work tree.

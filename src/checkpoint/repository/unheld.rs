@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::log::{GitOperation, UnheldFile};
+use super::log::{GitOperation, UnheldFile, WRITING_VERBS};
 use super::operations::NewGitOperation;
 use super::plan::{KeptPart, first_named};
 use crate::checkpoint::catalog::open::Catalog;
@@ -15,25 +15,6 @@ use crate::model::coverage::SkipReason;
 use crate::model::id::ObjectId;
 use crate::model::meta::{quote, unquote};
 use crate::model::path::RelPath;
-
-/// The verbs of git that write into the work tree, or remove files from it.
-const WRITING: &[&str] = &[
-    "am",
-    "checkout",
-    "checkout-index",
-    "cherry-pick",
-    "clean",
-    "merge",
-    "pull",
-    "read-tree",
-    "rebase",
-    "reset",
-    "restore",
-    "revert",
-    "rm",
-    "stash",
-    "switch",
-];
 
 /// The most files that are looked at for one command.
 const MOST: usize = 1000;
@@ -59,7 +40,7 @@ impl Catalog {
         verbs: &[String],
         files: Option<ObjectId>,
     ) -> Vec<UnheldFile> {
-        let Some(files) = files.filter(|_| verbs.iter().any(|verb| WRITING.contains(&verb.as_str()))) else {
+        let Some(files) = files.filter(|_| verbs.iter().any(|verb| WRITING_VERBS.contains(&verb.as_str()))) else {
             return Vec::new();
         };
         let found = self.excluded_files(new).and_then(|excluded| Ok((excluded, self.skipped_files(files)?)));

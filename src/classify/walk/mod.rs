@@ -304,7 +304,7 @@ impl<'a> Walk<'a> {
             CompoundKind::For(name) => {
                 words.iter().for_each(|word| _ = self.mention(word, shell));
                 if !words.iter().all(Arg::is_exact) {
-                    // The patterns name the files that they match, as if they stood in the variable's place.
+                    // The patterns name the files that they match, as if the body used them directly.
                     let is_named = words.iter().all(|word| word.is_exact() || word.glob);
                     shell.set(name, if is_named { Value::List(words) } else { Value::Unknown(TextOrigin::Plain) });
                     return self.script(&compound.body, Stream::Nothing, shell);

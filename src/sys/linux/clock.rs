@@ -21,8 +21,7 @@ pub fn since_boot_ns() -> i64 {
     now.tv_sec.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec)
 }
 
-/// Returns the nanoseconds by which the wall clock is ahead of the time since the start of the machine. Only setting the wall clock
-/// changes it.
+/// Returns the wall clock minus the time since boot, in nanoseconds. It changes only when the wall clock is set.
 pub fn wall_clock_offset() -> i64 {
     let boot = since_boot_ns();
     let now = clock_gettime(ClockId::Realtime);

@@ -29,7 +29,7 @@ pub struct ProcessId {
 /// The text around the number in the kernel's name of a space of process numbers.
 const SPACE: (&str, &str) = ("pid:[", "]");
 
-/// The ticks in which the kernel tells of starts, in nanoseconds: a hundredth of a second on all architectures.
+/// The resolution of process start times in `/proc`, in nanoseconds: 10 ms on every architecture.
 const TICK: i64 = 10_000_000;
 
 /// The facts of a process that the kernel lists.
@@ -48,8 +48,7 @@ impl ProcessId {
         Some(ProcessId { pid, started: stat.started, boot: boot_id(), space: space() })
     }
 
-    /// Returns the first and the last moment at which the process may have started, in nanoseconds since the start of the machine: the
-    /// kernel counts ticks.
+    /// Returns the range in which the process started, in nanoseconds since boot. The kernel rounds start times down to 10 ms.
     pub fn started_between(&self) -> RangeInclusive<i64> {
         let started = i64::try_from(self.started).unwrap_or(i64::MAX).saturating_mul(TICK);
         started..=started.saturating_add(TICK)
