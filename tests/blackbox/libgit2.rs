@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use git2::{Oid, Repository, Signature};
 
@@ -192,6 +192,8 @@ fn an_editor_at_work_disturbs_neither_git_nor_its_undo() {
                 let _ = editor.stage("e");
                 let _ = editor.0.reference(&format!("refs/heads/editor/{}", n % 3), tip, true, "moved");
                 let _ = editor.0.statuses(None);
+                // Without a pause the editor has the lock nearly all the time on a slow machine, and git never gets it.
+                std::thread::sleep(Duration::from_millis(20));
             }
         });
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| beside(&place)));
