@@ -213,12 +213,16 @@ impl Catalog {
         if versions.is_empty() {
             return Ok(());
         }
-        let before: Vec<Judge<'_>> = captures.later.iter().map(|capture| time.judge_before(capture)).collect();
-        let after: Vec<Judge<'_>> = captures.later.iter().map(|capture| time.judge_after(capture)).collect();
+        let used: BTreeSet<usize> = versions.values().flatten().map(|version| version.capture).collect();
+        let captures_used = || used.iter().map(|at| (*at, &captures.later[*at]));
+        let before: BTreeMap<usize, Judge<'_>> =
+            captures_used().map(|(at, capture)| (at, time.judge_before(capture))).collect();
+        let after: BTreeMap<usize, Judge<'_>> =
+            captures_used().map(|(at, capture)| (at, time.judge_after(capture))).collect();
         let base = self.base_states(&captures.base, versions.keys())?;
         for (path, versions) in &versions {
-            let earlier = |version: &SavedVersion| base.earlier(path, version, &before[version.capture]);
-            let later = |version: &SavedVersion| time.share(&after[version.capture], path, version.after.as_ref());
+            let earlier = |version: &SavedVersion| base.earlier(path, version, &before[&version.capture]);
+            let later = |version: &SavedVersion| time.share(&after[&version.capture], path, version.after.as_ref());
             let from = |version: &SavedVersion| captures.later[version.capture].id;
             let change = |version: &SavedVersion, who| TurnChange {
                 path: quote(path.as_bytes()),
@@ -291,15 +295,21 @@ impl Catalog {
                 continue;
             }
             let (then, now) = (self.entries_at(checkpoint, paths.iter())?, self.entries_at(end, paths.iter())?);
-            let coverage = self.own_coverage(checkpoint)?;
-            let part = self.own_part(checkpoint)?;
-            for (path, entry) in then {
-                let (Some(entry), after) = (entry, now.get(&path).copied().flatten()) else { continue };
-                let is_other = after.map_or_else(|| self.is_gone(&path), |after| !after.same(&entry));
-                if is_other {
-                    let changed = part.coverage.changed.get(&path).or_else(|| coverage.changed.get(&path)).copied();
-                    found.entry(path).or_default().push(SavedVersion { capture, entry, after, changed });
-                }
+            let is_lost = |path: &RelPath, entry: &ManifestEntry, after: Option<ManifestEntry>| {
+                after.map_or_else(|| self.is_gone(path), |after| !after.same(entry))
+            };
+            let lost = then.into_iter().filter_map(|(path, entry)| {
+                let (entry, after) = (entry?, now.get(&path).copied().flatten());
+                is_lost(&path, &entry, after).then_some((path, entry, after))
+            });
+            let mut lost = lost.peekable();
+            if lost.peek().is_none() {
+                continue;
+            }
+            let (coverage, part) = (self.own_coverage(checkpoint)?, self.own_part(checkpoint)?);
+            for (path, entry, after) in lost {
+                let changed = part.coverage.changed.get(&path).or_else(|| coverage.changed.get(&path)).copied();
+                found.entry(path).or_default().push(SavedVersion { capture, entry, after, changed });
             }
         }
         Ok(found)
