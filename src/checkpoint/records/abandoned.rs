@@ -38,11 +38,11 @@ mod tests {
         let parts: Vec<&str> = own.split('-').collect();
         let [pid, _, space, boot] = parts[..] else { panic!("{own}") };
         let (now, old) = (since_boot_ns(), since_boot_ns() - 2 * FORGOTTEN);
-        let (ended, unseen) = (format!("{pid}-1-{space}-{boot}"), format!("{pid}-1-7-{boot}"));
+        let (ended, unseen) = (format!("{pid}-1-{space}-{boot}"), format!("{pid}-1--{boot}"));
         for (held_by, since, is_client_alive, expected, why) in [
             (Some(own.clone()), old, false, false, "its connection is open"),
             (Some(ended), now, true, true, "its process has ended"),
-            (Some(unseen.clone()), now, false, false, "another container's may run"),
+            (Some(unseen.clone()), now, false, false, "one that cannot be seen may run"),
             (Some(unseen), old, false, true, "for a day nothing came from there"),
             (None, now, false, false, "hooks call when something happens"),
             (None, old, true, false, "the client waits for its person"),

@@ -36,7 +36,7 @@ mod tests {
         let [pid, started, space, boot] = parts[..] else { panic!("{own}") };
         for (name, is_expected_gone, is_expected_ended, why) in [
             (own.clone(), false, false, "this one"),
-            (format!("{pid}-{started}-7-{boot}"), true, false, "a process of another container"),
+            (format!("{pid}-{started}--{boot}"), true, false, "a process that this one cannot see"),
             (format!("{pid}-{started}-{space}-00000000"), true, true, "a process from before a restart of the machine"),
             (format!("{pid}-1-{space}-{boot}"), true, true, "the number was used again"),
             (format!("{pid}-0"), true, false, "a name of an earlier version"),

@@ -29,6 +29,9 @@ pub struct ProcessId {
 /// The text around the number in the kernel's name of a space of process numbers.
 const SPACE: (&str, &str) = ("pid:[", "]");
 
+/// The first space of process numbers, `PROC_PID_INIT_INO` of the kernel: its processes see those of all other spaces.
+const FIRST_SPACE: &str = "pid:[4026531836]";
+
 /// The resolution of process start times in `/proc`, in nanoseconds: 10 ms on every architecture.
 const TICK: i64 = 10_000_000;
 
@@ -86,19 +89,38 @@ impl ProcessId {
         Some(ProcessId { pid, started, boot, space })
     }
 
-    /// Returns true if the process still runs; `None` where that is unknown: its number counts in another container.
+    /// Returns true if the process still runs; `None` where that is unknown: it is in another container, and this process sees only
+    /// its own.
     pub fn is_alive(&self) -> Option<bool> {
         if is_same_boot(&self.boot, &boot_id()) == Some(false) {
             return Some(false);
         }
         if self.space != space() {
-            return None;
+            return self.is_alive_elsewhere();
         }
         match KernelLine::of(self.pid) {
             Some(stat) => Some(stat.started == self.started && !stat.has_ended),
             // A process of another user may be hidden.
             None => (!crate::sys::process::exists(self.pid)).then_some(false),
         }
+    }
+
+    /// Returns true if a process whose number counts in another space still runs. The processes of a space also have numbers in the
+    /// spaces around it, and are listed there.
+    fn is_alive_elsewhere(&self) -> Option<bool> {
+        let is_it = |pid: &u32| {
+            KernelLine::of(*pid).is_some_and(|stat| stat.started == self.started && !stat.has_ended)
+                && innermost_number(*pid) == Some(self.pid)
+        };
+        let spaces: Vec<String> = numbers().filter(is_it).map(|pid| space_of(&pid.to_string())).collect();
+        if self.space.is_empty() || spaces.iter().any(String::is_empty) {
+            return None;
+        }
+        if spaces.contains(&self.space) {
+            return Some(true);
+        }
+        // The first process is hidden where others are.
+        (space() == FIRST_SPACE && KernelLine::of(1).is_some()).then_some(false)
     }
 }
 
@@ -172,7 +194,19 @@ fn place(pid: u32, file: &str) -> PathBuf {
 
 /// Returns the name of the space of this process's number; empty where the kernel does not tell.
 fn space() -> String {
-    read_link("/proc/self/ns/pid").map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    space_of("self")
+}
+
+/// Returns the name of the space of the number of a process in `/proc`; empty where it may not be seen.
+fn space_of(process: &str) -> String {
+    read_link(format!("/proc/{process}/ns/pid")).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Returns the number that a process has in its own space.
+fn innermost_number(pid: u32) -> Option<u32> {
+    let status = read(place(pid, "status")).ok()?;
+    let numbers = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"NSpid:"))?;
+    std::str::from_utf8(numbers).ok()?.split_ascii_whitespace().next_back()?.parse().ok()
 }
 
 /// The fields of `/proc/PID/stat` that matter.
@@ -242,12 +276,18 @@ mod tests {
         let other = ProcessId { started: id.started + 1, ..id.clone() };
         assert_eq!(other.is_alive(), Some(false), "the number was used again");
         assert_eq!(ProcessId { boot: "another one".to_owned(), ..id.clone() }.is_alive(), Some(false));
-        assert_eq!(ProcessId { space: "x".to_owned(), ..id.clone() }.is_alive(), None);
+        let unseen = (space() == FIRST_SPACE).then_some(false);
+        assert_eq!(
+            ProcessId { space: "x".to_owned(), ..id.clone() }.is_alive(),
+            unseen,
+            "only the first space sees all"
+        );
+        assert_eq!(ProcessId { space: String::new(), ..id.clone() }.is_alive(), None, "the space is unknown");
         assert_eq!(ProcessId { boot: String::new(), ..id.clone() }.is_alive(), Some(true), "the start is the same");
         let named = ProcessId::of_key(&id.key()).unwrap();
         assert_eq!((named.is_alive(), named.key()), (Some(true), id.key()));
         let elsewhere = ProcessId { space: "pid:[7]".to_owned(), ..id.clone() };
-        assert_eq!(ProcessId::of_key(&elsewhere.key()).unwrap().is_alive(), None, "another container");
+        assert_eq!(ProcessId::of_key(&elsewhere.key()).unwrap().is_alive(), unseen, "another container");
         let earlier = ProcessId { boot: "00000000-0000".to_owned(), ..id.clone() };
         assert_eq!(ProcessId::of_key(&earlier.key()).unwrap().is_alive(), Some(false), "before a restart");
         assert!(["", "12", "12-3", "12-3-4", "x-3-4-5"].iter().all(|text| ProcessId::of_key(text).is_none()));
@@ -261,5 +301,32 @@ mod tests {
         child.wait().unwrap();
         assert_eq!(id.is_alive(), Some(false));
         assert_eq!(ProcessId::of(id.pid).filter(|now| *now == id), None);
+    }
+
+    #[test]
+    fn a_process_of_another_space_is_seen_from_the_spaces_around_it() {
+        // The first process of a space tells its identity with the facts that it reads there, and ends with its input.
+        let script = r#"set -- $(cat /proc/$$/stat); echo "$$ ${22} $(readlink /proc/self/ns/pid)"; read -r _"#;
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "sh", "-c", script]);
+        let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let Ok(mut child) = spawned else {
+            assert!(std::env::var_os("CI").is_none(), "unshare is missing");
+            eprintln!("SKIPPED: unshare is missing");
+            return;
+        };
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut line).unwrap();
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [pid, started, space] = words[..] else {
+            eprintln!("SKIPPED: this user cannot make a space of processes");
+            return;
+        };
+        let (pid, started) = (pid.parse().unwrap(), started.parse().unwrap());
+        let id = ProcessId { pid, started, boot: boot_id(), space: space.to_owned() };
+        assert_eq!((id.pid, id.is_alive()), (1, Some(true)));
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert_eq!(id.is_alive(), (self::space() == FIRST_SPACE).then_some(false));
     }
 }
