@@ -314,6 +314,8 @@ mod tests {
         coverage.skipped.insert(path("b/.git"), SkipReason::Repository(Weight { bytes: 7, is_least: true }));
         coverage.skipped.insert(path("b/node_modules"), SkipReason::Generated(Weight::whole(8)));
         coverage.skipped.insert(path("b/much"), SkipReason::OverBudget(Weight::whole(9)));
+        coverage.repositories.insert(path("a/nested/.git"), Vec::new());
+        coverage.repositories.insert(path("a b/.git"), b"gitdir: ../x y\n".to_vec());
         let (manifest_back, coverage_back) = round_trip(&manifest, &coverage);
         assert_eq!(manifest_back, manifest);
         assert_eq!(coverage_back, coverage);

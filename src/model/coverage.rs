@@ -293,6 +293,9 @@ pub struct Coverage {
     pub read_only: Vec<String>,
     /// The skipped paths, with their reasons. A skipped directory stands for everything below it.
     pub skipped: BTreeMap<RelPath, SkipReason>,
+    /// The `.git` of each repository below the root, which no checkpoint captures: the content of one that is a file, as in a
+    /// submodule, and nothing for a directory.
+    pub repositories: BTreeMap<RelPath, Vec<u8>>,
     /// Paths captured only because an action was about to destroy them: their absence elsewhere says nothing.
     pub targeted: Vec<RelPath>,
     /// Of a step: when files captured only because of a target changed last, by their ctimes (nanoseconds since 1970); in a workspace of
@@ -336,6 +339,7 @@ impl Default for Coverage {
             tracked: Vec::new(),
             read_only: Vec::new(),
             skipped: BTreeMap::new(),
+            repositories: BTreeMap::new(),
             targeted: Vec::new(),
             changed: BTreeMap::new(),
             unstable: Vec::new(),

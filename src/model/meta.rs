@@ -135,6 +135,10 @@ fn info_lines(coverage: &Coverage) -> Vec<String> {
     lines.extend(coverage.configured.iter().map(|text| format!("configured {}", quote(text.as_bytes()))));
     lines.extend(coverage.tracked.iter().map(|text| format!("tracked {}", quote(text.as_bytes()))));
     lines.extend(coverage.read_only.iter().map(|text| format!("read-only {}", quote(text.as_bytes()))));
+    for (path, content) in &coverage.repositories {
+        let content = if content.is_empty() { String::new() } else { format!(" {}", quote(content)) };
+        lines.push(format!("repository {}{content}", quote(path.as_bytes())));
+    }
     lines.extend(coverage.targeted.iter().map(|path| format!("targeted {}", quote(path.as_bytes()))));
     lines.extend(coverage.changed.iter().map(|(path, time)| format!("changed {time} {}", quote(path.as_bytes()))));
     lines.extend(coverage.unstable.iter().map(|path| format!("unstable {}", quote(path.as_bytes()))));
@@ -265,6 +269,8 @@ fn decode_info(bytes: &[u8], coverage: &mut Coverage) -> Result<()> {
             ["configured", pattern] => coverage.configured.push(quoted_text(pattern)?),
             ["tracked", pattern] => coverage.tracked.push(quoted_text(pattern)?),
             ["read-only", pattern] => coverage.read_only.push(quoted_text(pattern)?),
+            ["repository", path] => _ = coverage.repositories.insert(quoted_path(path)?, Vec::new()),
+            ["repository", path, content] => _ = coverage.repositories.insert(quoted_path(path)?, unquote(content)?),
             ["targeted", path] => coverage.targeted.push(quoted_path(path)?),
             ["changed", time, path] => {
                 let time = time.parse().map_err(|_| damaged("has a bad time"))?;

@@ -304,6 +304,7 @@ impl Gathered {
             tracked: Vec::new(),
             read_only: Vec::new(),
             skipped: self.skipped,
+            repositories: found.repositories,
             targeted: self.wanted,
             changed,
             private: request.spare.looks,

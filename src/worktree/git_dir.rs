@@ -20,6 +20,8 @@ pub(super) struct GitDir {
     common: PathBuf,
     /// True if this is a linked worktree of another one.
     pub(super) linked: bool,
+    /// The content of a `.git` that is a file; `None` for a directory.
+    pub(super) pointer: Option<Vec<u8>>,
 }
 
 impl GitDir {
@@ -27,13 +29,18 @@ impl GitDir {
     pub(super) fn of(worktree: &Path) -> Option<GitDir> {
         let entry = worktree.join(".git");
         let is_file = std::fs::metadata(&entry).ok()?.is_file();
-        let dir = if is_file { pointed_to(&entry, worktree)? } else { entry };
-        let pointer = read_regular(&dir.join("commondir"), SMALL).ok().flatten();
-        let common = pointer.as_deref().map(|text| dir.join(as_path(text.trim_ascii())));
+        let pointer = if is_file { Some(read_regular(&entry, SMALL).ok().flatten()?) } else { None };
+        let dir = match &pointer {
+            Some(text) => pointed_to(text, worktree)?,
+            None => entry,
+        };
+        let common = read_regular(&dir.join("commondir"), SMALL).ok().flatten();
+        let common = common.as_deref().map(|text| dir.join(as_path(text.trim_ascii())));
         Some(GitDir {
             linked: is_file && common.is_some() && in_worktrees(&dir),
             common: common.unwrap_or_else(|| dir.clone()),
             dir,
+            pointer,
         })
     }
 
@@ -124,9 +131,8 @@ pub(super) struct GitMarks {
     pub(super) exclude: Option<FileMark>,
 }
 
-/// Returns where a `.git` file points to.
-fn pointed_to(file: &Path, worktree: &Path) -> Option<PathBuf> {
-    let text = read_regular(file, SMALL).ok().flatten()?;
+/// Returns where a `.git` file with this content points to.
+fn pointed_to(text: &[u8], worktree: &Path) -> Option<PathBuf> {
     let target = text.strip_prefix(b"gitdir:")?.trim_ascii();
     (!target.is_empty()).then(|| worktree.join(as_path(target)))
 }

@@ -10,7 +10,7 @@
 
 use std::cmp::Reverse;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
@@ -265,6 +265,26 @@ pub struct BroughtBack {
 /// # Errors
 /// `conflict` if something stands there, or the directory around it is gone; `disk-full`, `permission`.
 pub fn bring_back(from: &Path, root: &Path, path: &RelPath, is_whole: &dyn Fn(&Path) -> bool) -> Result<BroughtBack> {
+    put_in_place(root, path, &|aside| copy_tree(&from.join("data"), aside, is_whole))
+}
+
+/// Writes a `.git` file with this content to `path` of a workspace, where nothing may stand.
+///
+/// # Errors
+/// As [`bring_back`].
+pub fn write_file(content: &[u8], root: &Path, path: &RelPath) -> Result<BroughtBack> {
+    put_in_place(root, path, &|aside| {
+        let written = File::create_new(aside).and_then(|mut file| {
+            file.write_all(content)?;
+            file.sync_all()
+        });
+        written.at("bringing a repository back", aside)?;
+        Ok(BroughtBack { files: 1, damaged: Vec::new() })
+    })
+}
+
+/// Has `make` make something aside, and gives it its name, which nothing may have.
+fn put_in_place(root: &Path, path: &RelPath, make: &dyn Fn(&Path) -> Result<BroughtBack>) -> Result<BroughtBack> {
     let open = Root::open(root)?;
     let (place, parent) = (path.under(root), path.parent().unwrap_or_default());
     let refused = |text: &str, hint: &str| Err(Error::new(Code::Conflict, text).path(&place).hint(hint.to_owned()));
@@ -276,14 +296,14 @@ pub fn bring_back(from: &Path, root: &Path, path: &RelPath, is_whole: &dyn Fn(&P
     }
     let name = [TEMPORARY_PREFIX, unique_suffix().as_bytes()].concat();
     let aside = parent.join(&name).under(root);
-    let back = copy_tree(&from.join("data"), &aside, is_whole).and_then(|back| {
+    let back = make(&aside).and_then(|back| {
         sync_dir(&parent.under(root))?;
         std::fs::rename(&aside, &place).at("bringing a repository back", &place)?;
         Ok(back)
     });
     if back.is_err() {
         // The first error is the one to report.
-        let _ = std::fs::remove_dir_all(&aside);
+        let _ = std::fs::remove_dir_all(&aside).or_else(|_| std::fs::remove_file(&aside));
     }
     sync_dir(&parent.under(root))?;
     back

@@ -2,11 +2,12 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::support::{Lab, Output, Sidecar, WAIT, git, tree};
+use crate::support::{Lab, Output, Sidecar, WAIT, git, lacking, tree};
 
 /// Acts as an agent whose only turn has one command, with a warm watcher. The command really runs.
 fn turn(lab: &Lab, command: &str) -> Value {
@@ -190,4 +191,38 @@ fn the_git_file_of_a_submodule_comes_back_with_the_undo() {
     let undone = lab.piton(&["undo", "--yes"]);
     assert_eq!((undone.code, std::fs::read(&pointer).ok()), (0, Some(content)), "{undone:?}");
     assert_eq!(facts(&lab, "sub"), before);
+}
+
+#[test]
+fn repositories_that_a_program_deletes_are_restored_or_listed() {
+    let Some(lab) = repository("vendor/nested") else { return };
+    if Command::new("python3").args(["-c", ""]).status().is_err() {
+        return lacking("python3");
+    }
+    let add = ["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "./vendor/nested", "sub"];
+    for args in [&["init", "-q", "-b", "main"][..], &["add", "other.txt"], &["commit", "-qm", "top"], &add] {
+        git(&lab, args).unwrap();
+    }
+    lab.write(
+        "wreck.py",
+        "import os, shutil\n[shutil.rmtree(name) for name in os.listdir() if name in ('su' + 'b', 'vend' + 'or')]\n",
+    );
+    let pointer = lab.work.join("sub/.git");
+    let (content, before) = (std::fs::read(&pointer).unwrap(), facts(&lab, "sub"));
+    turn(&lab, "python3 wreck.py");
+    assert!(!pointer.exists() && !lab.work.join("vendor").exists());
+    let listed = lab.piton(&["diff", "--turn", "t-1"]);
+    let unsaved = "vendor/nested/.git  (the repository was deleted, and no checkpoint contains it)";
+    assert!(listed.stdout.contains(unsaved), "{listed:?}");
+    let command =
+        listed.stdout.split('`').find(|part| part.ends_with(" sub/.git")).unwrap_or_else(|| panic!("{listed:?}"));
+    let undone = lab.piton(&["undo", "--yes"]);
+    assert!(undone.code == 4 && said(&undone).contains("vendor/nested/.git"), "{undone:?}");
+    assert_eq!(std::fs::read(&pointer).ok().as_ref(), Some(&content), "{undone:?}");
+    assert_eq!(facts(&lab, "sub"), before);
+    // The checkpoint has it by itself, too.
+    std::fs::remove_file(&pointer).unwrap();
+    let words: Vec<&str> = command.split(' ').skip(1).chain(["--yes"]).collect();
+    let restored = lab.piton(&words);
+    assert_eq!((restored.code, std::fs::read(&pointer).ok()), (0, Some(content)), "{command}: {restored:?}");
 }

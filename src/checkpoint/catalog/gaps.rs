@@ -167,9 +167,15 @@ impl Catalog {
     /// # Errors
     /// `store-damaged`.
     pub fn repositories_of(&self, checkpoint: &Checkpoint) -> Result<Vec<KeptRepository>> {
+        self.repositories_with(checkpoint, &self.coverage(&checkpoint.tree)?)
+    }
+
+    /// As [`Catalog::repositories_of`], with the coverage of the checkpoint, which contains `.git` files.
+    fn repositories_with(&self, checkpoint: &Checkpoint, coverage: &Coverage) -> Result<Vec<KeptRepository>> {
+        let files = KeptRepository::files_in(coverage, checkpoint.record.ordinal());
         let kept = repositories::of(&self.workspace.dir);
         if kept.is_empty() {
-            return Ok(Vec::new());
+            return Ok(files.collect());
         }
         let (all, own) = (self.all()?, checkpoint.record.number);
         let serves = |kept: &KeptRepository| {
@@ -177,7 +183,7 @@ impl Catalog {
             of.is_some_and(|of| of.id == checkpoint.id || (of.record.number.main == own.main && of.record.number > own))
         };
         let mut found: Vec<KeptRepository> = Vec::new();
-        for kept in kept.into_iter().filter(serves) {
+        for kept in kept.into_iter().filter(serves).chain(files) {
             if found.iter().all(|known| known.path != kept.path) {
                 found.push(kept);
             }
@@ -189,9 +195,10 @@ impl Catalog {
     pub(crate) fn repository_warnings(
         &self,
         checkpoint: &Checkpoint,
+        coverage: &Coverage,
         selects: &dyn Fn(&RelPath) -> bool,
     ) -> Result<Vec<String>> {
-        let all = self.gone(checkpoint, selects)?;
+        let all = self.gone(checkpoint, self.repositories_with(checkpoint, coverage)?, selects);
         Ok(all.iter().map(|(path, command)| format!("`{path}` was kept: `{command}` brings it back")).collect())
     }
 
@@ -200,14 +207,19 @@ impl Catalog {
     /// # Errors
     /// `store-damaged`.
     pub(crate) fn repositories_gone(&self, checkpoint: &Checkpoint) -> Result<Vec<(String, String)>> {
-        self.gone(checkpoint, &|_| true)
+        Ok(self.gone(checkpoint, self.repositories_of(checkpoint)?, &|_| true))
     }
 
-    fn gone(&self, checkpoint: &Checkpoint, selects: &dyn Fn(&RelPath) -> bool) -> Result<Vec<(String, String)>> {
+    fn gone(
+        &self,
+        checkpoint: &Checkpoint,
+        kept: Vec<KeptRepository>,
+        selects: &dyn Fn(&RelPath) -> bool,
+    ) -> Vec<(String, String)> {
         let is_missing = |kept: &KeptRepository| selects(&kept.path) && !self.is_there(&kept.path);
-        let gone = self.repositories_of(checkpoint)?.into_iter().filter(is_missing);
         let number = checkpoint.record.number;
-        Ok(gone.map(|kept| (self.shown(&kept.path), self.restore_command(number, &kept.path))).collect())
+        let gone = kept.into_iter().filter(is_missing);
+        gone.map(|kept| (self.shown(&kept.path), self.restore_command(number, &kept.path))).collect()
     }
 
     /// Returns a path as a person reads it: absolute outside of all workspaces.

@@ -1,7 +1,8 @@
 //! The repositories (`.git`) that a turn destroyed, and how its undo restores them.
 //!
-//! A repository that an action is about to destroy is kept with the checkpoint before the action. At the end of the turn, one that is
-//! not at its place any more is written down as missed. The undo brings it back where nothing else is in its place.
+//! A repository that an action is about to destroy is kept with the checkpoint before the action; a `.git` that is a file is in the
+//! coverage of each checkpoint. At the end of the turn, one that is not at its place any more is written down as missed. The undo brings
+//! it back where nothing else is in its place.
 
 use std::sync::Arc;
 
@@ -13,6 +14,8 @@ use crate::checkpoint::records::repositories::{self, KeptRepository};
 use crate::checkpoint::records::windows::OpenTurn;
 use crate::error::{Code, Result};
 use crate::model::checkpoint::recorded;
+use crate::model::coverage::Coverage;
+use crate::model::id::ObjectId;
 use crate::model::meta::quote;
 use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
@@ -21,20 +24,51 @@ use crate::model::turn::Attribution;
 use crate::worktree::restore::Outcome;
 
 impl Catalog {
-    /// Lists the repositories that were kept before actions of a turn and are not at their places any more.
+    /// Lists the repositories that a turn may have deleted: those that were kept before its actions, and those that the checkpoint of
+    /// its beginning knows (`coverage`). `share` returns the turn's share in the deletion of a path.
     ///
     /// # Errors
     /// When the checkpoints cannot be listed.
-    pub(super) fn lost_repositories(&self, turn: &OpenTurn, base: &Checkpoint) -> Result<Vec<MissedChange>> {
+    pub(super) fn lost_repositories(
+        &self,
+        turn: &OpenTurn,
+        base: &Checkpoint,
+        coverage: &Coverage,
+        share: &dyn Fn(&RelPath) -> Attribution,
+    ) -> Result<Vec<MissedChange>> {
         let kept = self.kept_in_turn((&turn.run, &turn.turn), base.record.ordinal())?;
-        let lost = kept.into_iter().filter(|(kept, _)| !kept.is_in_place(&self.workspace.path));
-        let missed = lost.map(|(kept, checkpoint)| MissedChange {
-            path: quote(kept.path.as_bytes()),
-            why: "the repository was deleted".to_owned(),
-            who: Attribution::Sure,
-            saved: Some(checkpoint.id),
-        });
-        Ok(missed.collect())
+        let is_kept = |path: &RelPath| kept.iter().any(|(kept, _)| kept.path == *path);
+        let missed = |path: &RelPath, who, saved: Option<ObjectId>| {
+            let unsaved = if saved.is_none() { ", and no checkpoint contains it" } else { "" };
+            MissedChange {
+                path: quote(path.as_bytes()),
+                why: format!("the repository was deleted{unsaved}"),
+                who,
+                saved,
+            }
+        };
+        let mut lost = Vec::new();
+        for (path, content) in coverage.repositories.iter().filter(|(path, _)| !is_kept(path) && self.is_gone(path)) {
+            let who = share(path);
+            if who.may_have_deleted() {
+                lost.push(missed(path, who, Some(base.id).filter(|_| !content.is_empty())));
+            }
+        }
+        let gone = kept.iter().filter(|(kept, _)| !kept.is_in_place(&self.workspace.path));
+        lost.extend(gone.map(|(kept, checkpoint)| missed(&kept.path, Attribution::Sure, Some(checkpoint.id))));
+        Ok(lost)
+    }
+
+    /// As [`Catalog::kept_in_turn`], with the `.git` files that the checkpoint of the turn's beginning contains.
+    fn saved_in_turn(&self, turn: &TurnEnd) -> Result<Vec<(KeptRepository, Checkpoint)>> {
+        let base = self.checkpoint_of(turn.base)?;
+        let mut found = self.kept_in_turn((&turn.run, &turn.turn), base.record.ordinal())?;
+        for file in KeptRepository::files_in(&self.coverage(&base.tree)?, base.record.ordinal()) {
+            if found.iter().all(|(known, _)| known.path != file.path) {
+                found.push((file, base.clone()));
+            }
+        }
+        Ok(found)
     }
 
     /// Lists the repositories that were kept for the actions of a turn after a moment, of each path the first one, each with its
@@ -70,18 +104,17 @@ impl Catalog {
         if !expected.missed.keys().any(names_one) {
             return Ok(restore);
         }
-        let since = self.checkpoint_of(turn.base)?.record.ordinal();
         let expected = Arc::make_mut(expected);
-        for (kept, checkpoint) in self.kept_in_turn((&turn.run, &turn.turn), since)? {
+        for (kept, checkpoint) in self.saved_in_turn(turn)? {
             let Some(why) = expected.missed.remove(&kept.path) else { continue };
             if kept.is_in_place(&self.workspace.path) {
                 continue;
             }
             if kept.is_occupied(&self.workspace.path) {
-                let command = self.restore_command(checkpoint.record.number, &kept.path);
+                let command = self.restore_command_at(&checkpoint, &kept.path);
                 let text = format!("something else is in its place; move that away, then `{command}` restores it");
                 expected.missed.insert(kept.path, text);
-            } else if kept.dir.is_dir() {
+            } else if kept.has_data() {
                 restore.repositories.push(kept);
             } else {
                 expected.missed.insert(kept.path, why);
@@ -99,12 +132,11 @@ impl Catalog {
         let is_whole_undo = begin.kind == OperationKind::Undo && !begin.partial;
         let turn = history.turns.iter().find(|turn| is_whole_undo && Some(&turn.op) == begin.over.as_ref());
         let Some(turn) = turn else { return Ok(Vec::new()) };
-        let since = self.checkpoint_of(turn.base)?.record.ordinal();
         let is_missed = |kept: &KeptRepository| {
             let path = quote(kept.path.as_bytes());
             turn.missed.iter().any(|missed| missed.path == path) && !kept.is_occupied(&self.workspace.path)
         };
-        let kept = self.kept_in_turn((&turn.run, &turn.turn), since)?.into_iter().map(|(kept, _)| kept);
+        let kept = self.saved_in_turn(turn)?.into_iter().map(|(kept, _)| kept);
         Ok(kept.filter(is_missed).collect())
     }
 

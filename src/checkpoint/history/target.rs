@@ -128,7 +128,7 @@ impl Catalog {
         }
         let is_from_target = |path: &RelPath| restore.selects(path) && !restore.from.contains_key(path);
         warnings.extend(self.moment_notes(&loaded.checkpoint, &is_from_target)?);
-        warnings.extend(self.repository_warnings(&loaded.checkpoint, &|path| restore.selects(path))?);
+        warnings.extend(self.repository_warnings(&loaded.checkpoint, &loaded.coverage, &|path| restore.selects(path))?);
         warnings.extend(self.half_of_git_undo(restore)?);
         if restore.kind == OperationKind::Undo && !plan.changes_nothing() {
             let history = self.history()?;

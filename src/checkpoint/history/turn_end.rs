@@ -21,7 +21,7 @@ use crate::checkpoint::records::windows::OpenTurn;
 use crate::checkpoint::records::workspace::Scope;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
-use crate::model::coverage::{Extent, SkipReason};
+use crate::model::coverage::{Coverage, Extent, SkipReason};
 use crate::model::id::ObjectId;
 use crate::model::manifest::EntryKind;
 use crate::model::meta::{quote, unquote};
@@ -317,10 +317,12 @@ impl Catalog {
             }
         }
         self.add_saved(&mut found, captures, end, &time)?;
-        for lost in self.lost_repositories(turn, base)? {
+        let coverage = self.coverage_of(base)?;
+        let share = |path: &RelPath| time.share(&judge, path, None);
+        for lost in self.lost_repositories(turn, base, &coverage, &share)? {
             found.missed.insert(RelPath::parse(&unquote(&lost.path)?)?, lost);
         }
-        for (path, why) in self.left_out(base, end)? {
+        for (path, why) in self.left_out(&coverage, end)? {
             if !found.changes.contains_key(&path) && !found.missed.contains_key(&path) && judge.saw(&path) {
                 let who = time.share(&judge, &path, None);
                 let missed = MissedChange { path: quote(path.as_bytes()), why, who, saved: None };
@@ -364,7 +366,7 @@ impl Catalog {
     }
 
     /// Lists the single files that one of two checkpoints does not hold although it looked there, each with the reason.
-    fn left_out(&self, base: &Checkpoint, end: &Checkpoint) -> Result<BTreeMap<RelPath, String>> {
+    fn left_out(&self, base: &Coverage, end: &Checkpoint) -> Result<BTreeMap<RelPath, String>> {
         let is_single = |why: &SkipReason| {
             matches!(
                 why,
@@ -374,10 +376,9 @@ impl Catalog {
         // Ignored files change all the time: only a loss of all of one counts.
         let is_lost = |path: &RelPath, why: &SkipReason| why.is_missed() && self.is_gone(path);
         let mut found = BTreeMap::new();
-        for (one, when) in [(base, "when the turn began"), (end, "when the turn ended")] {
-            let skipped = self.coverage_of(one)?.skipped.into_iter();
-            let counted = skipped.filter(|(path, why)| is_single(why) || is_lost(path, why));
-            found.extend(counted.map(|(path, why)| (path, format!("not saved {when}: {why}"))));
+        for (one, when) in [(base, "when the turn began"), (&self.coverage_of(end)?, "when the turn ended")] {
+            let counted = one.skipped.iter().filter(|(path, why)| is_single(why) || is_lost(path, why));
+            found.extend(counted.map(|(path, why)| (path.clone(), format!("not saved {when}: {why}"))));
         }
         Ok(found)
     }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use super::lock::WorkspaceLock;
 use super::place::DirNode;
 use crate::error::{Code, Error, IoContext, Result};
-use crate::model::coverage::Weight;
+use crate::model::coverage::{Coverage, Weight};
 use crate::model::path::RelPath;
 use crate::store::foreign_objects::is_whole;
 use crate::sys::fs::aside::Aside;
@@ -49,28 +49,54 @@ pub struct KeptRepository {
     pub ordinal: u64,
     /// The place where it stood.
     pub path: RelPath,
-    /// The directory that has it.
-    pub dir: PathBuf,
+    /// The place where its data is.
+    pub data: KeptData,
     /// The files that were left out.
     pub left: Option<LeftOut>,
 }
 
+/// The data of a kept repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeptData {
+    /// The directory that has it.
+    Dir(PathBuf),
+    /// The content of a `.git` that is a file.
+    File(Vec<u8>),
+}
+
 impl KeptRepository {
+    /// Lists the `.git` files below the root of a workspace that the coverage of a checkpoint contains.
+    pub fn files_in(coverage: &Coverage, ordinal: u64) -> impl Iterator<Item = KeptRepository> {
+        let files = coverage.repositories.iter().filter(|(_, content)| !content.is_empty());
+        files.map(move |(path, content)| {
+            let (path, data) = (path.clone(), KeptData::File(content.clone()));
+            KeptRepository { ordinal, path, data, left: None }
+        })
+    }
+
     /// Returns true if what was kept is still at its place: the same directory, or a file with the same content.
     pub fn is_in_place(&self, root: &Path) -> bool {
         let place = self.path.under(root);
         let Ok(facts) = place.symlink_metadata() else { return false };
         // A file that cannot be read is not known to be the same.
-        let is_same_file = || {
-            facts.is_file()
-                && matches!(
-                    (std::fs::read(&place), std::fs::read(self.dir.join("data"))),
-                    (Ok(there), Ok(kept)) if there == kept
-                )
-        };
-        // A copy of an older build does not say it.
-        let node = std::fs::read_to_string(self.dir.join(NODE)).ok();
-        node.is_none_or(|node| node == node_of(&facts)) || is_same_file()
+        let is_same = |kept: &[u8]| facts.is_file() && std::fs::read(&place).is_ok_and(|there| there == kept);
+        match &self.data {
+            KeptData::File(content) => is_same(content),
+            KeptData::Dir(dir) => {
+                // A copy of an older build does not say it.
+                let node = std::fs::read_to_string(dir.join(NODE)).ok();
+                node.is_none_or(|node| node == node_of(&facts))
+                    || std::fs::read(dir.join("data")).is_ok_and(|kept| is_same(&kept))
+            }
+        }
+    }
+
+    /// Returns true if its data still exists.
+    pub fn has_data(&self) -> bool {
+        match &self.data {
+            KeptData::Dir(dir) => dir.is_dir(),
+            KeptData::File(_) => true,
+        }
     }
 
     /// Returns true if anything is at its place.
@@ -151,7 +177,11 @@ fn keep_administration(
 /// # Errors
 /// As [`repository::bring_back`]; `conflict` if the repository of a linked worktree is gone.
 pub(crate) fn bring_back(kept: &KeptRepository, root: &Path) -> Result<BroughtBack> {
-    let place = std::fs::read(kept.dir.join(ADMINISTRATION_OF)).ok().and_then(|path| RelPath::parse(&path).ok());
+    let dir = match &kept.data {
+        KeptData::Dir(dir) => dir,
+        KeptData::File(content) => return repository::write_file(content, root, &kept.path),
+    };
+    let place = std::fs::read(dir.join(ADMINISTRATION_OF)).ok().and_then(|path| RelPath::parse(&path).ok());
     let top = Path::new("/");
     let gone = place.filter(|place| place.under(top).symlink_metadata().is_err());
     let around = gone.as_ref().and_then(RelPath::parent).map(|around| around.under(top));
@@ -164,9 +194,9 @@ pub(crate) fn bring_back(kept: &KeptRepository, root: &Path) -> Result<BroughtBa
                 .caused_by(error)
         })?;
     }
-    let mut back = repository::bring_back(&kept.dir, root, &kept.path, &is_whole)?;
+    let mut back = repository::bring_back(dir, root, &kept.path, &is_whole)?;
     if let Some(place) = gone {
-        back.files += repository::bring_back(&kept.dir.join(ADMINISTRATION), top, &place, &is_whole)?.files;
+        back.files += repository::bring_back(&dir.join(ADMINISTRATION), top, &place, &is_whole)?.files;
     }
     Ok(back)
 }
@@ -207,7 +237,10 @@ pub fn of(dir: &Path) -> Vec<KeptRepository> {
         let (ordinal, k) = name.to_str()?.split_once('-')?;
         let path = RelPath::parse(&std::fs::read(entry.path().join("path")).ok()?).ok()?;
         let order = (ordinal.parse::<u64>().ok()?, k.parse::<u64>().ok()?);
-        Some((order, KeptRepository { ordinal: order.0, path, left: left_of(&entry.path()), dir: entry.path() }))
+        Some((
+            order,
+            KeptRepository { ordinal: order.0, path, left: left_of(&entry.path()), data: KeptData::Dir(entry.path()) },
+        ))
     };
     let mut all: Vec<_> = listing.flatten().filter_map(read).collect();
     all.sort_by_key(|(order, _)| *order);
@@ -244,10 +277,10 @@ fn left_of(dir: &Path) -> Option<LeftOut> {
 pub(crate) fn thin_out(dir: &Path, is_there: &dyn Fn(u64) -> bool, _lock: &WorkspaceLock) -> Result<()> {
     let mut counts: BTreeMap<RelPath, usize> = BTreeMap::new();
     for kept in of(dir).into_iter().rev() {
-        let count = counts.entry(kept.path).or_default();
+        let count = counts.entry(kept.path.clone()).or_default();
         *count += usize::from(is_there(kept.ordinal));
         if !is_there(kept.ordinal) || *count > MOST_OF_A_PATH {
-            remove(&kept.dir)?;
+            remove(&kept)?;
         }
     }
     Ok(())
@@ -259,12 +292,13 @@ pub(crate) fn thin_out(dir: &Path, is_there: &dyn Fn(u64) -> bool, _lock: &Works
 /// Returns the errors of removing.
 pub(crate) fn clear(dir: &Path, goes: &dyn Fn(&RelPath) -> bool, _lock: &WorkspaceLock) -> Result<usize> {
     let all: Vec<_> = of(dir).into_iter().filter(|kept| goes(&kept.path)).collect();
-    all.iter().try_for_each(|kept| remove(&kept.dir))?;
+    all.iter().try_for_each(remove)?;
     Ok(all.len())
 }
 
 /// Removes a directory, also one whose own directories may not be written to.
-fn remove(dir: &Path) -> Result<()> {
+fn remove(kept: &KeptRepository) -> Result<()> {
+    let KeptData::Dir(dir) = &kept.data else { return Ok(()) };
     let mut pending = vec![dir.to_owned()];
     while let Some(path) = pending.pop() {
         let Ok(entries) = std::fs::read_dir(&path) else { continue };

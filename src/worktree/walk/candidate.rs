@@ -64,6 +64,8 @@ pub(crate) struct WalkResult {
     pub(crate) over: Vec<RelPath>,
     /// Patterns that came from outside of the tree (`.git/info/exclude`).
     pub(crate) excludes: Vec<Pattern>,
+    /// The `.git` of each repository below the root: the content of a file, nothing for a directory.
+    pub(crate) repositories: BTreeMap<RelPath, Vec<u8>>,
     pub(crate) warnings: Vec<String>,
     /// Directories that were looked into, parents before children.
     pub(crate) visited: Vec<Visited>,

@@ -16,6 +16,9 @@ use crate::filter::{Level, generated, level};
 use crate::model::coverage::{Pattern, SkipReason};
 use crate::model::path::RelPath;
 
+/// The longest `.git` file whose content is recorded, in bytes: a path as long as one can be, and git's words around it.
+const MOST_OF_POINTER: usize = 4_200;
+
 impl Walker<'_> {
     /// Applies what the directory itself holds: a repository, the mark of its maker, its ignore file (which is given
     /// back, so that what is recorded is what was applied).
@@ -78,6 +81,10 @@ impl Walker<'_> {
             self.skip(&place.path, SkipReason::LinkedWorktree);
             place.state = DirState::Excluded;
             return false;
+        }
+        if !place.path.is_root() {
+            let pointer = git.pointer.clone().filter(|content| content.len() <= MOST_OF_POINTER).unwrap_or_default();
+            self.found.repositories.insert(place.path.join(b".git"), pointer);
         }
         let shown = place.path.display();
         // Before it is read: what is written meanwhile is noticed by the next look at the marks.

@@ -358,6 +358,10 @@ impl Warm {
             Arc::make_mut(&mut self.coverage).skipped.extend(gathered.skipped);
         }
         self.warnings.extend(found.warnings);
+        if !found.repositories.is_empty() {
+            Arc::make_mut(&mut self.coverage).repositories.extend(found.repositories);
+            self.own = None;
+        }
         if excluded || unstable {
             let coverage = Arc::make_mut(&mut self.coverage);
             coverage.unstable.extend(gathered.unstable);
@@ -412,6 +416,10 @@ impl Warm {
         }
         if at_or_below(&self.coverage.skipped, path).next().is_some() {
             drop_below(&mut Arc::make_mut(&mut self.coverage).skipped, path);
+        }
+        if at_or_below(&self.coverage.repositories, path).next().is_some() {
+            drop_below(&mut Arc::make_mut(&mut self.coverage).repositories, path);
+            self.own = None;
         }
         let unstable = self.coverage.unstable.iter().any(|unstable| unstable.starts_with(path));
         if unstable || self.coverage.excludes.iter().any(|pattern| pattern.base.starts_with(path)) {

@@ -399,6 +399,7 @@ impl<'c> Rewriter<'c> {
         let is_secret = |path: &RelPath| pattern.is_in_record(path.as_bytes());
         patterns.extend(coverage.skipped.keys().filter_map(|path| pattern.glob(path.as_bytes())));
         coverage.skipped.retain(|path, _| !is_secret(path));
+        coverage.repositories.retain(|path, content| !is_secret(path) && !pattern.is_in_record(content));
         coverage.targeted.retain(|path| !is_secret(path));
         coverage.unstable.retain(|path| !is_secret(path));
         if let Extent::Paths(paths) = &mut coverage.extent {
