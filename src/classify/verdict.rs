@@ -358,9 +358,14 @@ fn add_warning(warnings: &mut Vec<Warning>, found: &FoundEffect, severity: Sever
     } else {
         format!("external-{}", found.class.as_str())
     };
+    let is_on_files = found.class == Class::System && (found.path.is_some() || found.pattern.is_some());
+    let on_files = is_on_files.then(|| sentence(Class::FileWrite, found.scope, &found.verb));
     match warnings.iter_mut().find(|warning| warning.code == code && warning.message == message) {
-        Some(warning) => warning.severity = warning.severity.max(severity),
-        None => warnings.push(Warning { code, class: found.class, message, severity }),
+        Some(warning) => {
+            warning.severity = warning.severity.max(severity);
+            warning.on_files = warning.on_files.take().filter(|_| is_on_files);
+        }
+        None => warnings.push(Warning { code, class: found.class, message, severity, on_files, is_saved: false }),
     }
 }
 

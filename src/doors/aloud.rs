@@ -105,8 +105,14 @@ mod tests {
     fn what_matters_is_said_and_nothing_else() {
         let act = |action: ActionDecision| of_decision(&Decision::Action(Box::new(action))).join("|");
         let message = "`psql` may change a database".to_owned();
-        let warning =
-            Warning { code: "external-database".into(), class: Class::Database, message, severity: Severity::High };
+        let warning = Warning {
+            code: "external-database".into(),
+            class: Class::Database,
+            message,
+            severity: Severity::High,
+            on_files: None,
+            is_saved: false,
+        };
         let denied = Stance::Deny("the policy denies it".to_owned());
         assert_eq!(act(action()), "");
         assert_eq!(

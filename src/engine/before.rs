@@ -14,7 +14,7 @@ use super::finish::Finish;
 use super::guard::{Due, TurnCheckpoint};
 use super::job::{Answer, bug, busy};
 use super::named_paths::NamedPaths;
-use super::parts::{self, Gathering, OtherReach};
+use super::parts::{self, Gathering, OtherParts, OtherReach};
 use super::protect::{self, NamedCapture, Protected, Wanted};
 use super::reach::{self, ActionReach};
 use super::record::NewRecord;
@@ -52,7 +52,7 @@ struct Judged {
     /// The guard's decision.
     due: Due,
     /// The parts of it in other workspaces, or why they cannot be told.
-    parts: Result<Vec<OtherReach>>,
+    parts: Result<OtherParts>,
     /// The directory in which it runs, by its real name.
     cwd: PathBuf,
     /// The time at which the event came.
@@ -171,7 +171,7 @@ impl Session {
             open.worker.sync_ahead();
         }
         let surroundings = open.context(self.engine.home(), &cwd);
-        let verdict = reach::judged(surroundings, |context| verdict(action, &rules, context));
+        let mut verdict = reach::judged(surroundings, |context| verdict(action, &rules, context));
         let mut reach = reach::reach(&record.path, &cwd, &verdict);
         if record.scope == Scope::TargetsOnly {
             // Such a directory is too broad to be captured as a whole, whatever the action does.
@@ -181,6 +181,9 @@ impl Session {
         let parts = parts::others(&self.engine, (&own.workspace, record), (&cwd, &verdict), &mut reach);
         let is_off = WorkspaceState::load(&record.dir).is_off(now_ms());
         let due = self.state().turns.due(&record.id, &verdict, &rules.policy, is_off);
+        if !is_off && parts.as_ref().is_ok_and(|parts| parts.are_all_held) {
+            verdict.warnings.iter_mut().for_each(Warning::save);
+        }
         let decision = Box::new(ActionDecision {
             stance: Stance::of(&verdict),
             action: action.id.clone(),
@@ -201,12 +204,12 @@ impl Session {
 
     /// Has each workspace that the action reaches protected. The answer comes when all of them are there, or late.
     fn decide(&mut self, action: &Action, mut judged: Judged, reply: Reply<Decision>) {
-        let parts = std::mem::replace(&mut judged.parts, Ok(Vec::new()));
-        if parts.as_ref().is_ok_and(Vec::is_empty) {
+        let parts = std::mem::replace(&mut judged.parts, Ok(OtherParts::default()));
+        let parts = parts.map_or_else(|error| vec![OtherReach::unknown(error)], |parts| parts.reached);
+        if parts.is_empty() {
             return self.decide_own(action, judged, reply);
         }
         let on_failure = judged.rules.policy.on_failure;
-        let parts = parts.unwrap_or_else(|error| vec![OtherReach::unknown(error)]);
         let gathering = Gathering::new(reply, parts.len());
         let shared = PartAction {
             action,

@@ -200,6 +200,8 @@ pub(super) fn add(
         class: class.unwrap_or(Class::FileOverwrite),
         message: format!("this would {what}. {NEXT}"),
         severity: Severity::High,
+        on_files: None,
+        is_saved: false,
     });
 }
 

@@ -66,6 +66,15 @@ impl OtherReach {
     }
 }
 
+/// The parts of an action in other workspaces.
+#[derive(Default)]
+pub(super) struct OtherParts {
+    /// The parts.
+    pub reached: Vec<OtherReach>,
+    /// True if the checkpoints of the parts are to contain all existing files outside of the action's workspace that it destroys.
+    pub are_all_held: bool,
+}
+
 /// Knows where the paths of one action belong.
 struct Places<'a> {
     /// The action's own workspace.
@@ -147,7 +156,7 @@ pub(super) fn others(
     (session, own): (&Workspace, &Workspace),
     (cwd, verdict): (&Path, &Verdict),
     reach: &mut ActionReach,
-) -> Result<Vec<OtherReach>> {
+) -> Result<OtherParts> {
     let is_broad = own.scope == Scope::TargetsOnly;
     let dirs: &[String] = if verdict.reaches_all { &verdict.dirs } else { &[] };
     let dirs = dirs
@@ -160,8 +169,10 @@ pub(super) fn others(
     // The workspace holds a work tree inside of it, unless it is too broad for that.
     trees.retain(|tree| !tree.top.starts_with(&own.path) || scope_of(&tree.top) == Scope::TargetsOnly);
     if outside.is_empty() && dirs.is_empty() && trees.is_empty() && (!is_broad || reach.targets.is_empty()) {
-        return Ok(Vec::new());
+        return Ok(OtherParts { reached: Vec::new(), are_all_held: true });
     }
+    // No checkpoint deletes the new files that an action writes outside.
+    let mut are_all_held = outside.iter().all(|outside| outside.path.symlink_metadata().is_ok());
     let opens = is_broad || session.scope == Scope::TargetsOnly;
     let mut places = Places { own, known: Workspace::known(engine.home())?, opens, asked: HashMap::new() };
     let mut parts: BTreeMap<PathBuf, OtherReach> = BTreeMap::new();
@@ -175,6 +186,7 @@ pub(super) fn others(
         let Some(root) = places.of(&path.path) else { continue };
         let is_outside = root == Path::new(OUTSIDE);
         if is_outside && is_passed_over(&path.path) {
+            are_all_held &= !is_system(&path.path);
             continue;
         }
         let broad = if is_outside { too_broad(&path) } else { None };
@@ -204,7 +216,9 @@ pub(super) fn others(
             None => add_unknown(&mut parts, &dir),
         }
     }
-    Ok(bounded(parts.into_values()))
+    let reached = bounded(parts.into_values());
+    are_all_held &= reached.iter().all(|part| part.broad.is_empty() && part.refused.is_none());
+    Ok(OtherParts { reached, are_all_held })
 }
 
 /// Adds the files that git takes of a work tree which begins above the workspace, or elsewhere. The repository at the top is opened as a

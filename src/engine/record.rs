@@ -50,6 +50,7 @@ impl Session {
                 class: warning.class,
                 severity: warning.severity,
                 message: redact(&warning.message),
+                is_saved: warning.is_saved,
             })
             .collect();
         if *due == Due::Nothing && external.is_empty() {

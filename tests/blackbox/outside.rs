@@ -111,6 +111,45 @@ fn a_file_outside_of_all_workspaces_comes_back_by_its_name() {
 }
 
 #[test]
+fn a_file_outside_that_an_undo_restores_is_not_called_lost() {
+    let Some(lab) = Lab::lasting() else { return };
+    let files = [beside(&lab, "notes.txt", "mine\n"), beside(&lab, "home/.bashrc", "alias\n")];
+    lab.write("own.txt", "own\n");
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    turn(&mut sidecar, "t1");
+    let lost = "bringing files back will not undo that";
+    let warnings = |reply: &Value| reply["warnings"].to_string();
+    // Nothing restores a file of the system, or one that does not exist yet.
+    for command in ["rm ../notes.txt /etc/passwd", "cp own.txt ~/.new"] {
+        let reply = shell(&mut sidecar, command);
+        assert!(warnings(&reply).contains(lost), "{reply}");
+        sidecar.ask(json!({"type": "shell.after", "command": command, "exit_code": 1}));
+    }
+    sidecar.ask(json!({"type": "turn.end"}));
+    turn(&mut sidecar, "t2");
+    for command in ["rm ../notes.txt", "rm ~/.bashrc own.txt"] {
+        let reply = shell(&mut sidecar, command);
+        let told = warnings(&reply);
+        assert!(told.contains("`rm` changes files outside the workspace") && !told.contains(lost), "{reply}");
+        lab.sh(command);
+        sidecar.ask(json!({"type": "shell.after", "command": command, "exit_code": 0}));
+    }
+    let ended = sidecar.ask(json!({"type": "turn.end"}));
+    assert_eq!(ended["ok"], true, "{ended}");
+    assert_eq!(sidecar.finish(), 0);
+    let listed = lab.piton(&["list"]);
+    assert!(!listed.stdout.contains("not undone by files"), "{listed:?}");
+    for flag in ["--preview", "--yes"] {
+        let undone = lab.piton(&["undo", flag]);
+        assert!(undone.code == 0 && !undone.stdout.contains("NOT UNDONE"), "{undone:?}");
+    }
+    assert!(files.iter().all(|file| file.exists()) && lab.work.join("own.txt").exists());
+    // A restore of the workspace alone leaves them as they are, and is about all that happened since.
+    let restored = lab.piton(&["restore", "1", "--yes"]);
+    assert!(restored.stdout.contains("NOT UNDONE: `rm` changes files outside the workspace"), "{restored:?}");
+}
+
+#[test]
 fn a_directory_outside_comes_back_whole() {
     let Some(lab) = Lab::lasting() else { return };
     for (path, content) in [

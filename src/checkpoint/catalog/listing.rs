@@ -239,7 +239,8 @@ fn actions_between(actions: &[ActionRecord], from: u64, until: u64) -> Vec<Actio
 
 /// Returns the classes of the effects of actions that no restore undoes.
 fn classes_of(actions: &[ActionRecord]) -> Vec<Class> {
-    let mut classes: Vec<Class> = actions.iter().flat_map(|action| &action.external).map(|one| one.class).collect();
+    let mut classes: Vec<Class> =
+        actions.iter().flat_map(|action| &action.external).filter(|one| !one.is_saved).map(|one| one.class).collect();
     classes.sort();
     classes.dedup();
     classes

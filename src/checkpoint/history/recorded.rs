@@ -203,7 +203,7 @@ fn of_effect(effect: &External) -> ActionRecord {
         after,
         command: action.unwrap_or_else(|| message.clone()),
         effects: vec![class],
-        external: vec![ExternalEffect { class, severity, message }],
+        external: vec![ExternalEffect { class, severity, message, is_saved: false }],
         run,
         turn,
         time,
@@ -211,9 +211,10 @@ fn of_effect(effect: &External) -> ActionRecord {
     }
 }
 
-/// Returns the effects of an action that no restore undoes.
-pub(super) fn effects_of(action: &ActionRecord) -> impl Iterator<Item = External> {
-    action.external.iter().map(|effect| External {
+/// Returns the effects of an action that a restore in its workspace does not undo; for an undo of its turn, without those that it
+/// undoes elsewhere.
+pub(super) fn effects_of(action: &ActionRecord, is_of_turn: bool) -> impl Iterator<Item = External> {
+    action.external.iter().filter(move |effect| !(is_of_turn && effect.is_saved)).map(|effect| External {
         after: action.after,
         class: effect.class,
         severity: effect.severity,

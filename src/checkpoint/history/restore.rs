@@ -54,7 +54,7 @@ impl Capturer {
         let mut changes = catalog.changes(present.root, loaded.root, &present.fresh)?;
         changes.retain(|change| planned.contains(&change.path));
         let stat = catalog.stat(&changes, LiveSide::Old).map_err(incomplete)?;
-        let externals = catalog.externals_after(&loaded.checkpoint)?;
+        let externals = catalog.externals_after(restore, &loaded.checkpoint)?;
         let warnings = catalog.warnings_of(restore, &loaded, &plan)?;
         let digest = restore.digest(&plan)?;
         // A step over a turn acts on nothing but what the turn has left.
@@ -127,7 +127,7 @@ impl Locked<'_> {
     ) -> Result<Restored> {
         let near = Near::of(restore);
         let loaded = self.catalog.load_whole_target(restore, near.as_ref())?;
-        let externals = self.catalog.externals_after(&loaded.checkpoint)?;
+        let externals = self.catalog.externals_after(restore, &loaded.checkpoint)?;
         let take = self.catalog.safety_take(restore, &loaded);
         let (safety, observed) = self.take_before(restore, &loaded, &take, control).map_err(pre_restore_failed)?;
         let catalog = &*self.catalog;

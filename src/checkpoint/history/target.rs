@@ -287,15 +287,21 @@ impl Catalog {
         Cow::Owned(whole)
     }
 
-    /// Lists the recorded effects that going back to `target` does not undo.
-    pub(super) fn externals_after(&self, target: &Checkpoint) -> Result<Vec<External>> {
+    /// Lists the recorded effects that a restore to `target` does not undo. A step over a turn is about the effects of that turn alone.
+    pub(super) fn externals_after(&self, restore: &Restore, target: &Checkpoint) -> Result<Vec<External>> {
         let mut actions = self.recorded_actions()?;
         match self.is_foreign(target) {
             // The number of a foreign checkpoint counts elsewhere, so times are compared.
             true => actions.retain(|action| action.time >= target.record.time),
             false => actions.retain(|action| action.after >= target.record.ordinal),
         }
-        Ok(actions.iter().flat_map(effects_of).collect())
+        let history = self.history()?;
+        let turn =
+            history.turns.iter().find(|turn| restore.expected.is_some() && Some(&turn.op) == restore.over.as_ref());
+        if let Some(turn) = turn {
+            actions.retain(|action| action.key.as_ref() == Some(&turn.key));
+        }
+        Ok(actions.iter().flat_map(|action| effects_of(action, restore.expected.is_some())).collect())
     }
 }
 

@@ -60,6 +60,9 @@ pub struct ExternalEffect {
     pub severity: Severity,
     /// The sentence that the user was warned with, redacted.
     pub message: String,
+    /// True if it destroys files that checkpoints of other workspaces contain: an undo of the turn restores them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_saved: bool,
 }
 
 /// One action.
@@ -274,7 +277,12 @@ mod tests {
         let log = ActionLog::in_dir(dir.path());
         let lock = WorkspaceLock::acquire(dir.path(), "test", Duration::ZERO).unwrap();
         let id = ObjectId::of(ObjectKind::Blob, b"x").unwrap();
-        let effect = ExternalEffect { class: Class::Database, severity: Severity::High, message: String::new() };
+        let effect = ExternalEffect {
+            class: Class::Database,
+            severity: Severity::High,
+            message: String::new(),
+            is_saved: false,
+        };
         for record in [
             record(1, "gone"),
             record(2, "of a place"),
