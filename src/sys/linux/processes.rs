@@ -29,8 +29,8 @@ pub struct ProcessId {
 /// The text around the number in the kernel's name of a space of process numbers.
 const SPACE: (&str, &str) = ("pid:[", "]");
 
-/// The first space of process numbers, `PROC_PID_INIT_INO` of the kernel: its processes see those of all other spaces.
-const FIRST_SPACE: &str = "pid:[4026531836]";
+/// The name of the initial PID namespace: `PROC_PID_INIT_INO` of the kernel.
+const INITIAL_PID_NAMESPACE: &str = "pid:[4026531836]";
 
 /// The resolution of process start times in `/proc`, in nanoseconds: 10 ms on every architecture.
 const TICK: i64 = 10_000_000;
@@ -89,14 +89,14 @@ impl ProcessId {
         Some(ProcessId { pid, started, boot, space })
     }
 
-    /// Returns true if the process still runs; `None` where that is unknown: it is in another container, and this process sees only
-    /// its own.
+    /// Returns true if the process still runs; `None` where that is unknown, as of a process that may run in another container. Its
+    /// number means nothing here.
     pub fn is_alive(&self) -> Option<bool> {
         if is_same_boot(&self.boot, &boot_id()) == Some(false) {
             return Some(false);
         }
         if self.space != space() {
-            return self.is_alive_elsewhere();
+            return self.has_ended_elsewhere();
         }
         match KernelLine::of(self.pid) {
             Some(stat) => Some(stat.started == self.started && !stat.has_ended),
@@ -105,22 +105,21 @@ impl ProcessId {
         }
     }
 
-    /// Returns true if a process whose number counts in another space still runs. The processes of a space also have numbers in the
-    /// spaces around it, and are listed there.
-    fn is_alive_elsewhere(&self) -> Option<bool> {
-        let is_it = |pid: &u32| {
-            KernelLine::of(*pid).is_some_and(|stat| stat.started == self.started && !stat.has_ended)
-                && innermost_number(*pid) == Some(self.pid)
-        };
-        let spaces: Vec<String> = numbers().filter(is_it).map(|pid| space_of(&pid.to_string())).collect();
-        if self.space.is_empty() || spaces.iter().any(String::is_empty) {
+    /// Returns `Some(false)` if a process of another PID namespace has ended, and `None` if it may run. The processes of a namespace
+    /// also have numbers in the namespaces around it, and are listed there; so only the initial one sees that a process is gone.
+    fn has_ended_elsewhere(&self) -> Option<bool> {
+        // The first process is hidden where others are.
+        let is_all_listed = || innermost_number(std::process::id()).is_some() && KernelLine::of(1).is_some();
+        if self.space.is_empty() || space() != INITIAL_PID_NAMESPACE || !is_all_listed() {
             return None;
         }
-        if spaces.contains(&self.space) {
-            return Some(true);
-        }
-        // The first process is hidden where others are.
-        (space() == FIRST_SPACE && KernelLine::of(1).is_some()).then_some(false)
+        let may_be_it = |pid: u32| {
+            let has_number =
+                innermost_number(pid) == Some(self.pid) && KernelLine::of(pid).is_some_and(|it| !it.has_ended);
+            // The namespace of another user's process may be hidden.
+            has_number && [self.space.as_str(), ""].contains(&space_of(&pid.to_string()).as_str())
+        };
+        (!numbers().any(may_be_it)).then_some(false)
     }
 }
 
@@ -276,11 +275,11 @@ mod tests {
         let other = ProcessId { started: id.started + 1, ..id.clone() };
         assert_eq!(other.is_alive(), Some(false), "the number was used again");
         assert_eq!(ProcessId { boot: "another one".to_owned(), ..id.clone() }.is_alive(), Some(false));
-        let unseen = (space() == FIRST_SPACE).then_some(false);
+        let unseen = (space() == INITIAL_PID_NAMESPACE).then_some(false);
         assert_eq!(
             ProcessId { space: "x".to_owned(), ..id.clone() }.is_alive(),
             unseen,
-            "only the first space sees all"
+            "only the initial namespace sees all"
         );
         assert_eq!(ProcessId { space: String::new(), ..id.clone() }.is_alive(), None, "the space is unknown");
         assert_eq!(ProcessId { boot: String::new(), ..id.clone() }.is_alive(), Some(true), "the start is the same");
@@ -304,8 +303,8 @@ mod tests {
     }
 
     #[test]
-    fn a_process_of_another_space_is_seen_from_the_spaces_around_it() {
-        // The first process of a space tells its identity with the facts that it reads there, and ends with its input.
+    fn the_end_of_a_process_in_another_namespace_is_seen_from_the_initial_one() {
+        // The first process of a namespace prints its identity as it is there, and ends with its input.
         let script = r#"set -- $(cat /proc/$$/stat); echo "$$ ${22} $(readlink /proc/self/ns/pid)"; read -r _"#;
         let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "sh", "-c", script]);
@@ -319,14 +318,14 @@ mod tests {
         std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut line).unwrap();
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         let [pid, started, space] = words[..] else {
-            eprintln!("SKIPPED: this user cannot make a space of processes");
+            eprintln!("SKIPPED: this user cannot make a PID namespace");
             return;
         };
         let (pid, started) = (pid.parse().unwrap(), started.parse().unwrap());
         let id = ProcessId { pid, started, boot: boot_id(), space: space.to_owned() };
-        assert_eq!((id.pid, id.is_alive()), (1, Some(true)));
+        assert_eq!((id.pid, id.is_alive()), (1, None), "it may run, and its number means nothing here");
         drop(child.stdin.take());
         child.wait().unwrap();
-        assert_eq!(id.is_alive(), (self::space() == FIRST_SPACE).then_some(false));
+        assert_eq!(id.is_alive(), (self::space() == INITIAL_PID_NAMESPACE).then_some(false));
     }
 }
