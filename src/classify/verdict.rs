@@ -365,7 +365,7 @@ fn add_warning(warnings: &mut Vec<Warning>, found: &FoundEffect, severity: Sever
             warning.severity = warning.severity.max(severity);
             warning.on_files = warning.on_files.take().filter(|_| is_on_files);
         }
-        None => warnings.push(Warning { code, class: found.class, message, severity, on_files, is_saved: false }),
+        None => warnings.push(Warning { code, class: found.class, message, severity, on_files }),
     }
 }
 

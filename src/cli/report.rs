@@ -265,9 +265,11 @@ pub(super) fn nothing(preview: &PreviewReply, direction: Direction) -> String {
     let Some(turn) = preview.over.as_ref().and_then(|over| over.turn.as_ref()) else { return text };
     let ShareCounts { touched, shared, unknown, .. } = turn.shares;
     if touched + shared + unknown > 0 {
-        text.push_str(
+        let operation = preview.over.as_ref().map(|over| printable(&over.operation)).unwrap_or_default();
+        add_line!(
+            text,
             "Changes that are not the turn's alone are kept; \
-             `piton undo --include touched,shared,unknown` undoes them too.\n",
+             `piton undo --turn {operation} --include touched,shared,unknown` undoes them too."
         );
     }
     text.push_str(

@@ -9,6 +9,7 @@ use super::named::{NEWEST, split, tell_replaced};
 use super::print;
 use crate::checkpoint::capture::request::listed_skips;
 use crate::checkpoint::catalog::held::refusal;
+use crate::checkpoint::records::repositories::{KeptData, KeptRepository};
 use crate::checkpoint::{Checkpoint, Timeline};
 use crate::doors::{contents, replies};
 use crate::error::{Error, Result};
@@ -87,7 +88,7 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
         1 => text.push_str(", and 1 directory\n"),
         many => add_line!(text, ", and {many} directories"),
     }
-    let (leading, option) = (context.leading(), if context.is_outside() { "--outside " } else { "" });
+    let leading = context.leading();
     for action in facts.actions.iter().filter(|action| action.lost.is_none_or(|lost| lost > 0)) {
         let lost = action.lost.map(|lost| format!("  ({})", count(lost as u64, "path"))).unwrap_or_default();
         add_line!(text, "then     {}{lost}", printable(&action.command));
@@ -106,13 +107,12 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
         let name = checkpoint.shown();
         add_line!(text, "git      {}  `piton git-undo --to {name}` goes back to it", git_text(repository));
     }
-    for kept in catalog.repositories_of(checkpoint)? {
-        add_line!(
-            text,
-            "kept     {leading}{}  `piton restore {option}{} {leading}{0}` brings it back where it is gone",
-            kept.path.display(),
-            record.number
-        );
+    let (root, is_file) = (&catalog.workspace.path, |kept: &KeptRepository| matches!(kept.data, KeptData::File(_)));
+    // A file is in each checkpoint, and matters where it is gone or another one.
+    let kept = catalog.repositories_of(checkpoint)?.into_iter();
+    for kept in kept.filter(|kept| !(is_file(kept) && kept.is_in_place(root))) {
+        let command = catalog.restore_command_at(checkpoint, &kept.path);
+        add_line!(text, "kept     {leading}{}  `{command}` brings it back where it is gone", kept.path.display());
     }
     text.push('\n');
     for (path, entry) in

@@ -111,7 +111,6 @@ mod tests {
             message,
             severity: Severity::High,
             on_files: None,
-            is_saved: false,
         };
         let denied = Stance::Deny("the policy denies it".to_owned());
         assert_eq!(act(action()), "");

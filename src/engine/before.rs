@@ -181,9 +181,13 @@ impl Session {
         let parts = parts::others(&self.engine, (&own.workspace, record), (&cwd, &verdict), &mut reach);
         let is_off = WorkspaceState::load(&record.dir).is_off(now_ms());
         let due = self.state().turns.due(&record.id, &verdict, &rules.policy, is_off);
-        if !is_off && parts.as_ref().is_ok_and(|parts| parts.are_all_held) {
-            verdict.warnings.iter_mut().for_each(Warning::save);
+        if due == Due::Off || !parts.as_ref().is_ok_and(|parts| parts.are_all_saved) {
+            verdict.warnings.iter_mut().for_each(|warning| warning.on_files = None);
         }
+        // Where there are other parts, their answers decide what is said.
+        let is_saved = parts.as_ref().is_ok_and(|parts| parts.reached.is_empty());
+        let warnings = verdict.warnings.iter().map(told);
+        let warnings = warnings.map(|warning| if is_saved { warning.of_saved() } else { warning }).collect();
         let decision = Box::new(ActionDecision {
             stance: Stance::of(&verdict),
             action: action.id.clone(),
@@ -191,7 +195,7 @@ impl Session {
             needs: verdict.needs,
             confidence: verdict.confidence,
             effects: verdict.effects.clone(),
-            warnings: verdict.warnings.iter().map(told).collect(),
+            warnings,
             protection: Protection::NotNeeded(None),
             not_held: Vec::new(),
             collisions: Vec::new(),
@@ -479,5 +483,6 @@ pub(super) fn shown(reason: &str) -> String {
 
 /// Returns a warning as it is shown and logged: without the secrets of its command.
 fn told(warning: &Warning) -> Warning {
-    Warning { message: redact(&warning.message), ..warning.clone() }
+    let on_files = warning.on_files.as_deref().map(redact);
+    Warning { message: redact(&warning.message), on_files, ..warning.clone() }
 }

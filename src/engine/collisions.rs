@@ -201,7 +201,6 @@ pub(super) fn add(
         message: format!("this would {what}. {NEXT}"),
         severity: Severity::High,
         on_files: None,
-        is_saved: false,
     });
 }
 

@@ -107,6 +107,13 @@ pub struct OtherPart {
     pub collisions: Vec<Collision>,
 }
 
+impl OtherPart {
+    /// Returns true if checkpoints contain all that the action names there.
+    pub(super) fn is_saved(&self) -> bool {
+        self.protection.has_saved() && self.not_held.is_empty()
+    }
+}
+
 /// The answer to the start of a turn.
 #[derive(Clone, Debug)]
 pub struct TurnDecision {
@@ -189,6 +196,11 @@ pub enum Protection {
 }
 
 impl Protection {
+    /// Returns true if a checkpoint contains what the action may destroy, as it was before.
+    pub(super) fn has_saved(&self) -> bool {
+        matches!(self, Protection::Taken(_) | Protection::Held(_))
+    }
+
     /// Returns the turn's checkpoint, if that holds what the action may destroy.
     pub fn held(&self) -> Option<&TurnCheckpoint> {
         if let Protection::Held(held) = self { Some(held) } else { None }

@@ -16,12 +16,14 @@ use super::session::{Reply, Session};
 use super::work_trees::{self, TreeFiles};
 use crate::checkpoint::Workspace;
 use crate::checkpoint::catalog::gaps::Gap;
+use crate::checkpoint::records::state::WorkspaceState;
 use crate::checkpoint::records::workspace::{Scope, is_system, known_around, project_of, scope_of};
 use crate::error::{Code, Error, Result};
 use crate::model::coverage::{SkipReason, Weight};
 use crate::model::effect::{Needs, Verdict, Warning};
 use crate::model::path::RelPath;
 use crate::model::policy::OnFailure;
+use crate::sys::clock::now_ms;
 
 /// The root of the workspace of files that are in no other one.
 pub const OUTSIDE: &str = "/";
@@ -72,7 +74,7 @@ pub(super) struct OtherParts {
     /// The parts.
     pub reached: Vec<OtherReach>,
     /// True if the checkpoints of the parts are to contain all existing files outside of the action's workspace that it destroys.
-    pub are_all_held: bool,
+    pub are_all_saved: bool,
 }
 
 /// Knows where the paths of one action belong.
@@ -169,10 +171,10 @@ pub(super) fn others(
     // The workspace holds a work tree inside of it, unless it is too broad for that.
     trees.retain(|tree| !tree.top.starts_with(&own.path) || scope_of(&tree.top) == Scope::TargetsOnly);
     if outside.is_empty() && dirs.is_empty() && trees.is_empty() && (!is_broad || reach.targets.is_empty()) {
-        return Ok(OtherParts { reached: Vec::new(), are_all_held: true });
+        return Ok(OtherParts { reached: Vec::new(), are_all_saved: true });
     }
     // No checkpoint deletes the new files that an action writes outside.
-    let mut are_all_held = outside.iter().all(|outside| outside.path.symlink_metadata().is_ok());
+    let mut are_all_saved = outside.iter().all(|outside| outside.path.symlink_metadata().is_ok());
     let opens = is_broad || session.scope == Scope::TargetsOnly;
     let mut places = Places { own, known: Workspace::known(engine.home())?, opens, asked: HashMap::new() };
     let mut parts: BTreeMap<PathBuf, OtherReach> = BTreeMap::new();
@@ -186,7 +188,7 @@ pub(super) fn others(
         let Some(root) = places.of(&path.path) else { continue };
         let is_outside = root == Path::new(OUTSIDE);
         if is_outside && is_passed_over(&path.path) {
-            are_all_held &= !is_system(&path.path);
+            are_all_saved &= !is_system(&path.path);
             continue;
         }
         let broad = if is_outside { too_broad(&path) } else { None };
@@ -217,8 +219,13 @@ pub(super) fn others(
         }
     }
     let reached = bounded(parts.into_values());
-    are_all_held &= reached.iter().all(|part| part.broad.is_empty() && part.refused.is_none());
-    Ok(OtherParts { reached, are_all_held })
+    let is_off = |root: &Path| {
+        let known = places.known.iter().find(|known| known.path == root);
+        known.is_some_and(|known| WorkspaceState::load(&known.dir).is_off(now_ms()))
+    };
+    are_all_saved &= !reached.iter().any(|part| is_off(&part.root));
+    are_all_saved &= reached.iter().all(|part| part.broad.is_empty() && part.refused.is_none());
+    Ok(OtherParts { reached, are_all_saved })
 }
 
 /// Adds the files that git takes of a work tree which begins above the workspace, or elsewhere. The repository at the top is opened as a
@@ -380,9 +387,14 @@ fn together(decision: Decision, others: Vec<OtherPart>, (stance, warnings): (Sta
     match decision {
         Decision::Action(mut action) => {
             action.stance = action.stance.and(stance);
-            // The classifier's warnings do not know what is held.
+            // The classifier does not know what is saved.
             if !action.warnings.is_empty() {
                 action.notices.extend(others.iter().filter_map(holding));
+            }
+            let is_reached = !matches!(action.protection, Protection::NotNeeded(_));
+            let is_own_saved = !is_reached || (action.protection.has_saved() && action.not_held.is_empty());
+            if is_own_saved && others.iter().all(OtherPart::is_saved) {
+                action.warnings = action.warnings.into_iter().map(Warning::of_saved).collect();
             }
             action.needs = Needs::of(action.needs.checkpoint(), action.needs.warn() || !warnings.is_empty());
             action.warnings.extend(warnings);

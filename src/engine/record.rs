@@ -49,8 +49,8 @@ impl Session {
             .map(|warning| ExternalEffect {
                 class: warning.class,
                 severity: warning.severity,
-                message: redact(&warning.message),
-                is_saved: warning.is_saved,
+                message: redact(&warning.clone().of_saved().message),
+                is_saved: warning.on_files.is_some(),
             })
             .collect();
         if *due == Due::Nothing && external.is_empty() {

@@ -344,6 +344,33 @@ mod tests {
     }
 
     #[test]
+    fn records_of_repositories_lead_into_no_git_directory() {
+        let read = |line: &str| {
+            let name = |name: &str, mode| TreeEntry { name: name.into(), mode, id: ObjectId::from_bytes([7; 20]) };
+            let read_tree = |id: &ObjectId| {
+                Ok(vec![if *id == ObjectId::EMPTY_TREE { name(".piton", Mode::Dir) } else { name("info", Mode::File) }])
+            };
+            load(&ObjectId::EMPTY_TREE, &|_| true, MEMORY, &read_tree, &|_| Ok(format!("{line}\n").into_bytes()))
+        };
+        let long = format!("repository a/.git gitdir:{}", "x".repeat(5_000));
+        for line in ["repository a/.git", "repository a/b/.git gitdir:%20../x%0A"] {
+            assert_eq!(read(line).unwrap().1.repositories.len(), 1, "{line}");
+        }
+        for line in [
+            "repository .git",
+            "repository a",
+            "repository .git/a/.git",
+            "repository a/.GIT/b/.git",
+            "repository a/.git/hooks/pre-commit gitdir:x",
+            "repository ../a/.git gitdir:x",
+            "repository a/.git x",
+            &long,
+        ] {
+            assert_eq!(read(line).unwrap_err().code(), Code::StoreDamaged, "{line}");
+        }
+    }
+
+    #[test]
     fn trees_without_end_are_refused() {
         let entry = |name: &str| TreeEntry { name: name.into(), mode: Mode::Dir, id: ObjectId::EMPTY_TREE };
         for trees in [vec!["d"], vec![".piton", "tree", "d-a"]] {

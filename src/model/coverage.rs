@@ -309,6 +309,12 @@ pub struct Coverage {
     pub private: bool,
 }
 
+/// The longest content of a `.git` file that is recorded, in bytes: a path as long as one can be, and git's words around it.
+pub const MOST_OF_POINTER: usize = 4_200;
+
+/// The most repositories below the root that are recorded.
+pub const MOST_REPOSITORIES: usize = 1_000;
+
 impl Coverage {
     /// Returns whether something a user would expect in the checkpoint is missing.
     pub fn is_partial(&self) -> bool {

@@ -274,20 +274,16 @@ pub struct Warning {
     pub message: String,
     /// The effect's weight, with the user's overrides.
     pub severity: Severity,
-    /// The sentence instead of `message` where checkpoints contain all files that the action destroys; `None` if the effect is on
-    /// more than files.
+    /// The sentence instead of `message` if checkpoints contain all files that the action destroys; `None` if the effect is on more than
+    /// files, or if they will not contain all of them.
     pub on_files: Option<String>,
-    /// True if checkpoints contain all files that the effect destroys, so that an undo of the turn restores them.
-    pub is_saved: bool,
 }
 
 impl Warning {
-    /// Says of an effect on files that checkpoints contain all of them.
-    pub fn save(&mut self) {
-        if let Some(message) = &self.on_files {
-            self.message.clone_from(message);
-            self.is_saved = true;
-        }
+    /// Returns the warning as it is where checkpoints contain all files that the action destroys.
+    #[must_use]
+    pub fn of_saved(self) -> Warning {
+        Warning { message: self.on_files.clone().unwrap_or(self.message), ..self }
     }
 }
 

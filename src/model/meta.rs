@@ -1,7 +1,8 @@
 //! The reserved root entry `.piton`: what tree objects cannot hold.
 //!
 //! ```text
-//! .piton/info              extent, targets, caps, patterns from outside of the tree, usual permissions, files that never held still
+//! .piton/info              extent, targets, caps, patterns from outside of the tree, usual permissions, files that never held still,
+//!                          the repositories below the root
 //! .piton/tree/meta         records of the root's entries
 //! .piton/tree/d-src/meta   records of the entries of `src`
 //! ```
@@ -9,10 +10,10 @@
 //! one shard. Both formats are lines of words; names are percent-encoded. Read back as untrusted input: unknown words
 //! are refused, not guessed.
 
-use super::coverage::{Coverage, Defaults, Extent, Pattern, SkipReason, Weight};
+use super::coverage::{Coverage, Defaults, Extent, MOST_OF_POINTER, Pattern, SkipReason, Weight};
 use super::id::ObjectId;
 use super::manifest::{EntryKind, Manifest, ManifestEntry};
-use super::name;
+use super::name::{self, is_dot_git};
 use super::path::RelPath;
 use super::tree::{Mode, TreeEntry};
 use super::weight::{self, Meter};
@@ -269,8 +270,13 @@ fn decode_info(bytes: &[u8], coverage: &mut Coverage) -> Result<()> {
             ["configured", pattern] => coverage.configured.push(quoted_text(pattern)?),
             ["tracked", pattern] => coverage.tracked.push(quoted_text(pattern)?),
             ["read-only", pattern] => coverage.read_only.push(quoted_text(pattern)?),
-            ["repository", path] => _ = coverage.repositories.insert(quoted_path(path)?, Vec::new()),
-            ["repository", path, content] => _ = coverage.repositories.insert(quoted_path(path)?, unquote(content)?),
+            ["repository", path] => _ = coverage.repositories.insert(git_path(path)?, Vec::new()),
+            ["repository", path, content] => {
+                let content = unquote(content)?;
+                let is_pointer = content.starts_with(b"gitdir:") && content.len() <= MOST_OF_POINTER;
+                let content = is_pointer.then_some(content).ok_or_else(|| damaged("has an impossible `.git` file"))?;
+                coverage.repositories.insert(git_path(path)?, content);
+            }
             ["targeted", path] => coverage.targeted.push(quoted_path(path)?),
             ["changed", time, path] => {
                 let time = time.parse().map_err(|_| damaged("has a bad time"))?;
@@ -297,6 +303,14 @@ fn octal(word: &str) -> Result<u16> {
 fn checked_name(name: &[u8]) -> Result<&[u8]> {
     let bad = name.is_empty() || name.contains(&b'/') || name.contains(&0) || name == b"." || name == b"..";
     if bad { Err(damaged("has an impossible name")) } else { Ok(name) }
+}
+
+/// Reads the path of the `.git` of a repository below the root, which is in no other `.git`.
+fn git_path(word: &str) -> Result<RelPath> {
+    let path = quoted_path(word)?;
+    let is_inner = path.components().filter(|name| is_dot_git(name)).count() == 1;
+    let is_git = path.name() == b".git" && path.parent().is_some_and(|dir| !dir.is_root()) && is_inner;
+    if is_git { Ok(path) } else { Err(damaged("has an impossible repository")) }
 }
 
 fn quoted_path(word: &str) -> Result<RelPath> {

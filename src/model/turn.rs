@@ -57,7 +57,7 @@ impl Attribution {
     /// Returns true if the turn may have deleted a path that is absent at its end. An undo restores such a path by default, because
     /// creating an absent path overwrites nothing.
     pub fn may_have_deleted(self) -> bool {
-        self.is_own() || matches!(self, Attribution::Shared | Attribution::Unknown)
+        self != Attribution::Outside
     }
 
     /// Returns the share after two changes of a path, this one and a later one.

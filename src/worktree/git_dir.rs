@@ -5,7 +5,10 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
+use crate::model::coverage::MOST_OF_POINTER;
+use crate::model::id::ObjectId;
 use crate::sys::fs::mark::FileMark;
 
 /// Longest `.git` file, `commondir` file or `info/exclude` that is read.
@@ -20,7 +23,7 @@ pub(super) struct GitDir {
     common: PathBuf,
     /// True if this is a linked worktree of another one.
     pub(super) linked: bool,
-    /// The content of a `.git` that is a file; `None` for a directory.
+    /// The content of a `.git` that is a file; `None` for a directory, a link, and a content that is too long to record.
     pub(super) pointer: Option<Vec<u8>>,
 }
 
@@ -40,7 +43,7 @@ impl GitDir {
             linked: is_file && common.is_some() && in_worktrees(&dir),
             common: common.unwrap_or_else(|| dir.clone()),
             dir,
-            pointer,
+            pointer: pointer.filter(|text| text.len() <= MOST_OF_POINTER && text.starts_with(b"gitdir:")),
         })
     }
 
@@ -120,6 +123,16 @@ pub fn head_moves(worktree: &Path) -> Vec<HeadMove> {
 /// Returns the directory in which git keeps the index of a work tree; `None` without a repository.
 pub fn git_dir_of(worktree: &Path) -> Option<PathBuf> {
     GitDir::of(worktree).map(|git| git.dir)
+}
+
+/// Returns true if git has written an object since a moment: it is in a file of its own that was made then. Where the file system keeps
+/// no such times, an object that git wanted to write again counts too.
+pub fn is_loose_since(worktree: &Path, id: ObjectId, since: SystemTime) -> bool {
+    let Some(git) = GitDir::of(worktree) else { return false };
+    let id = id.to_string();
+    let file = git.common.join("objects").join(&id[..2]).join(&id[2..]);
+    let made = file.metadata().and_then(|facts| facts.created().or_else(|_| facts.modified()));
+    made.is_ok_and(|made| made >= since)
 }
 
 /// The marks that show a changed index or `info/exclude`. git replaces its index as a whole, so the inode changes.

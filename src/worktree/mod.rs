@@ -33,7 +33,7 @@ mod warm;
 
 pub use capture::capture;
 pub use content::rewritten;
-pub use git_dir::{HeadMove, git_dir_of, head_log, head_moves, read_regular};
+pub use git_dir::{HeadMove, git_dir_of, head_log, head_moves, is_loose_since, read_regular};
 pub use look::{administration_of, files_below, is_linked_worktree, read_small};
 pub use probe::{Probe, ProbeKind, probe, stamp_of};
 pub use request::{

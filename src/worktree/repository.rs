@@ -276,6 +276,7 @@ pub fn write_file(content: &[u8], root: &Path, path: &RelPath) -> Result<Brought
     put_in_place(root, path, &|aside| {
         let written = File::create_new(aside).and_then(|mut file| {
             file.write_all(content)?;
+            file.set_permissions(Permissions::from_mode(0o644))?;
             file.sync_all()
         });
         written.at("bringing a repository back", aside)?;

@@ -280,6 +280,62 @@ fn what_the_turns_own_reset_wrote_is_the_turns() {
 }
 
 #[test]
+fn what_the_same_line_adds_before_a_checkout_was_not_written_by_it() {
+    for line in ["git add -A && git checkout -q -- a", "git add -A && git stash -q && git stash pop -q --index"] {
+        let Some(mut session) = Session::in_repository(&["a"]) else { return };
+        session.lab.write("b", "old\n");
+        git(&session.lab, &["add", "-A"]);
+        git(&session.lab, &["commit", "-qm", "b"]);
+        session.prompt("do it");
+        // The call waits for the person's agreement.
+        let call = session.bash(line);
+        session.lab.write("b", "a person's edit\n");
+        session.lab.write("mine", "a person's file\n");
+        session.lab.sh(line);
+        session.after(&call);
+        session.stop();
+        let undone = session.undo(&[]);
+        assert_eq!(session.lab.read("b"), "a person's edit\n", "{line}: {undone:?}");
+        assert_eq!(session.lab.read("mine"), "a person's file\n", "{line}: {undone:?}");
+    }
+}
+
+#[test]
+fn permissions_that_a_person_changes_beside_a_checkout_stay() {
+    let Some(mut session) = Session::in_repository(&["a"]) else { return };
+    session.lab.write("b", "old\n");
+    git(&session.lab, &["add", "-A"]);
+    git(&session.lab, &["commit", "-qm", "b"]);
+    session.lab.write("a", "uncommitted\n");
+    session.prompt("do it");
+    let call = session.bash("git checkout -q -- a");
+    session.lab.sh("chmod 755 b; git checkout -q -- a");
+    session.after(&call);
+    session.stop();
+    let undone = session.undo(&[]);
+    assert_eq!(session.lab.read("a"), "uncommitted\n", "{undone:?}");
+    session.lab.sh("test -x b");
+}
+
+#[test]
+fn a_directory_that_is_made_again_in_the_turn_gets_its_files_back() {
+    for again in ["mkdir d", "mkdir d && echo n > d/new"] {
+        let Some(mut session) = Session::in_repository(&["a"]) else { return };
+        session.lab.sh("mkdir d; echo 1 > d/1; echo 2 > d/2");
+        session.prompt("do it");
+        for line in ["rm -rf d", again] {
+            let call = session.bash(line);
+            session.lab.sh(line);
+            session.after(&call);
+        }
+        session.stop();
+        let undone = session.undo(&[]);
+        let back = ["d/1", "d/2"].map(|path| std::fs::read_to_string(session.lab.work.join(path)).ok());
+        assert_eq!(back, [Some("1\n".to_owned()), Some("2\n".to_owned())], "{again}: {undone:?}");
+    }
+}
+
+#[test]
 fn what_the_agent_adds_after_a_reset_was_not_written_by_it() {
     let Some(mut session) = Session::in_repository(&["a"]) else { return };
     session.lab.write("a", "uncommitted work\n");

@@ -212,7 +212,7 @@ fn repositories_that_a_program_deletes_are_restored_or_listed() {
     turn(&lab, "python3 wreck.py");
     assert!(!pointer.exists() && !lab.work.join("vendor").exists());
     let listed = lab.piton(&["diff", "--turn", "t-1"]);
-    let unsaved = "vendor/nested/.git  (the repository was deleted, and no checkpoint contains it)";
+    let unsaved = "vendor/nested/.git  (the repository is gone, and was not saved)";
     assert!(listed.stdout.contains(unsaved), "{listed:?}");
     let command =
         listed.stdout.split('`').find(|part| part.ends_with(" sub/.git")).unwrap_or_else(|| panic!("{listed:?}"));

@@ -142,6 +142,8 @@ fn a_file_outside_that_an_undo_restores_is_not_called_lost() {
     for flag in ["--preview", "--yes"] {
         let undone = lab.piton(&["undo", flag]);
         assert!(undone.code == 0 && !undone.stdout.contains("NOT UNDONE"), "{undone:?}");
+        // The directory of a deleted file is still there.
+        assert!(!undone.stdout.contains("/home/\n"), "{undone:?}");
     }
     assert!(files.iter().all(|file| file.exists()) && lab.work.join("own.txt").exists());
     // A restore of the workspace alone leaves them as they are, and is about all that happened since.

@@ -172,7 +172,9 @@ impl Catalog {
 
     /// As [`Catalog::repositories_of`], with the coverage of the checkpoint, which contains `.git` files.
     fn repositories_with(&self, checkpoint: &Checkpoint, coverage: &Coverage) -> Result<Vec<KeptRepository>> {
-        let files = KeptRepository::files_in(coverage, checkpoint.record.ordinal());
+        // Another machine's records may contain anything.
+        let is_own = !self.is_foreign(checkpoint);
+        let files = KeptRepository::files_in(coverage, checkpoint.record.ordinal()).filter(|_| is_own);
         let kept = repositories::of(&self.workspace.dir);
         if kept.is_empty() {
             return Ok(files.collect());
@@ -217,9 +219,8 @@ impl Catalog {
         selects: &dyn Fn(&RelPath) -> bool,
     ) -> Vec<(String, String)> {
         let is_missing = |kept: &KeptRepository| selects(&kept.path) && !self.is_there(&kept.path);
-        let number = checkpoint.record.number;
         let gone = kept.into_iter().filter(is_missing);
-        gone.map(|kept| (self.shown(&kept.path), self.restore_command(number, &kept.path))).collect()
+        gone.map(|kept| (self.shown(&kept.path), self.restore_command_at(checkpoint, &kept.path))).collect()
     }
 
     /// Returns a path as a person reads it: absolute outside of all workspaces.
@@ -229,7 +230,7 @@ impl Catalog {
     }
 
     /// Returns the command that restores one path of a checkpoint, which may have no number.
-    pub(crate) fn restore_command_at(&self, checkpoint: &Checkpoint, path: &RelPath) -> String {
+    pub fn restore_command_at(&self, checkpoint: &Checkpoint, path: &RelPath) -> String {
         let option = if self.is_outside() { "--outside " } else { "" };
         format!("piton restore {option}{} {}", checkpoint.shown(), shell_word(&self.shown(path)))
     }

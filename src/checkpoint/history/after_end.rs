@@ -119,16 +119,15 @@ impl Locked<'_> {
         Ok(())
     }
 
-    /// Adds paths that were deleted during a turn, and not by it, to the newest earlier turn whose processes may still be running.
-    /// `saved` is the checkpoint with their contents.
+    /// Adds paths that were deleted during a turn, and not by it, to the newest earlier turn that had left processes running when this
+    /// one began; they may have ended since. `saved` is the checkpoint with their contents.
     pub(super) fn add_to_earlier_turn(&self, during: &OpenTurn, gone: &[RelPath], saved: ObjectId) -> Result<()> {
         let history = self.catalog.history()?;
-        let is_earlier = |turn: &&Arc<TurnEnd>| {
-            turn.time <= during.began && turn.key != during.key && turn.running.iter().any(may_run)
-        };
+        let is_earlier =
+            |turn: &&Arc<TurnEnd>| turn.time <= during.began && turn.key != during.key && !turn.running.is_empty();
         let Some(turn) = history.turns.iter().rev().find(is_earlier) else { return Ok(()) };
         let found: Vec<(RelPath, ObjectId)> = gone.iter().map(|path| (path.clone(), saved)).collect();
-        self.add_late_deletions(turn, &found, true)
+        self.add_late_deletions(turn, &found, turn.running.iter().any(may_run))
     }
 
     /// Rewrites the line of a turn with paths that were deleted after its end, each with the checkpoint that saved it.

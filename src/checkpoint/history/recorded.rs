@@ -211,8 +211,8 @@ fn of_effect(effect: &External) -> ActionRecord {
     }
 }
 
-/// Returns the effects of an action that a restore in its workspace does not undo; for an undo of its turn, without those that it
-/// undoes elsewhere.
+/// Returns the effects of an action that a restore in its workspace does not undo; for the undo of its whole turn, without those that
+/// the undo takes back elsewhere.
 pub(super) fn effects_of(action: &ActionRecord, is_of_turn: bool) -> impl Iterator<Item = External> {
     action.external.iter().filter(move |effect| !(is_of_turn && effect.is_saved)).map(|effect| External {
         after: action.after,

@@ -39,13 +39,12 @@ impl Catalog {
         let kept = self.kept_in_turn((&turn.run, &turn.turn), base.record.ordinal())?;
         let is_kept = |path: &RelPath| kept.iter().any(|(kept, _)| kept.path == *path);
         let missed = |path: &RelPath, who, saved: Option<ObjectId>| {
-            let unsaved = if saved.is_none() { ", and no checkpoint contains it" } else { "" };
-            MissedChange {
-                path: quote(path.as_bytes()),
-                why: format!("the repository was deleted{unsaved}"),
-                who,
-                saved,
-            }
+            let why = if saved.is_some() {
+                "the repository was deleted"
+            } else {
+                "the repository is gone, and was not saved"
+            };
+            MissedChange { path: quote(path.as_bytes()), why: why.to_owned(), who, saved }
         };
         let mut lost = Vec::new();
         for (path, content) in coverage.repositories.iter().filter(|(path, _)| !is_kept(path) && self.is_gone(path)) {
@@ -57,6 +56,14 @@ impl Catalog {
         let gone = kept.iter().filter(|(kept, _)| !kept.is_in_place(&self.workspace.path));
         lost.extend(gone.map(|(kept, checkpoint)| missed(&kept.path, Attribution::Sure, Some(checkpoint.id))));
         Ok(lost)
+    }
+
+    /// Returns the command that restores the newest kept copy of the repository at a path, of whatever turn.
+    pub(super) fn newest_kept(&self, path: &RelPath) -> Option<String> {
+        let kept = repositories::of(&self.workspace.dir).into_iter().rfind(|kept| kept.path == *path)?;
+        let all = self.all().ok()?; // without the list no command can be named
+        let of = all.checkpoints.iter().find(|one| one.record.ordinal() == kept.ordinal)?;
+        Some(self.restore_command_at(of, path))
     }
 
     /// As [`Catalog::kept_in_turn`], with the `.git` files that the checkpoint of the turn's beginning contains.

@@ -278,10 +278,12 @@ impl Catalog {
             return Cow::Borrowed(present);
         }
         let mut whole = present.clone();
-        for (path, _) in target.iter().filter(|(path, entry)| entry.kind == EntryKind::Dir && !present.contains(path)) {
+        let dirs = target.iter().filter(|(_, entry)| entry.kind == EntryKind::Dir).map(|(path, _)| path.clone());
+        let above = target.iter().filter_map(|(path, _)| path.parent()).filter(|dir| !dir.is_root());
+        for path in dirs.chain(above) {
             let facts = path.under(&self.workspace.path).symlink_metadata();
-            if let Some(facts) = facts.ok().filter(std::fs::Metadata::is_dir) {
-                whole.insert(path.clone(), ManifestEntry::dir((facts.mode() & 0o7777) as u16));
+            if let Some(facts) = facts.ok().filter(|facts| facts.is_dir() && !whole.contains(&path)) {
+                whole.insert(path, ManifestEntry::dir((facts.mode() & 0o7777) as u16));
             }
         }
         Cow::Owned(whole)
@@ -301,7 +303,7 @@ impl Catalog {
         if let Some(turn) = turn {
             actions.retain(|action| action.key.as_ref() == Some(&turn.key));
         }
-        Ok(actions.iter().flat_map(|action| effects_of(action, restore.expected.is_some())).collect())
+        Ok(actions.iter().flat_map(|action| effects_of(action, turn.is_some() && !restore.partial)).collect())
     }
 }
 

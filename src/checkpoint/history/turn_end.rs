@@ -307,7 +307,13 @@ impl Catalog {
         };
         let (judge, mut found) = (time.judge(), TurnChanges::default());
         for (path, before, after) in self.changed_entries(base, end)? {
-            let who = time.share(&judge, &path, after.as_ref());
+            // In a workspace of single paths a checkpoint contains a directory only if it contains something in it.
+            if before.is_some_and(|entry| entry.kind == EntryKind::Dir) && after.is_none() && !self.is_gone(&path) {
+                continue;
+            }
+            // A git that writes a file does not leave its content as it was.
+            let written = after.as_ref().filter(|after| before.is_none_or(|before| before.id != after.id));
+            let who = time.share(&judge, &path, written);
             if who != Attribution::Outside {
                 let [before, after] = [before, after].map(|entry| entry.map(LoggedEntry));
                 let change = TurnChange { path: quote(path.as_bytes()), before, after, who, from: None };

@@ -1,6 +1,7 @@
 //! The part of a turn that undoing its files does not take back: what it did in the repository.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime};
 
 use super::journal::TurnEnd;
 use crate::checkpoint::catalog::open::Catalog;
@@ -11,13 +12,25 @@ use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
 use crate::model::text::{cut, printable};
 use crate::sys::clock::ms_of;
-use crate::worktree::{HeadMove, git_index, head_moves};
+use crate::worktree::{HeadMove, git_index, head_moves, is_loose_since};
 
 /// The most commits that a warning names.
 const MOST_NAMED: usize = 5;
 
 /// The longest subject of a commit in a warning, in characters.
 const LONGEST_SUBJECT: usize = 60;
+
+/// The verbs of git that write blobs which no commit contained before.
+const BLOB_MAKING_VERBS: &[&str] = &["merge", "pull", "rebase", "cherry-pick", "revert", "am"];
+
+/// The time by which the times of files lag behind the clock at most.
+const FILE_CLOCK_LAG: Duration = Duration::from_millis(20);
+
+/// Returns the moment from which a new file is newer than the beginning of a turn.
+fn turn_began(turn: &OpenTurn) -> Option<SystemTime> {
+    let began = u64::try_from(ms_of(&turn.began)?).ok()?;
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(began))?.checked_sub(FILE_CLOCK_LAG)
+}
 
 impl Catalog {
     /// Returns the operation of git by which a turn switched branches, if that still stands. Undoing the turn's files one by one would
@@ -43,10 +56,14 @@ impl Catalog {
     /// Returns the paths and blobs that were in the index after each git command of a turn that writes files: git wrote such a file. The
     /// index at the end of the turn may also contain files that a person wrote during the command and that the agent added later.
     ///
+    /// A blob that is newer than the turn may be a person's file that `git add` put there. It counts only after commands that make blobs
+    /// of their own, such as a merge.
+    ///
     /// # Errors
     /// When the operations of git, or the states at them, cannot be read.
     pub(super) fn staged_by(&self, turn: &OpenTurn) -> Result<BTreeSet<(RelPath, ObjectId)>> {
         let mut staged = BTreeSet::new();
+        let since = turn_began(turn).unwrap_or(SystemTime::UNIX_EPOCH);
         for one in operations(&self.workspace.dir)? {
             let is_own = one.begin.is_of_turn(&turn.run, &turn.turn) && !one.begin.hidden;
             if !is_own || !one.begin.writes_files() || one.begin.place()? != self.workspace.path {
@@ -55,7 +72,10 @@ impl Catalog {
             if let Some(index) = self.index_after(&one)? {
                 let none_shared = &mut |_: &str| Err(Error::new(Code::Conflict, "a kept index refers to another file"));
                 let seen = git_index::seen_in(&index, none_shared).unwrap_or_default(); // damage makes fewer changes sure
-                staged.extend(seen.into_iter().filter_map(|(path, seen)| Some((path, seen.id?))));
+                let makes_blobs = BLOB_MAKING_VERBS.iter().any(|verb| one.begin.has_verb(verb));
+                let written = seen.into_iter().filter_map(|(path, seen)| Some((path, seen.id?)));
+                let is_older = |id: ObjectId| makes_blobs || !is_loose_since(&self.workspace.path, id, since);
+                staged.extend(written.filter(|(_, id)| is_older(*id)));
             }
         }
         Ok(staged)

@@ -387,8 +387,10 @@ impl Catalog {
                 let command = self.restore_command_at(&saved, path);
                 format!("{}; `{command}` restores the saved version", missed.why)
             }
-            // Only checkpoints of the turn can have kept the repository.
-            None if path.name() == b".git" => missed.why.clone(),
+            None if path.name() == b".git" => match self.newest_kept(path) {
+                Some(command) => format!("{}; `{command}` restores an older version", missed.why),
+                None => missed.why.clone(),
+            },
             None => {
                 format!("{}; `{}` restores an older version, if there is one", missed.why, self.recover_command(path))
             }

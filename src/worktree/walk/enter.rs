@@ -13,11 +13,8 @@ use super::walk_dir::{DirState, Repo, Repository, Tracked, WalkDir};
 use super::walker::Walker;
 use crate::error::Result;
 use crate::filter::{Level, generated, level};
-use crate::model::coverage::{Pattern, SkipReason};
+use crate::model::coverage::{MOST_REPOSITORIES, Pattern, SkipReason};
 use crate::model::path::RelPath;
-
-/// The longest `.git` file whose content is recorded, in bytes: a path as long as one can be, and git's words around it.
-const MOST_OF_POINTER: usize = 4_200;
 
 impl Walker<'_> {
     /// Applies what the directory itself holds: a repository, the mark of its maker, its ignore file (which is given
@@ -82,8 +79,10 @@ impl Walker<'_> {
             place.state = DirState::Excluded;
             return false;
         }
-        if !place.path.is_root() {
-            let pointer = git.pointer.clone().filter(|content| content.len() <= MOST_OF_POINTER).unwrap_or_default();
+        // A link leads to a repository that stands elsewhere.
+        let is_link = || worktree.join(".git").is_symlink();
+        if !place.path.is_root() && self.found.repositories.len() < MOST_REPOSITORIES && !is_link() {
+            let pointer = git.pointer.clone().unwrap_or_default();
             self.found.repositories.insert(place.path.join(b".git"), pointer);
         }
         let shown = place.path.display();

@@ -124,6 +124,10 @@ impl Warm {
         let appeared = found.skipped.iter().filter(|(path, why)| skipped.get(*path) != Some(*why));
         let gone = skipped.iter().filter(|(path, _)| within(path) && !found.skipped.contains_key(*path));
         paths.extend(appeared.chain(gone).map(|(path, _)| (path.clone(), Reach::Entry)));
+        let repositories = &self.coverage.repositories;
+        let moved = found.repositories.iter().filter(|(path, content)| repositories.get(*path) != Some(*content));
+        let gone = repositories.iter().filter(|(path, _)| within(path) && !found.repositories.contains_key(*path));
+        paths.extend(moved.chain(gone).map(|(path, _)| (path.clone(), Reach::Entry)));
         Differences { changed: Dirty::new(paths), doubtful: Dirty::new(doubtful), names }
     }
 }

@@ -369,6 +369,9 @@ impl<'c> Rewriter<'c> {
         }
         let mut new = NewTree { id: root, files: 0, bytes: 0, skipped: 0, is_partial: false, paths: Vec::new() };
         let removed: BTreeSet<RelPath> = going.iter().map(|(path, ..)| path.clone()).collect();
+        if let Victims::Paths(paths) = &self.victims {
+            coverage.repositories.retain(|path, _| !paths.iter().any(|victim| path.starts_with(victim)));
+        }
         coverage.targeted.retain(|path| !removed.contains(path));
         coverage.unstable.retain(|path| !removed.contains(path));
         for (path, kind, id) in going {
