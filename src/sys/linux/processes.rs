@@ -109,13 +109,15 @@ impl ProcessId {
     /// also have numbers in the namespaces around it, and are listed there; so only the initial one sees that a process is gone.
     fn has_ended_elsewhere(&self) -> Option<bool> {
         // The first process is hidden where others are.
-        let is_all_listed = || innermost_number(std::process::id()).is_some() && KernelLine::of(1).is_some();
+        let is_all_listed = || !namespace_numbers(std::process::id()).is_empty() && KernelLine::of(1).is_some();
         if self.space.is_empty() || space() != INITIAL_PID_NAMESPACE || !is_all_listed() {
             return None;
         }
         let may_be_it = |pid: u32| {
-            let has_number =
-                innermost_number(pid) == Some(self.pid) && KernelLine::of(pid).is_some_and(|it| !it.has_ended);
+            let numbers = namespace_numbers(pid);
+            // A process with one number is in this namespace.
+            let has_number = numbers.len() > 1 && numbers.last() == Some(&self.pid);
+            let has_number = has_number && KernelLine::of(pid).is_some_and(|stat| !stat.has_ended);
             // The namespace of another user's process may be hidden.
             has_number && [self.space.as_str(), ""].contains(&space_of(&pid.to_string()).as_str())
         };
@@ -201,11 +203,13 @@ fn space_of(process: &str) -> String {
     read_link(format!("/proc/{process}/ns/pid")).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Returns the number that a process has in its own space.
-fn innermost_number(pid: u32) -> Option<u32> {
-    let status = read(place(pid, "status")).ok()?;
-    let numbers = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"NSpid:"))?;
-    std::str::from_utf8(numbers).ok()?.split_ascii_whitespace().next_back()?.parse().ok()
+/// Returns the numbers that a process has in this PID namespace and in those inside it that it is in, the innermost last; none where the
+/// kernel does not tell.
+fn namespace_numbers(pid: u32) -> Vec<u32> {
+    let status = read(place(pid, "status")).unwrap_or_default();
+    let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"NSpid:"));
+    let words = line.and_then(|line| std::str::from_utf8(line).ok()).unwrap_or_default().split_ascii_whitespace();
+    words.filter_map(|word| word.parse().ok()).collect()
 }
 
 /// The fields of `/proc/PID/stat` that matter.
