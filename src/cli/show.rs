@@ -108,11 +108,11 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
         add_line!(text, "git      {}  `piton git-undo --to {name}` goes back to it", git_text(repository));
     }
     let (root, is_file) = (&catalog.workspace.path, |kept: &KeptRepository| matches!(kept.data, KeptData::File(_)));
-    // A file is in each checkpoint, and matters where it is gone or another one.
+    // Each checkpoint contains the `.git` files; only missing and changed ones are worth a line.
     let kept = catalog.repositories_of(checkpoint)?.into_iter();
     for kept in kept.filter(|kept| !(is_file(kept) && kept.is_in_place(root))) {
         let command = catalog.restore_command_at(checkpoint, &kept.path);
-        add_line!(text, "kept     {leading}{}  `{command}` brings it back where it is gone", kept.path.display());
+        add_line!(text, "kept     {leading}{}  `{command}` restores it if it is missing", kept.path.display());
     }
     text.push('\n');
     for (path, entry) in

@@ -184,9 +184,9 @@ impl Session {
         if due == Due::Off || !parts.as_ref().is_ok_and(|parts| parts.are_all_saved) {
             verdict.warnings.iter_mut().for_each(|warning| warning.on_files = None);
         }
-        // Where there are other parts, their answers decide what is said.
+        // If there are other parts, the message depends on their answers.
         let is_saved = parts.as_ref().is_ok_and(|parts| parts.reached.is_empty());
-        let warnings = verdict.warnings.iter().map(told);
+        let warnings = verdict.warnings.iter().map(redacted);
         let warnings = warnings.map(|warning| if is_saved { warning.of_saved() } else { warning }).collect();
         let decision = Box::new(ActionDecision {
             stance: Stance::of(&verdict),
@@ -481,8 +481,8 @@ pub(super) fn shown(reason: &str) -> String {
     cut(&printable(&redact(reason)), MAX_REASON)
 }
 
-/// Returns a warning as it is shown and logged: without the secrets of its command.
-fn told(warning: &Warning) -> Warning {
+/// Returns a warning without the secrets of its command, to be shown and logged.
+fn redacted(warning: &Warning) -> Warning {
     let on_files = warning.on_files.as_deref().map(redact);
     Warning { message: redact(&warning.message), on_files, ..warning.clone() }
 }

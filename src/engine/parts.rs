@@ -387,7 +387,7 @@ fn together(decision: Decision, others: Vec<OtherPart>, (stance, warnings): (Sta
     match decision {
         Decision::Action(mut action) => {
             action.stance = action.stance.and(stance);
-            // The classifier does not know what is saved.
+            // The classifier does not know which files are saved.
             if !action.warnings.is_empty() {
                 action.notices.extend(others.iter().filter_map(holding));
             }

@@ -23,7 +23,7 @@ pub(super) struct GitDir {
     common: PathBuf,
     /// True if this is a linked worktree of another one.
     pub(super) linked: bool,
-    /// The content of a `.git` that is a file; `None` for a directory, a link, and a content that is too long to record.
+    /// The content of a `.git` that is a file; `None` for a directory, and for content that is too long to record.
     pub(super) pointer: Option<Vec<u8>>,
 }
 
@@ -125,14 +125,14 @@ pub fn git_dir_of(worktree: &Path) -> Option<PathBuf> {
     GitDir::of(worktree).map(|git| git.dir)
 }
 
-/// Returns true if git has written an object since a moment: it is in a file of its own that was made then. Where the file system keeps
-/// no such times, an object that git wanted to write again counts too.
+/// Returns true if an object is loose and its file was created at or after a time. If the file system has no creation times, an object
+/// that git only refreshed counts too.
 pub fn is_loose_since(worktree: &Path, id: ObjectId, since: SystemTime) -> bool {
     let Some(git) = GitDir::of(worktree) else { return false };
     let id = id.to_string();
     let file = git.common.join("objects").join(&id[..2]).join(&id[2..]);
-    let made = file.metadata().and_then(|facts| facts.created().or_else(|_| facts.modified()));
-    made.is_ok_and(|made| made >= since)
+    let created = file.metadata().and_then(|facts| facts.created().or_else(|_| facts.modified()));
+    created.is_ok_and(|created| created >= since)
 }
 
 /// The marks that show a changed index or `info/exclude`. git replaces its index as a whole, so the inode changes.

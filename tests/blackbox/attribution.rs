@@ -301,7 +301,7 @@ fn what_the_same_line_adds_before_a_checkout_was_not_written_by_it() {
 }
 
 #[test]
-fn permissions_that_a_person_changes_beside_a_checkout_stay() {
+fn permissions_that_a_person_changes_during_a_checkout_are_kept() {
     let Some(mut session) = Session::in_repository(&["a"]) else { return };
     session.lab.write("b", "old\n");
     git(&session.lab, &["add", "-A"]);
@@ -318,7 +318,7 @@ fn permissions_that_a_person_changes_beside_a_checkout_stay() {
 }
 
 #[test]
-fn a_directory_that_is_made_again_in_the_turn_gets_its_files_back() {
+fn files_of_a_directory_that_the_turn_recreates_are_restored() {
     for again in ["mkdir d", "mkdir d && echo n > d/new"] {
         let Some(mut session) = Session::in_repository(&["a"]) else { return };
         session.lab.sh("mkdir d; echo 1 > d/1; echo 2 > d/2");

@@ -212,7 +212,7 @@ fn repositories_that_a_program_deletes_are_restored_or_listed() {
     turn(&lab, "python3 wreck.py");
     assert!(!pointer.exists() && !lab.work.join("vendor").exists());
     let listed = lab.piton(&["diff", "--turn", "t-1"]);
-    let unsaved = "vendor/nested/.git  (the repository is gone, and was not saved)";
+    let unsaved = "vendor/nested/.git  (the repository no longer exists, and was not saved)";
     assert!(listed.stdout.contains(unsaved), "{listed:?}");
     let command =
         listed.stdout.split('`').find(|part| part.ends_with(" sub/.git")).unwrap_or_else(|| panic!("{listed:?}"));
@@ -220,7 +220,7 @@ fn repositories_that_a_program_deletes_are_restored_or_listed() {
     assert!(undone.code == 4 && said(&undone).contains("vendor/nested/.git"), "{undone:?}");
     assert_eq!(std::fs::read(&pointer).ok().as_ref(), Some(&content), "{undone:?}");
     assert_eq!(facts(&lab, "sub"), before);
-    // The checkpoint has it by itself, too.
+    // The checkpoint alone contains it, too.
     std::fs::remove_file(&pointer).unwrap();
     let words: Vec<&str> = command.split(' ').skip(1).chain(["--yes"]).collect();
     let restored = lab.piton(&words);

@@ -129,8 +129,8 @@ fn a_file_outside_that_an_undo_restores_is_not_called_lost() {
     turn(&mut sidecar, "t2");
     for command in ["rm ../notes.txt", "rm ~/.bashrc own.txt"] {
         let reply = shell(&mut sidecar, command);
-        let told = warnings(&reply);
-        assert!(told.contains("`rm` changes files outside the workspace") && !told.contains(lost), "{reply}");
+        let message = warnings(&reply);
+        assert!(message.contains("`rm` changes files outside the workspace") && !message.contains(lost), "{reply}");
         lab.sh(command);
         sidecar.ask(json!({"type": "shell.after", "command": command, "exit_code": 0}));
     }
@@ -142,11 +142,11 @@ fn a_file_outside_that_an_undo_restores_is_not_called_lost() {
     for flag in ["--preview", "--yes"] {
         let undone = lab.piton(&["undo", flag]);
         assert!(undone.code == 0 && !undone.stdout.contains("NOT UNDONE"), "{undone:?}");
-        // The directory of a deleted file is still there.
+        // The directory of a deleted file still exists.
         assert!(!undone.stdout.contains("/home/\n"), "{undone:?}");
     }
     assert!(files.iter().all(|file| file.exists()) && lab.work.join("own.txt").exists());
-    // A restore of the workspace alone leaves them as they are, and is about all that happened since.
+    // A restore of the workspace does not change them, and lists all effects since the checkpoint.
     let restored = lab.piton(&["restore", "1", "--yes"]);
     assert!(restored.stdout.contains("NOT UNDONE: `rm` changes files outside the workspace"), "{restored:?}");
 }

@@ -172,7 +172,7 @@ impl Catalog {
 
     /// As [`Catalog::repositories_of`], with the coverage of the checkpoint, which contains `.git` files.
     fn repositories_with(&self, checkpoint: &Checkpoint, coverage: &Coverage) -> Result<Vec<KeptRepository>> {
-        // Another machine's records may contain anything.
+        // Records of another machine are untrusted input.
         let is_own = !self.is_foreign(checkpoint);
         let files = KeptRepository::files_in(coverage, checkpoint.record.ordinal()).filter(|_| is_own);
         let kept = repositories::of(&self.workspace.dir);

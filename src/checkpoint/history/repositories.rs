@@ -42,7 +42,7 @@ impl Catalog {
             let why = if saved.is_some() {
                 "the repository was deleted"
             } else {
-                "the repository is gone, and was not saved"
+                "the repository no longer exists, and was not saved"
             };
             MissedChange { path: quote(path.as_bytes()), why: why.to_owned(), who, saved }
         };

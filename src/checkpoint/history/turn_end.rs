@@ -311,7 +311,7 @@ impl Catalog {
             if before.is_some_and(|entry| entry.kind == EntryKind::Dir) && after.is_none() && !self.is_gone(&path) {
                 continue;
             }
-            // A git that writes a file does not leave its content as it was.
+            // git did not write a file whose content is unchanged.
             let written = after.as_ref().filter(|after| before.is_none_or(|before| before.id != after.id));
             let who = time.share(&judge, &path, written);
             if who != Attribution::Outside {

@@ -20,13 +20,13 @@ const MOST_NAMED: usize = 5;
 /// The longest subject of a commit in a warning, in characters.
 const LONGEST_SUBJECT: usize = 60;
 
-/// The verbs of git that write blobs which no commit contained before.
-const BLOB_MAKING_VERBS: &[&str] = &["merge", "pull", "rebase", "cherry-pick", "revert", "am"];
+/// The git commands that create new blobs, as opposed to checking out existing ones.
+const BLOB_CREATING_VERBS: &[&str] = &["merge", "pull", "rebase", "cherry-pick", "revert", "am"];
 
-/// The time by which the times of files lag behind the clock at most.
+/// The maximum difference between a new file's time and the clock.
 const FILE_CLOCK_LAG: Duration = Duration::from_millis(20);
 
-/// Returns the moment from which a new file is newer than the beginning of a turn.
+/// Returns the earliest time of a file that was created during a turn.
 fn turn_began(turn: &OpenTurn) -> Option<SystemTime> {
     let began = u64::try_from(ms_of(&turn.began)?).ok()?;
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(began))?.checked_sub(FILE_CLOCK_LAG)
@@ -56,8 +56,8 @@ impl Catalog {
     /// Returns the paths and blobs that were in the index after each git command of a turn that writes files: git wrote such a file. The
     /// index at the end of the turn may also contain files that a person wrote during the command and that the agent added later.
     ///
-    /// A blob that is newer than the turn may be a person's file that `git add` put there. It counts only after commands that make blobs
-    /// of their own, such as a merge.
+    /// A blob that was created during the turn may be a person's file that `git add` added. It counts only after commands that create
+    /// blobs themselves, such as a merge.
     ///
     /// # Errors
     /// When the operations of git, or the states at them, cannot be read.
@@ -72,9 +72,9 @@ impl Catalog {
             if let Some(index) = self.index_after(&one)? {
                 let none_shared = &mut |_: &str| Err(Error::new(Code::Conflict, "a kept index refers to another file"));
                 let seen = git_index::seen_in(&index, none_shared).unwrap_or_default(); // damage makes fewer changes sure
-                let makes_blobs = BLOB_MAKING_VERBS.iter().any(|verb| one.begin.has_verb(verb));
+                let creates_blobs = BLOB_CREATING_VERBS.iter().any(|verb| one.begin.has_verb(verb));
                 let written = seen.into_iter().filter_map(|(path, seen)| Some((path, seen.id?)));
-                let is_older = |id: ObjectId| makes_blobs || !is_loose_since(&self.workspace.path, id, since);
+                let is_older = |id: ObjectId| creates_blobs || !is_loose_since(&self.workspace.path, id, since);
                 staged.extend(written.filter(|(_, id)| is_older(*id)));
             }
         }

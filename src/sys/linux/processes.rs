@@ -115,7 +115,7 @@ impl ProcessId {
         }
         let may_be_it = |pid: u32| {
             let numbers = namespace_numbers(pid);
-            // A process with one number is in this namespace.
+            // A process with only one number is in this namespace.
             let has_number = numbers.len() > 1 && numbers.last() == Some(&self.pid);
             let has_number = has_number && KernelLine::of(pid).is_some_and(|stat| !stat.has_ended);
             // The namespace of another user's process may be hidden.
@@ -203,8 +203,8 @@ fn space_of(process: &str) -> String {
     read_link(format!("/proc/{process}/ns/pid")).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Returns the numbers that a process has in this PID namespace and in those inside it that it is in, the innermost last; none where the
-/// kernel does not tell.
+/// Returns the numbers that a process has in this PID namespace and in those inside it that it is in, the innermost last; none if the
+/// kernel does not report them.
 fn namespace_numbers(pid: u32) -> Vec<u32> {
     let status = read(place(pid, "status")).unwrap_or_default();
     let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"NSpid:"));

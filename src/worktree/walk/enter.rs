@@ -79,7 +79,7 @@ impl Walker<'_> {
             place.state = DirState::Excluded;
             return false;
         }
-        // A link leads to a repository that stands elsewhere.
+        // The target of a link is a repository in another directory.
         let is_link = || worktree.join(".git").is_symlink();
         if !place.path.is_root() && self.found.repositories.len() < MOST_REPOSITORIES && !is_link() {
             let pointer = git.pointer.clone().unwrap_or_default();
