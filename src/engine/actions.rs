@@ -54,7 +54,8 @@ const MANY_DELETED: usize = 20;
 pub(super) struct ActionNote {
     /// The open turn, to which the action belongs.
     turn: Option<TurnName>,
-    action: NewAction,
+    /// The action.
+    pub(super) action: NewAction,
     /// The operation of git that it is.
     git: Option<NewGitOperation>,
     /// The moment at which the event came.
@@ -72,7 +73,7 @@ impl ActionNote {
         control: Interrupt<'_>,
     ) {
         if is_late {
-            self.action.from = Some(self.asked);
+            (self.action.from, self.action.checkpoint) = (Some(self.asked), None);
         }
         // Files that were captured while the command may have run are not its beginning.
         if let Some(git) = self.git
@@ -172,6 +173,7 @@ impl Session {
                 by_git: named.by_git,
                 is_ended_here: self.is_alone,
                 from: None,
+                checkpoint: None,
             },
             // Files outside of all workspaces are in no repository of their own.
             git: if open.workspace.path == Path::new(OUTSIDE) {

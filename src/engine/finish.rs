@@ -49,9 +49,10 @@ impl Finish {
         if let (Some(turn), Ok(base)) = (&self.begins, &protected) {
             protect::begin_turn(timeline, turn, base);
         }
-        if let Some(action) = self.note {
-            let files = protected.as_ref().ok().map(|held| held.checkpoint().id);
-            action.write(timeline, Instant::now() > self.deadline, files, &|| Flow::Continue);
+        if let Some(mut note) = self.note {
+            let files = protected.as_ref().ok().map(Protected::checkpoint);
+            note.action.checkpoint = files.map(|files| files.record.ordinal());
+            note.write(timeline, Instant::now() > self.deadline, files.map(|files| files.id), &|| Flow::Continue);
         }
         if let Some(record) = self.record {
             record.write(timeline, &protected, Instant::now() > self.deadline);

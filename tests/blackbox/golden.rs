@@ -200,6 +200,10 @@ impl Stage {
             played.push_str(&format!("{line}\n"));
             let answer = match line.split_at_checked(2) {
                 Some(("! ", script)) => {
+                    if self.sidecar.is_some() {
+                        // The worker compares behind the end of a turn: what the script changes is not part of that turn.
+                        self.rest().ask(json!({"type": "checkpoint.diff", "from": "latest"}));
+                    }
                     self.lab.sh(script);
                     continue;
                 }

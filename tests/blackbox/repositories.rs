@@ -268,7 +268,7 @@ fn a_kept_copy_is_forgotten_by_its_name_and_told_of_only_where_it_belongs() {
     }
     act(&lab, "t2", "rm -rf ../p3");
     let p3 = lab.work.parent().unwrap().join("p3").display().to_string();
-    let said = format!("`piton restore --outside 1 {p3}/.git` brings it back");
+    let said = format!("`piton restore --outside 1 {p3}/.git`");
     let shown = lab.piton(&["show", "--outside", "1"]).stdout;
     let back = lab.piton(&["restore", "--outside", "1", &p3, "--yes"]);
     assert!(shown.contains(&said), "{shown}");

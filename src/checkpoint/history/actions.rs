@@ -42,6 +42,8 @@ pub struct NewAction {
     pub is_ended_here: bool,
     /// The moment at which it began, if that may be before the note.
     pub from: Option<i64>,
+    /// The ordinal of the checkpoint that protects it, if that was taken before it began.
+    pub checkpoint: Option<u64>,
 }
 
 impl Timeline {
@@ -127,6 +129,7 @@ impl Timeline {
             by_git: action.by_git,
             by: action.is_ended_here.then(|| own_name().to_owned()),
             from: action.from.map_or(at, |from| from.min(at)),
+            checkpoint: action.checkpoint,
             ..ActionWindow::default()
         };
         let seen = capturer.seen().take();

@@ -15,6 +15,7 @@ use crate::agents::{Client, ReportedEnds};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::find::Presence;
 use crate::checkpoint::catalog::open::Catalog;
+use crate::checkpoint::records::action_window::ActionWindow;
 use crate::checkpoint::records::windows::{Interval, OpenTurn, Windows};
 use crate::error::Result;
 use crate::model::coverage::Coverage;
@@ -131,18 +132,22 @@ impl TurnTime<'_> {
 
     /// Returns the moment up to which a capture contains all changes.
     fn moment_of(&self, capture: &Checkpoint) -> i64 {
-        answered_at(self.windows, &self.turn.actor, self.beginning_of(capture))
+        answered_at(self.windows, &self.turn.actor, self.beginning_of(capture), capture.record.ordinal())
     }
 }
 
-/// Returns the end of watcher coverage for a capture of an actor that began at `began`, or up to one [`TICK`] later. The watcher
-/// answered after the capture began and before the action that the capture protects.
-fn answered_at(windows: &Windows, actor: &str, began: i64) -> i64 {
+/// Returns the end of watcher coverage for a capture of an actor that began at `began`, or up to one [`TICK`] later, and became the
+/// checkpoint `ordinal`. The watcher answered after the capture began and before the action that the capture protects.
+fn answered_at(windows: &Windows, actor: &str, began: i64, ordinal: u64) -> i64 {
+    let latest = began.saturating_add(TICK);
+    // Within the tick an action may have come first: then an older checkpoint protects it.
+    let is_first =
+        |action: &ActionWindow| action.from <= latest && action.checkpoint.is_some_and(|older| older < ordinal);
     let own = windows.actions.iter().filter(|action| action.actor == actor && action.from >= began);
-    let action = own.map(|action| action.from).min().unwrap_or(i64::MAX);
+    let action = own.filter(|action| !is_first(action)).map(|action| action.from).min().unwrap_or(i64::MAX);
     let is_around = |interval: &&Interval| {
         let is_before_action = interval.from <= began || interval.to <= action;
-        is_before_action && interval.from <= began.saturating_add(TICK) && began <= interval.to
+        is_before_action && interval.from <= latest && began <= interval.to
     };
     windows.seen.iter().filter(is_around).map(|interval| interval.to).max().unwrap_or(began)
 }
@@ -401,7 +406,6 @@ impl BaseStates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checkpoint::records::action_window::ActionWindow;
     use crate::model::change::{Changes, Why};
 
     #[test]
@@ -425,8 +429,13 @@ mod tests {
             };
             let window = |actor: &str, from: i64| ActionWindow { actor: actor.into(), from, ..ActionWindow::default() };
             let actions = vec![window("a", 2 * tick), window("b", 10 * tick + 2), window("a", action)];
-            let windows = Windows { actions, seen: spans.map(span).collect(), ..Windows::default() };
-            assert_eq!(answered_at(&windows, "a", 10 * tick), expected, "{why}");
+            let mut windows = Windows { actions, seen: spans.map(span).collect(), ..Windows::default() };
+            assert_eq!(answered_at(&windows, "a", 10 * tick, 5), expected, "{why}");
+            // An action before it, which an older checkpoint protects, and at last the one that it protects.
+            windows.actions[2].checkpoint = Some(5);
+            let before = ActionWindow { checkpoint: Some(4), ..window("a", 10 * tick + 1) };
+            windows.actions.insert(2, before);
+            assert_eq!(answered_at(&windows, "a", 10 * tick, 5), expected, "{why}, behind an action");
         }
     }
 }

@@ -34,6 +34,9 @@ pub struct ActionWindow {
     pub by: Option<String>,
     /// The moment at which the client asked for it.
     pub from: i64,
+    /// The ordinal of the checkpoint that protects it, if that was taken before it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<u64>,
     /// The moment at which it ended; `None` if the client has reported no end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<i64>,
