@@ -84,7 +84,7 @@ fn places(root: &Path, cwd: &Path, losses: &[Loss]) -> Vec<LostPlace> {
             }
             Loss::Matches(pattern) => {
                 let matches = expanded(std::slice::from_ref(pattern));
-                places.extend(matches.iter().filter_map(|path| inside(&at(path))).map(LostPlace::Tree));
+                places.extend(matches.iter().filter_map(|path| inside(&resolved(&cwd.join(path)))).map(LostPlace::Tree));
             }
             Loss::Repository(loss) => places.extend(repository(cwd, loss)),
         }
@@ -101,7 +101,7 @@ fn written(path: &Path, loss: &FileLoss) -> Vec<PathBuf> {
             PlacedName::Name(name) => vec![name.into()],
             PlacedName::Matching(pattern) => {
                 let matches = expanded(std::slice::from_ref(pattern)).into_iter();
-                matches.filter_map(|path| Path::new(&path).file_name().map(ToOwned::to_owned)).collect::<Vec<_>>()
+                matches.filter_map(|path| path.file_name().map(ToOwned::to_owned)).collect::<Vec<_>>()
             }
         });
         files = names.map(|name| resolved(&path.join(name))).collect();

@@ -64,8 +64,8 @@ fn learn(context: &mut Context, verdict: &Verdict) {
     let matches = expanded(&patterns);
     // Paths in one directory lead to the same place, but for links: one look is enough.
     let mut seen = HashSet::new();
-    let matches = matches.iter().map(Path::new).filter(|path| path.is_symlink() || seen.insert(path.parent()));
-    let paths = verdict.outside.iter().map(Path::new).chain(matches);
+    let matches = matches.iter().filter(|path| path.is_symlink() || seen.insert(path.parent()));
+    let paths = verdict.outside.iter().map(Path::new).chain(matches.map(PathBuf::as_path));
     let leads: Vec<_> = paths.filter_map(|path| leads_into(&context.workspace, path)).collect();
     for (alias, real) in leads {
         if !context.aliases.iter().any(|(known, _)| *known == alias) {
@@ -177,11 +177,13 @@ pub fn reach(workspace: &Path, cwd: &Path, verdict: &Verdict) -> ActionReach {
     // that `cd` did not reach.
     let is_everything = verdict.reaches_all || verdict.targets.iter().any(is_unclear);
     let mut reach = ActionReach { is_everything, ..ActionReach::default() };
-    let named = verdict.targets.iter().map(|path| (path, false, false));
-    let matches = wiping.iter().map(|path| (path, true, true)).chain(others.iter().map(|path| (path, true, false)));
-    for (path, is_match, wipes) in named.chain(matches) {
+    let named = verdict.targets.iter().map(|path| (Path::new(path), false, false));
+    let wiping = wiping.iter().map(|path| (path.as_path(), true, true));
+    let others = others.iter().map(|path| (path.as_path(), true, false));
+    let is_through = |path: &Path| verdict.through.iter().any(|through| Path::new(through) == path);
+    for (path, is_match, wipes) in named.chain(wiping).chain(others) {
         let full = resolved(&cwd.join(path));
-        let is_written = if is_match { !wipes } else { verdict.through.contains(path) };
+        let is_written = if is_match { !wipes } else { is_through(path) };
         reach.add_behind(workspace, &full, is_written, is_match);
         let (all, is_wiped) = (workspace.starts_with(&full), wipes || wiped.contains(&full));
         reach.is_everything |= all;
@@ -265,7 +267,7 @@ const MAX_SEARCHED: usize = 50_000;
 /// Returns what patterns match on the disk, as a shell would expand them: names that begin with a dot only where the
 /// pattern does. `**` stands for every directory below, as `find` goes through them: what is behind it matches any
 /// name.
-pub fn expanded(patterns: &[String]) -> Vec<String> {
+pub fn expanded(patterns: &[String]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for pattern in patterns {
         let (mut places, mut is_search) = (vec![PathBuf::from("/")], false);
@@ -281,8 +283,7 @@ pub fn expanded(patterns: &[String]) -> Vec<String> {
                 None => places.into_iter().map(|dir| dir.join(part)).collect(),
             };
         }
-        let there = places.into_iter().filter(|path| path.symlink_metadata().is_ok());
-        found.extend(there.map(|path| path.to_string_lossy().into_owned()));
+        found.extend(places.into_iter().filter(|path| path.symlink_metadata().is_ok()));
     }
     found.truncate(MAX_MATCHES);
     found
@@ -463,6 +464,11 @@ mod tests {
             std::fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
             std::fs::write(root.join(name), "x").unwrap();
         }
+        let no_text = root.join(std::ffi::OsStr::from_bytes(b"no\xe9"));
+        std::fs::write(&no_text, "x").unwrap();
+        for pattern in ["no*", "no?"] {
+            assert_eq!(expanded(&[root.join(pattern).to_str().unwrap().to_owned()]), [no_text.clone()], "{pattern}");
+        }
         for (pattern, expected) in [
             ("*.log", "a.log b.log"),
             (".*.log", ".c.log"),
@@ -473,7 +479,8 @@ mod tests {
         ] {
             let mut found = expanded(&[root.join(pattern).to_string_lossy().into_owned()]);
             found.sort();
-            let names: Vec<&str> = found.iter().map(|path| &path[root.to_string_lossy().len() + 1..]).collect();
+            let names: Vec<&str> =
+                found.iter().map(|path| path.strip_prefix(&root).unwrap().to_str().unwrap()).collect();
             assert_eq!(names.join(" "), expected, "{pattern}");
         }
     }

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::model::coverage::MOST_OF_POINTER;
-use crate::model::id::ObjectId;
 use crate::sys::fs::mark::FileMark;
 
 /// Longest `.git` file, `commondir` file or `info/exclude` that is read.
@@ -77,7 +76,7 @@ const LOG_END: u64 = 256 << 10;
 /// One move of HEAD, as git's log has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadMove {
-    /// The first 7 digits of the commit to which HEAD moved.
+    /// The commit to which HEAD moved, in hexadecimal digits; at least 7.
     pub id: String,
     /// Seconds since the epoch.
     pub seconds: i64,
@@ -90,9 +89,9 @@ impl HeadMove {
     pub fn parse(line: &[u8]) -> Option<HeadMove> {
         let tab = line.iter().position(|byte| *byte == b'\t')?;
         let head = String::from_utf8_lossy(&line[..tab]);
-        let id = head.split(' ').nth(1)?.get(..7)?.to_owned();
+        let id = head.split(' ').nth(1).filter(|id| id.len() >= 7 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
         let seconds = head.rsplit(' ').nth(1)?.parse().ok()?;
-        Some(HeadMove { id, seconds, message: String::from_utf8_lossy(&line[tab + 1..]).into_owned() })
+        Some(HeadMove { id: id.to_owned(), seconds, message: String::from_utf8_lossy(&line[tab + 1..]).into_owned() })
     }
 
     /// Returns true if it is a commit (also `commit (amend)`, `(initial)`, `(merge)`), which writes no file of the work tree.
@@ -125,12 +124,11 @@ pub fn git_dir_of(worktree: &Path) -> Option<PathBuf> {
     GitDir::of(worktree).map(|git| git.dir)
 }
 
-/// Returns true if an object is loose and its file was created at or after a time. If the file system has no creation times, an object
+/// Returns true if an object, named by its hexadecimal id, is loose and its file was created at or after a time. If the file system has no creation times, an object
 /// that git only refreshed counts too.
-pub fn is_loose_since(worktree: &Path, id: ObjectId, since: SystemTime) -> bool {
-    let Some(git) = GitDir::of(worktree) else { return false };
-    let id = id.to_string();
-    let file = git.common.join("objects").join(&id[..2]).join(&id[2..]);
+pub fn is_loose_since(worktree: &Path, id: &str, since: SystemTime) -> bool {
+    let (Some(git), Some((fan, rest))) = (GitDir::of(worktree), id.split_at_checked(2)) else { return false };
+    let file = git.common.join("objects").join(fan).join(rest);
     let created = file.metadata().and_then(|facts| facts.created().or_else(|_| facts.modified()));
     created.is_ok_and(|created| created >= since)
 }

@@ -1,8 +1,10 @@
 //! Attribution: what an undo replaces, deletes and restores after a turn in which others worked too.
 
+use std::ffi::OsStr;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use serde_json::{Value, json};
 
@@ -417,4 +419,39 @@ fn the_files_of_a_loop_over_a_pattern_are_named() {
         let undone = session.undo(&[]);
         assert_eq!((undone.code, tree(&session.lab.work)), (0, before), "{command}: {}", undone.stdout);
     }
+}
+
+#[test]
+fn a_name_that_is_no_text_is_part_of_the_turn() {
+    for command in ["rm top*", "rm $'top\\xe9'", "rm $'top\\351'"] {
+        let mut session = Session::claude(&["a"]);
+        let name = session.lab.work.join(OsStr::from_bytes(b"top\xe9"));
+        std::fs::write(&name, "precious").unwrap();
+        session.prompt("do it");
+        let call = session.bash(command);
+        std::fs::remove_file(&name).unwrap();
+        session.after(&call);
+        session.stop();
+        let undone = session.undo(&[]);
+        assert_eq!((undone.code, std::fs::read_to_string(&name).ok().as_deref()), (0, Some("precious")), "{command}");
+    }
+}
+
+#[test]
+fn a_commit_just_before_the_prompt_is_none_of_the_turn() {
+    let Some(mut session) = Session::in_repository(&["a", "b"]) else { return };
+    session.lab.write("b", "the person's work\n");
+    // git's log has whole seconds. The commit and the prompt are to be in the same one.
+    while SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().subsec_millis() > 200 {
+        std::thread::yield_now();
+    }
+    git(&session.lab, &["commit", "-qam", "mine"]);
+    session.prompt("do it");
+    let call = session.bash("git commit -qm own --allow-empty && rm a");
+    git(&session.lab, &["commit", "-qm", "own", "--allow-empty"]);
+    session.remove("a");
+    session.after(&call);
+    session.stop();
+    let undone = session.lab.piton(&["undo", "--yes"]);
+    assert!(undone.stdout.contains(" own") && !undone.stdout.contains(" mine"), "{undone:?}");
 }

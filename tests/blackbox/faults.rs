@@ -198,8 +198,9 @@ fn run_all(name: &str, args: &[&str], prepare: fn() -> Scene, judge: fn(&mut Sce
         scene.check(&round);
         scene.goes_on(&round);
     }
-    // The last calls are made in some runs only, by one thread or by several.
-    assert!(2 * killed >= kills, "{name}: of {kills} kills only {killed} came");
+    // The last calls are made in some runs only, by one thread or by several. A sample has few kills: all but one may be of those.
+    let least = if full() { kills.div_ceil(2) } else { kills.min(1) };
+    assert!(killed >= least, "{name}: of {kills} kills only {killed} came");
     println!("faults: {name}: {} rounds with {killed} kills, all well", rounds.len());
 }
 

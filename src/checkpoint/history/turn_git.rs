@@ -26,9 +26,9 @@ const BLOB_CREATING_VERBS: &[&str] = &["merge", "pull", "rebase", "cherry-pick",
 /// The maximum difference between a new file's time and the clock.
 const FILE_CLOCK_LAG: Duration = Duration::from_millis(20);
 
-/// Returns the earliest time of a file that was created during a turn.
-fn turn_began(turn: &OpenTurn) -> Option<SystemTime> {
-    let began = u64::try_from(ms_of(&turn.began)?).ok()?;
+/// Returns the earliest time of a file that was created during a turn that began at `began` (RFC 3339).
+fn first_file_time(began: &str) -> Option<SystemTime> {
+    let began = u64::try_from(ms_of(began)?).ok()?;
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(began))?.checked_sub(FILE_CLOCK_LAG)
 }
 
@@ -63,7 +63,7 @@ impl Catalog {
     /// When the operations of git, or the states at them, cannot be read.
     pub(super) fn staged_by(&self, turn: &OpenTurn) -> Result<BTreeSet<(RelPath, ObjectId)>> {
         let mut staged = BTreeSet::new();
-        let since = turn_began(turn).unwrap_or(SystemTime::UNIX_EPOCH);
+        let since = first_file_time(&turn.began).unwrap_or(SystemTime::UNIX_EPOCH);
         for one in operations(&self.workspace.dir)? {
             let is_own = one.begin.is_of_turn(&turn.run, &turn.turn) && !one.begin.hidden;
             if !is_own || !one.begin.writes_files() || one.begin.place()? != self.workspace.path {
@@ -74,7 +74,7 @@ impl Catalog {
                 let seen = git_index::seen_in(&index, none_shared).unwrap_or_default(); // damage makes fewer changes sure
                 let creates_blobs = BLOB_CREATING_VERBS.iter().any(|verb| one.begin.has_verb(verb));
                 let written = seen.into_iter().filter_map(|(path, seen)| Some((path, seen.id?)));
-                let is_older = |id: ObjectId| creates_blobs || !is_loose_since(&self.workspace.path, id, since);
+                let is_older = |id: ObjectId| creates_blobs || !is_loose_since(&self.workspace.path, &id.to_string(), since);
                 staged.extend(written.filter(|(_, id)| is_older(*id)));
             }
         }
@@ -85,9 +85,12 @@ impl Catalog {
     pub(super) fn commits_during(&self, turn: &TurnEnd) -> Option<String> {
         let (from, to) = (ms_of(&turn.began)?.div_euclid(1000), ms_of(&turn.time)?.div_euclid(1000));
         let moves = head_moves(&self.workspace.path);
-        let commits: Vec<&HeadMove> =
-            moves.iter().filter(|one| one.is_commit() && (from..=to).contains(&one.seconds)).collect();
-        let shown = |one: &&HeadMove| format!("{} {}", one.id, cut(&printable(one.subject()), LONGEST_SUBJECT));
+        // git's log has whole seconds: in the first one, the commit may be older than the turn.
+        let since = first_file_time(&turn.began)?;
+        let is_later = |one: &HeadMove| one.seconds > from || is_loose_since(&self.workspace.path, &one.id, since);
+        let is_during = |one: &&HeadMove| one.is_commit() && (from..=to).contains(&one.seconds) && is_later(one);
+        let commits: Vec<&HeadMove> = moves.iter().filter(is_during).collect();
+        let shown = |one: &&HeadMove| format!("{} {}", &one.id[..7], cut(&printable(one.subject()), LONGEST_SUBJECT));
         let names: Vec<String> = commits.iter().rev().take(MOST_NAMED).map(shown).collect();
         let more = commits.len().saturating_sub(MOST_NAMED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };

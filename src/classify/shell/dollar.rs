@@ -218,13 +218,13 @@ impl Scanner<'_, '_> {
         parts.push(Part::Process { script });
     }
 
-    /// `$'…'`; the opening quote has been read.
+    /// `$'…'`; the opening quote has been read. A byte that is no UTF-8 becomes a pattern that matches it.
     fn ansi_quoted(&mut self, parts: &mut Vec<Part>) {
-        let mut text = String::new();
+        let mut text = Vec::new();
         let mut start = self.position;
         while let Some(byte) = self.peek().filter(|byte| *byte != b'\'') {
             if byte == b'\\' {
-                text.push_str(&self.source[start..self.position]);
+                text.extend_from_slice(&self.source.as_bytes()[start..self.position]);
                 self.position += 1;
                 self.ansi_escape(&mut text);
                 start = self.position;
@@ -232,36 +232,48 @@ impl Scanner<'_, '_> {
                 self.position += 1;
             }
         }
-        text.push_str(&self.source[start..self.position]);
+        text.extend_from_slice(&self.source.as_bytes()[start..self.position]);
         if !self.eat("'") {
             self.broken();
         }
-        push_literal(parts, &text, true);
+        push_literal(parts, "", true);
+        for chunk in text.utf8_chunks() {
+            push_literal(parts, chunk.valid(), true);
+            push_literal(parts, &"?".repeat(chunk.invalid().len()), false);
+        }
     }
 
-    fn ansi_escape(&mut self, text: &mut String) {
+    fn ansi_escape(&mut self, text: &mut Vec<u8>) {
         let Some(byte) = self.peek() else { return };
         let start = self.position;
         self.step();
         match byte {
-            b'n' => text.push('\n'),
-            b't' => text.push('\t'),
-            b'r' => text.push('\r'),
-            b'a' => text.push('\u{7}'),
-            b'b' => text.push('\u{8}'),
-            b'e' | b'E' => text.push('\u{1b}'),
-            b'x' => self.ansi_number(text, 16, 2),
-            b'u' => self.ansi_number(text, 16, 4),
-            b'U' => self.ansi_number(text, 16, 8),
+            b'n' => text.push(b'\n'),
+            b't' => text.push(b'\t'),
+            b'r' => text.push(b'\r'),
+            b'a' => text.push(7),
+            b'b' => text.push(8),
+            b'e' | b'E' => text.push(0x1b),
+            b'x' => {
+                let byte = self.ansi_number(16, 2);
+                text.push(byte as u8);
+            }
+            b'u' | b'U' => {
+                let number = self.ansi_number(16, if byte == b'u' { 4 } else { 8 });
+                let one = char::from_u32(number).unwrap_or('\u{fffd}');
+                text.extend_from_slice(one.encode_utf8(&mut [0; 4]).as_bytes());
+            }
             b'0'..=b'7' => {
                 self.position = start;
-                self.ansi_number(text, 8, 3);
+                // Bash takes the low eight bits.
+                let byte = self.ansi_number(8, 3) & 0xff;
+                text.push(byte as u8);
             }
-            _ => text.push_str(&self.source[start..self.position]),
+            _ => text.extend_from_slice(&self.source.as_bytes()[start..self.position]),
         }
     }
 
-    fn ansi_number(&mut self, text: &mut String, radix: u32, most: usize) {
+    fn ansi_number(&mut self, radix: u32, most: usize) -> u32 {
         let mut value = 0u32;
         for _ in 0..most {
             let Some(digit) = self.peek().and_then(|byte| char::from(byte).to_digit(radix)) else {
@@ -270,6 +282,6 @@ impl Scanner<'_, '_> {
             value = value.saturating_mul(radix).saturating_add(digit);
             self.position += 1;
         }
-        text.push(char::from_u32(value).unwrap_or('\u{fffd}'));
+        value
     }
 }

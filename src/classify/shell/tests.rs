@@ -97,6 +97,7 @@ fn commands_of_lines() {
         ("# rm x\na # rm", &["a"]),
         ("echo a#b", &["echo a#b"]),
         ("'rm' \"-r\"f $'\\x78' r\\m r''m", &["rm -rf x rm rm"]),
+        ("rm $'top\\xe9' $'\\xc3\\xa9' $'\\351\\u00e9'", &["rm top? é ?é"]),
         ("rm \\\n  -rf \\\r\n out", &["rm -rf out"]),
         ("a\r\nb\r\n", &["a", "b"]),
         ("echo !(a|b).c x@(d)", &["echo !(a|b).c x@(d)"]),
