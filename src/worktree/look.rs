@@ -68,7 +68,12 @@ pub fn read_small(root: &Path, path: &RelPath, max: u64) -> Result<Option<Vec<u8
         Some(stat) if stat.kind != FileKind::File || stat.size > max => Ok(None),
         Some(_) => {
             let mut content = Vec::new();
-            dir.open_file(path.name())?.take(max).read_to_end(&mut content).at("reading", path.under(root))?;
+            let file = match dir.open_file(path.name()) {
+                // Somebody has removed it since it was seen.
+                Err(_) if dir.stat(path.name())?.is_none() => return Ok(Some(content)),
+                opened => opened?,
+            };
+            file.take(max).read_to_end(&mut content).at("reading", path.under(root))?;
             Ok(Some(content))
         }
     }

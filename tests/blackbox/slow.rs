@@ -78,7 +78,8 @@ fn a_store_that_stands_still_makes_a_checkpoint_late_and_no_answer() {
     lab.write("g", "before");
     let mut sidecar = Sidecar::start(&lab, &[]);
     sidecar.ask(json!({"type": "hello"}));
-    let first = before(&mut sidecar, "t1", "rm f");
+    sidecar.ask(json!({"type": "turn.start", "turn": "t1"}));
+    let first = sidecar.ask(json!({"type": "shell.before", "command": "rm f"}));
     assert_eq!(first["checkpoint"]["status"], "taken", "{first}");
     // The turn's own work is done before the disk stands still.
     sidecar.ask(json!({"type": "status"}));
