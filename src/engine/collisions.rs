@@ -84,7 +84,8 @@ fn places(root: &Path, cwd: &Path, losses: &[Loss]) -> Vec<LostPlace> {
             }
             Loss::Matches(pattern) => {
                 let matches = expanded(std::slice::from_ref(pattern));
-                places.extend(matches.iter().filter_map(|path| inside(&resolved(&cwd.join(path)))).map(LostPlace::Tree));
+                let matches = matches.iter().map(|path| resolved(&cwd.join(path)));
+                places.extend(matches.filter_map(|path| inside(&path)).map(LostPlace::Tree));
             }
             Loss::Repository(loss) => places.extend(repository(cwd, loss)),
         }

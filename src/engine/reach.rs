@@ -467,7 +467,11 @@ mod tests {
         let no_text = root.join(std::ffi::OsStr::from_bytes(b"no\xe9"));
         std::fs::write(&no_text, "x").unwrap();
         for pattern in ["no*", "no?"] {
-            assert_eq!(expanded(&[root.join(pattern).to_str().unwrap().to_owned()]), [no_text.clone()], "{pattern}");
+            assert_eq!(
+                expanded(&[root.join(pattern).to_str().unwrap().to_owned()]),
+                std::slice::from_ref(&no_text),
+                "{pattern}"
+            );
         }
         for (pattern, expected) in [
             ("*.log", "a.log b.log"),

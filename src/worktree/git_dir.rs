@@ -89,7 +89,8 @@ impl HeadMove {
     pub fn parse(line: &[u8]) -> Option<HeadMove> {
         let tab = line.iter().position(|byte| *byte == b'\t')?;
         let head = String::from_utf8_lossy(&line[..tab]);
-        let id = head.split(' ').nth(1).filter(|id| id.len() >= 7 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+        let id =
+            head.split(' ').nth(1).filter(|id| id.len() >= 7 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
         let seconds = head.rsplit(' ').nth(1)?.parse().ok()?;
         Some(HeadMove { id: id.to_owned(), seconds, message: String::from_utf8_lossy(&line[tab + 1..]).into_owned() })
     }

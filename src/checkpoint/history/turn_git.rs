@@ -74,7 +74,8 @@ impl Catalog {
                 let seen = git_index::seen_in(&index, none_shared).unwrap_or_default(); // damage makes fewer changes sure
                 let creates_blobs = BLOB_CREATING_VERBS.iter().any(|verb| one.begin.has_verb(verb));
                 let written = seen.into_iter().filter_map(|(path, seen)| Some((path, seen.id?)));
-                let is_older = |id: ObjectId| creates_blobs || !is_loose_since(&self.workspace.path, &id.to_string(), since);
+                let is_older =
+                    |id: ObjectId| creates_blobs || !is_loose_since(&self.workspace.path, &id.to_string(), since);
                 staged.extend(written.filter(|(_, id)| is_older(*id)));
             }
         }
