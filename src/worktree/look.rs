@@ -69,7 +69,7 @@ pub fn read_small(root: &Path, path: &RelPath, max: u64) -> Result<Option<Vec<u8
         Some(_) => {
             let mut content = Vec::new();
             let file = match dir.open_file(path.name()) {
-                // Somebody has removed it since it was seen.
+                // The file was removed after it was checked.
                 Err(_) if dir.stat(path.name())?.is_none() => return Ok(Some(content)),
                 opened => opened?,
             };

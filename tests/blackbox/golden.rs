@@ -201,7 +201,7 @@ impl Stage {
             let answer = match line.split_at_checked(2) {
                 Some(("! ", script)) => {
                     if self.sidecar.is_some() {
-                        // The worker compares behind the end of a turn: what the script changes is not part of that turn.
+                        // The worker runs this request after the end of a turn, so the script changes nothing in that turn.
                         self.rest().ask(json!({"type": "checkpoint.diff", "from": "latest"}));
                     }
                     self.lab.sh(script);

@@ -140,11 +140,11 @@ impl TurnTime<'_> {
 /// checkpoint `ordinal`. The watcher answered after the capture began and before the action that the capture protects.
 fn answered_at(windows: &Windows, actor: &str, began: i64, ordinal: u64) -> i64 {
     let latest = began.saturating_add(TICK);
-    // Within the tick an action may have come first: then an older checkpoint protects it.
-    let is_first =
+    // An action within the tick began before the capture if an older checkpoint protects the action.
+    let is_earlier =
         |action: &ActionWindow| action.from <= latest && action.checkpoint.is_some_and(|older| older < ordinal);
     let own = windows.actions.iter().filter(|action| action.actor == actor && action.from >= began);
-    let action = own.filter(|action| !is_first(action)).map(|action| action.from).min().unwrap_or(i64::MAX);
+    let action = own.filter(|action| !is_earlier(action)).map(|action| action.from).min().unwrap_or(i64::MAX);
     let is_around = |interval: &&Interval| {
         let is_before_action = interval.from <= began || interval.to <= action;
         is_before_action && interval.from <= latest && began <= interval.to
@@ -431,7 +431,7 @@ mod tests {
             let actions = vec![window("a", 2 * tick), window("b", 10 * tick + 2), window("a", action)];
             let mut windows = Windows { actions, seen: spans.map(span).collect(), ..Windows::default() };
             assert_eq!(answered_at(&windows, "a", 10 * tick, 5), expected, "{why}");
-            // An action before it, which an older checkpoint protects, and at last the one that it protects.
+            // An older checkpoint protects the inserted action. The capture protects the last one.
             windows.actions[2].checkpoint = Some(5);
             let before = ActionWindow { checkpoint: Some(4), ..window("a", 10 * tick + 1) };
             windows.actions.insert(2, before);

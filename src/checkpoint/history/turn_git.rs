@@ -86,7 +86,7 @@ impl Catalog {
     pub(super) fn commits_during(&self, turn: &TurnEnd) -> Option<String> {
         let (from, to) = (ms_of(&turn.began)?.div_euclid(1000), ms_of(&turn.time)?.div_euclid(1000));
         let moves = head_moves(&self.workspace.path);
-        // git's log has whole seconds: in the first one, the commit may be older than the turn.
+        // git logs whole seconds. A commit in the first second may be older than the turn.
         let since = first_file_time(&turn.began)?;
         let is_later = |one: &HeadMove| one.seconds > from || is_loose_since(&self.workspace.path, &one.id, since);
         let is_during = |one: &&HeadMove| one.is_commit() && (from..=to).contains(&one.seconds) && is_later(one);

@@ -218,7 +218,7 @@ impl Scanner<'_, '_> {
         parts.push(Part::Process { script });
     }
 
-    /// `$'…'`; the opening quote has been read. A byte that is no UTF-8 becomes a pattern that matches it.
+    /// `$'…'`; the opening quote has been read. A byte that is not valid UTF-8 becomes the pattern `?`.
     fn ansi_quoted(&mut self, parts: &mut Vec<Part>) {
         let mut text = Vec::new();
         let mut start = self.position;

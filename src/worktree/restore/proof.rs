@@ -60,7 +60,7 @@ fn content_is(dir: &Dir, path: &RelPath, entry: &ManifestEntry, seen: &Stat) -> 
     let file = match dir.open_file(path.name()) {
         Ok(file) => file,
         Err(error) if error.code() == Code::Conflict => return Ok(false),
-        // Somebody has removed it since it was seen.
+        // The file was removed after it was checked.
         Err(_) if dir.stat(path.name())?.is_none() => return Ok(false),
         Err(error) => return Err(error),
     };
