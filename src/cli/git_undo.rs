@@ -15,6 +15,7 @@ use crate::checkpoint::repository::undo::{GitUndo, GitUndone};
 use crate::doors::replies;
 use crate::error::{Code, Error, Result};
 use crate::git::ref_moves::RefMove;
+use crate::git::user_repository::TreeSwitch;
 use crate::model::path::RelPath;
 use crate::model::repository::{RefValue, is_in_progress};
 use crate::model::text::printable;
@@ -240,7 +241,7 @@ fn document(way: &GitUndo, by: Option<u64>) -> GitUndoDocument {
         checkpoint,
         refs: way.plan.refs.iter().map(item_of).collect(),
         stash: way.plan.stash.is_some(),
-        index: way.plan.index,
+        index: way.plan.index || way.plan.switch.is_some(),
         in_progress: way.plan.operation.keys().map(RelPath::display).collect(),
         kept: way.plan.kept.iter().map(kept).collect(),
         younger: way.plan.younger.iter().map(kept).collect(),
@@ -285,6 +286,13 @@ fn preview(context: &Context, way: &GitUndo) -> String {
     }
     if way.plan.index {
         add_line!(text, "  the index (what is staged) goes back");
+    }
+    if let Some(TreeSwitch { from, to }) = &way.plan.switch {
+        let [from, to] = [from, to].map(|id| id.get(..SHORT).unwrap_or(id));
+        add_line!(
+            text,
+            "  git switches the files and the index from {from} to {to}; changes that are not committed stay"
+        );
     }
     if way.plan.operation.keys().any(is_in_progress) {
         add_line!(text, "  the merge, rebase or the like that was in progress goes back");

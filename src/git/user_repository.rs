@@ -59,6 +59,15 @@ impl Drop for TemporaryIndex {
     }
 }
 
+/// A switch of the files and the index from one commit to another, both in hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeSwitch {
+    /// The commit whose files are in the work tree.
+    pub from: String,
+    /// The commit whose files come into it.
+    pub to: String,
+}
+
 /// A repository of the user.
 #[derive(Clone, Debug)]
 pub struct UserRepository {
@@ -201,6 +210,35 @@ impl UserRepository {
             Some(bytes) => put(&place, bytes),
             None => remove_if_any(&place),
         }
+    }
+
+    /// Asks git whether a switch of the files below `top` would overwrite any change that is not committed. It writes none.
+    ///
+    /// # Errors
+    /// `conflict` with git's own words if it would.
+    pub fn try_switch(&self, top: &Path, switch: &TreeSwitch) -> Result<()> {
+        self.read_tree(top, switch, &["-n"])
+    }
+
+    /// Switches the files below `top` and the index. Changes that are not committed stay; where one is in the way, nothing is written. git
+    /// runs the filters of the repository's settings, as it does in any switch.
+    ///
+    /// # Errors
+    /// `conflict` with git's own words, also while another git has locked the index.
+    pub fn switch_files(&self, top: &Path, switch: &TreeSwitch) -> Result<()> {
+        self.read_tree(top, switch, &[])
+    }
+
+    fn read_tree(&self, top: &Path, switch: &TreeSwitch, options: &[&str]) -> Result<()> {
+        let command = |words: &[&str]| {
+            let mut command = self.command();
+            command.args(words).current_dir(top).env("GIT_WORK_TREE", top);
+            command
+        };
+        // The times of files are looked at again; changed files, for which it fails, are looked at below.
+        let _ = self.ask(&mut command(&["update-index", "-q", "--refresh"]), None);
+        let mut read = command(&["read-tree", "-m", "-u"]);
+        self.ask(read.args(options).args([&switch.from, &switch.to]), None).map(drop)
     }
 
     /// Writes a file of an operation in progress, or removes it with the directories that are empty then.

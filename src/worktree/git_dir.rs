@@ -100,6 +100,12 @@ impl HeadMove {
         self.message.starts_with("commit:") || self.message.starts_with("commit (")
     }
 
+    /// Returns the branch, or the commit, from which it has switched; `None` if it is no switch.
+    pub fn switched_from(&self) -> Option<&str> {
+        let (from, to) = self.message.strip_prefix("checkout: moving from ")?.split_once(" to ")?;
+        (from != to).then_some(from)
+    }
+
     /// Returns the subject of a commit.
     pub fn subject(&self) -> &str {
         self.message.split_once(": ").map_or("", |(_, subject)| subject)

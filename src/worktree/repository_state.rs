@@ -189,7 +189,10 @@ impl RepositoryPlace {
     }
 
     /// Reads HEAD; `None` for one that names nothing.
-    fn head(&self) -> Result<Option<RefValue>> {
+    ///
+    /// # Errors
+    /// Errors of reading.
+    pub fn head(&self) -> Result<Option<RefValue>> {
         let head = self.dir.join("HEAD");
         // The form of old gits, which all of them still read: a link to the file of a branch.
         if let Ok(target) = std::fs::read_link(&head)

@@ -394,6 +394,43 @@ fn a_turn_that_switched_branches_offers_the_command_of_git_first() {
 }
 
 #[test]
+fn without_the_git_door_a_turn_that_switched_branches_offers_the_way_back() {
+    let Some(mut session) = Session::in_repository(&["a", "b"]) else { return };
+    git(&session.lab, &["checkout", "-q", "-b", "other"]);
+    session.lab.write("a", "a of other\n");
+    git(&session.lab, &["commit", "-qam", "two"]);
+    git(&session.lab, &["checkout", "-q", "main"]);
+    session.prompt("do it");
+    let call = session.bash("git checkout -q other && echo x > b");
+    git(&session.lab, &["checkout", "-q", "other"]);
+    session.lab.write("b", "x\n");
+    session.after(&call);
+    session.stop();
+    let first = session.undo(&[]);
+    let message = first.json()["message"].as_str().unwrap_or_default().to_owned();
+    assert_eq!((first.code, session.lab.read("b").as_str()), (4, "x\n"), "{}", first.stdout);
+    assert!(message.contains("`git checkout main`") && message.contains("`piton undo --turn t-1`"), "{message}");
+    git(&session.lab, &["checkout", "-q", "main"]);
+    let back = session.undo(&["--include", "likely"]);
+    assert_eq!((back.code, session.lab.read("b").as_str()), (0, "b 0\n"), "{}", back.stdout);
+    assert_eq!(session.lab.read("a"), "a 0\n");
+}
+
+#[test]
+fn a_switch_by_a_person_is_not_the_turns() {
+    let Some(mut session) = Session::in_repository(&["a", "b"]) else { return };
+    git(&session.lab, &["branch", "other"]);
+    session.prompt("do it");
+    let call = session.bash("rm b");
+    session.remove("b");
+    session.after(&call);
+    git(&session.lab, &["checkout", "-q", "other"]);
+    session.stop();
+    let undone = session.undo(&[]);
+    assert_eq!((undone.code, session.lab.read("b").as_str()), (0, "b 0\n"), "{}", undone.stdout);
+}
+
+#[test]
 fn a_checkout_of_files_switches_no_branch() {
     let Some(mut session) = Session::in_repository(&["a", "b"]) else { return };
     session.lab.write("a", "uncommitted work\n");

@@ -151,6 +151,52 @@ fn each_command_of_git_is_taken_back_exactly() {
     }
 }
 
+/// Makes a branch `x` with another content of `f` and a file of its own. git writes them before it tells of a switch to it.
+const OTHER_BRANCH: &str =
+    "git checkout -q x; echo x > f; echo made > m; git add .; git commit -qm x; git checkout -q main";
+
+#[test]
+fn a_switch_that_git_told_of_late_is_taken_back_exactly() {
+    for (before, command) in [
+        ("echo new > n; echo o > a.o", "git checkout -q x"),
+        ("echo new > n; git add n; echo other > sub/g", "git switch -q x"),
+    ] {
+        let Some(place) = Place::new(GITS[0]) else { return };
+        place.unseen(&format!("{OTHER_BRANCH}; {before}"));
+        let (was, done) = (place.picture(), place.run(command));
+        let now = place.picture();
+        assert!(was != now, "{command} did nothing: {done:?}");
+        let undone = place.undo(&["--yes"]);
+        if undone.code == 3 {
+            lacking(&format!("a git that tells of `{command}`"));
+            return;
+        }
+        assert_eq!((undone.code, &place.picture().0), (0, &was.0), "{command}: {undone:?}");
+        assert!(place.picture().1 == was.1, "{command}: {undone:?}");
+        let by = undone.stdout.rsplit("`piton git-undo ").next().unwrap().split('`').next().unwrap().to_owned();
+        let again = place.undo(&[&by, "--yes"]);
+        assert_eq!((again.code, &place.picture().0), (0, &now.0), "{command}: {again:?}");
+        assert!(place.picture().1 == now.1, "{command}: {again:?}");
+    }
+}
+
+#[test]
+fn an_edit_after_a_switch_keeps_the_branch() {
+    let Some(place) = Place::new(GITS[0]) else { return };
+    place.unseen(OTHER_BRANCH);
+    place.sh("git checkout -q x");
+    place.sh("echo precious > f");
+    let was = place.picture();
+    let refused = place.undo(&["--yes"]);
+    if refused.stderr.contains("Nothing to take back") {
+        lacking("a git that tells of switches");
+        return;
+    }
+    assert_eq!((refused.code, place.picture().0), (4, was.0), "{refused:?}");
+    assert!(refused.stdout.contains("stays: `HEAD`, with the files and the index"), "{refused:?}");
+    assert_eq!(place.run("git branch --show-current").stdout, "x\n");
+}
+
 #[test]
 fn what_has_moved_on_stays_and_is_listed() {
     let Some(place) = Place::new(GITS[0]) else { return };

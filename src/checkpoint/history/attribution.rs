@@ -165,6 +165,13 @@ impl<'w> Judge<'w> {
         self.actions.iter().all(|action| action.window.actor == self.actor)
     }
 
+    /// Returns true if an action of the turn that names git ran in a span of time, and none of anybody else.
+    pub(crate) fn has_moved_head(&self, from: i64, to: i64) -> bool {
+        let running = self.actions.iter().filter(|action| action.window.moves_head && action.overlaps(from, to));
+        let mut actors = running.map(|action| action.window.actor.as_str()).peekable();
+        actors.peek().is_some() && actors.all(|actor| actor == self.actor)
+    }
+
     /// Returns true if a watcher named a path among the changes of that time.
     pub(crate) fn saw(&self, path: &RelPath) -> bool {
         let names = |changes: &Changes| matches!(changes, Changes::Paths(_)) && changes.covers(path);

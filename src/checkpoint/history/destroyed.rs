@@ -47,6 +47,8 @@ pub(super) struct TurnChanges {
     pub(super) missed: BTreeMap<RelPath, MissedChange>,
     /// The paths that were deleted during the turn and that none of its actions can have deleted.
     pub(super) deleted_by_others: Vec<RelPath>,
+    /// The branch or commit that HEAD was on before the turn switched branches.
+    pub(super) switched_from: Option<String>,
 }
 
 /// The facts by which the changes of a turn, and of the parts of its time, are judged.

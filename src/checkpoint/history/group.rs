@@ -21,6 +21,7 @@ use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
 use crate::model::text::printable;
 use crate::sys::interrupt::Interrupt;
+use crate::worktree::restore::KeepReason;
 
 /// A step that was chosen, in all workspaces in which it is to be taken.
 pub struct Stepping {
@@ -64,6 +65,13 @@ impl StepPreview {
     pub fn leaves_any(&self) -> bool {
         let others = self.others.iter().filter_map(|(_, preview)| preview.as_ref().ok());
         others.chain([&self.own]).any(|preview| preview.plan.left().next().is_some())
+    }
+
+    /// Returns true if it leaves paths as they are that others, or others too, have changed.
+    pub fn keeps_changes_of_others(&self) -> bool {
+        let others = self.others.iter().filter_map(|(_, preview)| preview.as_ref().ok());
+        let mut kept = others.chain([&self.own]).flat_map(|preview| &preview.plan.keep);
+        kept.any(|(_, why)| matches!(why, KeepReason::NotOwn(_)))
     }
 }
 
@@ -134,14 +142,22 @@ impl Stepping {
         if self.restore.kind != OperationKind::Undo {
             return Ok(None);
         }
-        let switch = timeline.catalog().branch_switch_of(turn)?;
-        Ok(switch.map(|one| {
-            let (command, git, op) = (printable(&one.begin.command), one.begin.name(), &turn.op);
-            format!(
-                "turn {op} switched branches with `{command}`. Take that back first: `piton git-undo {git}`. \
-                 To undo only its files, on the branch as it is now: `piton undo --turn {op}`"
-            )
-        }))
+        let op = &turn.op;
+        let first = match timeline.catalog().branch_switch_of(turn)? {
+            Some(one) => {
+                format!(
+                    " with `{}`. Take that back first: `piton git-undo {}`",
+                    printable(&one.begin.command),
+                    one.begin.name()
+                )
+            }
+            None => match timeline.catalog().way_back_from_switch(turn)? {
+                Some(command) => format!(". Switch back first: `{command}`"),
+                None => return Ok(None),
+            },
+        };
+        let rest = format!("To undo only its files, on the branch as it is now: `piton undo --turn {op}`");
+        Ok(Some(format!("turn {op} switched branches{first}. {rest}")))
     }
 
     /// Limits it to some paths of this workspace, and has it go to a checkpoint that was made of chosen hunks, if there is one. That has

@@ -181,6 +181,9 @@ pub struct TurnEnd {
     /// True if an undo has stopped at the turn, restored nothing, and named what is left: the next undo takes an older one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_passed: bool,
+    /// The branch or commit that HEAD was on before the turn switched branches; `None` if it switched none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switched_from: Option<String>,
     /// The processes that it had started and that were running at its end. Empty when later deletions are no longer checked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub running: Vec<LeftProcess>,
@@ -554,6 +557,7 @@ mod tests {
                 changes,
                 missed: Vec::new(),
                 is_passed: false,
+                switched_from: None,
                 running: Vec::new(),
             };
             Line::Turn(Box::new(end))

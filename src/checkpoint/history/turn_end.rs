@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::after_end::left_processes;
+use super::attribution::Judge;
 use super::destroyed::{TurnCaptures, TurnChanges, TurnTime};
 use super::journal::{Journal, Line, LoggedEntry, MissedChange, TurnChange, TurnEnd, quoted};
 use super::operations::{History, OF_TURN, UndoStep};
@@ -29,7 +30,7 @@ use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
 use crate::sys::clock::{now_ms, rfc3339, wall_clock_offset};
 use crate::sys::interrupt::Flow;
-use crate::worktree::Target;
+use crate::worktree::{Target, head_moves};
 
 /// The names of a turn.
 #[derive(Clone, Debug)]
@@ -141,7 +142,8 @@ impl Locked<'_> {
         let captures = self.catalog.captures_of(turn, base)?;
         let base = &captures.base;
         let catalog = &*self.catalog;
-        let TurnChanges { changes, missed, deleted_by_others } = catalog.changes_of(turn, &captures, capture, state)?;
+        let TurnChanges { changes, missed, deleted_by_others, switched_from } =
+            catalog.changes_of(turn, &captures, capture, state)?;
         let running = match state {
             TurnState::Open => Vec::new(),
             TurnState::Ended | TurnState::Interrupted => {
@@ -179,6 +181,7 @@ impl Locked<'_> {
             changes: changes.into_values().collect(),
             missed: missed.into_values().collect(),
             is_passed: false,
+            switched_from,
             running,
         });
         let line = as_passed(line, known.and_then(|step| step.turn.as_deref()));
@@ -190,6 +193,16 @@ impl Locked<'_> {
         }
         Ok(Some(EndedTurn { end: line, deleted, secrets }))
     }
+}
+
+/// Returns the branch or commit that HEAD was on before the first switch that only the turn can have made.
+fn switched_from(judge: &Judge<'_>, clock: &TurnClock, root: &Path) -> Option<String> {
+    head_moves(root).iter().find_map(|one| {
+        let from = one.switched_from()?;
+        // git logs whole seconds.
+        let second = one.seconds.checked_mul(1_000_000_000)?.saturating_sub(clock.offset());
+        judge.has_moved_head(second, second + 1_000_000_000).then(|| from.to_owned())
+    })
 }
 
 /// Counts the paths that were there before a turn and not after it.
@@ -323,6 +336,7 @@ impl Catalog {
             }
         }
         self.add_saved(&mut found, captures, end, &time)?;
+        found.switched_from = switched_from(&judge, &clock, root);
         let coverage = self.coverage_of(base)?;
         let share = |path: &RelPath| time.share(&judge, path, None);
         for lost in self.lost_repositories(turn, base, &coverage, &share)? {

@@ -10,8 +10,10 @@ use crate::checkpoint::repository::log::{LoggedOperation, operations};
 use crate::error::{Code, Error, Result};
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
-use crate::model::text::{cut, printable};
+use crate::model::repository::RefValue;
+use crate::model::text::{cut, printable, shell_word};
 use crate::sys::clock::ms_of;
+use crate::worktree::repository_state::RepositoryPlace;
 use crate::worktree::{HeadMove, git_index, head_moves, is_loose_since};
 
 /// The most commits that a warning names.
@@ -43,14 +45,29 @@ impl Catalog {
             let has_moved = one.end.as_ref().is_some_and(|end| end.moved);
             one.begin.is_of_turn(&turn.run, &turn.turn) && has_moved && one.undone.is_none() && one.begin.over.is_none()
         };
-        let switches = |one: &LoggedOperation| ["checkout", "switch"].iter().any(|verb| one.begin.has_verb(verb));
         for one in operations(&self.workspace.dir)?.into_iter().rev() {
             // `git checkout FILE` moves no HEAD.
-            if is_switch(&one) && switches(&one) && self.has_moved_head(one.begin.op)? != Some(false) {
+            if is_switch(&one) && one.begin.may_switch() && self.has_moved_head(one.begin.op)? != Some(false) {
                 return Ok(Some(one));
             }
         }
         Ok(None)
+    }
+
+    /// Returns the command that switches back to the branch or commit before a turn, if the turn switched branches and HEAD is still
+    /// elsewhere. For repositories in which git does not tell piton of its commands.
+    ///
+    /// # Errors
+    /// When HEAD cannot be read.
+    pub fn way_back_from_switch(&self, turn: &TurnEnd) -> Result<Option<String>> {
+        let Some(from) = &turn.switched_from else { return Ok(None) };
+        let Some(place) = RepositoryPlace::at_top(&self.workspace.path) else { return Ok(None) };
+        let is_back = match place.head()? {
+            Some(RefValue::Symbolic(branch)) => branch.strip_prefix(b"refs/heads/") == Some(from.as_bytes()),
+            Some(RefValue::Object(id)) => id == *from,
+            None => true,
+        };
+        Ok((!is_back).then(|| format!("git checkout {}", shell_word(from))))
     }
 
     /// Returns the paths and blobs that were in the index after each git command of a turn that writes files: git wrote such a file. The

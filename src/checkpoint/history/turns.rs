@@ -516,6 +516,7 @@ mod tests {
             changes: vec![change],
             missed: Vec::new(),
             is_passed: false,
+            switched_from: None,
             running: Vec::new(),
         }
     }

@@ -15,6 +15,7 @@ mod parts;
 pub mod plan;
 mod states;
 pub(crate) mod states_log;
+mod switch;
 pub mod undo;
 mod unheld;
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::objects::{stashes, without};
 use crate::git::ref_moves::RefMove;
+use crate::git::user_repository::TreeSwitch;
 use crate::model::path::RelPath;
 use crate::model::repository::{HEAD, REMOTES, RefValue, RepositoryState, STASH};
 use crate::model::text::printable;
@@ -79,6 +80,8 @@ pub struct RepositoryPlan {
     pub stash: Option<Vec<u8>>,
     /// True if the index goes back.
     pub index: bool,
+    /// The switch by which git takes the files and the index back.
+    pub switch: Option<TreeSwitch>,
     /// Files of an operation in progress that are written, or removed.
     pub operation: BTreeMap<RelPath, Option<Vec<u8>>>,
     /// The parts that stay although they were to go back.
@@ -105,7 +108,8 @@ pub(super) fn first_named(mut parts: Vec<KeptPart>, sort: &str, why: &str) -> Ve
 impl RepositoryPlan {
     /// Returns true if it does nothing.
     pub fn is_nothing(&self) -> bool {
-        self.refs.is_empty() && self.stash.is_none() && !self.index && self.operation.is_empty()
+        let has_none = self.refs.is_empty() && self.stash.is_none() && self.operation.is_empty();
+        has_none && !self.index && self.switch.is_none()
     }
 
     /// Keeps some refs where they are: the files and the index of another work tree belong to its commit.

@@ -281,6 +281,9 @@ impl Timeline {
         };
         let packs = self.objects_back((since, &before), &mut plan, (&repository, &now, index.as_ref().ok()))?;
         plan.keep_head_without_its_branch(&before, &elsewhere);
+        if let (Some(operation), Some(after), Ok(index)) = (goal.operation(), &after, &index) {
+            plan.add_switch(&operation.begin, (&before, after), index, (&repository, &place.top));
+        }
         if matches!(goal, GitGoal::At(_)) {
             plan.keep_together(&before, &now);
             plan.tell_put_aside(&now.operation);
@@ -416,10 +419,18 @@ impl Timeline {
         let refs: Vec<RefMove> = plan.refs.iter().filter(|one| one.name != STASH).cloned().collect();
         parts.bring("objects", !way.packs.is_empty(), || way.packs.iter().try_for_each(|pack| repository.unpack(pack)));
         parts.needs_all_before();
+        // git locks the index itself for its switch.
+        let index = plan.switch.is_none().then_some(index);
+        parts.bring("the files and the index", plan.switch.is_some(), || {
+            plan.switch.as_ref().map_or(Ok(()), |switch| repository.switch_files(&way.place.top, switch))
+        });
+        parts.needs_all_before();
         parts.bring("refs", !refs.is_empty(), || repository.move_refs(&refs, &reason));
         // Between the two, all would look staged.
         parts.needs_all_before();
-        parts.bring("the index", plan.index, || repository.put_index(&index, way.before.index.as_deref()));
+        parts.bring("the index", plan.index, || {
+            index.as_ref().map_or(Ok(()), |index| repository.put_index(index, way.before.index.as_deref()))
+        });
         parts.needs_all_before();
         parts.bring("the operation in progress", !plan.operation.is_empty(), || {
             let mut files = plan.operation.iter();
