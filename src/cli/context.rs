@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use crate::checkpoint::records::repositories;
 use crate::checkpoint::records::workspace::{real_path, root_for};
 use crate::checkpoint::{Home, Timeline, Workspace};
 use crate::doors::stdio::inside;
@@ -51,8 +52,12 @@ impl Context {
     pub(super) fn new(global: &GlobalArgs) -> Result<Context> {
         // A verb that needs it reports that there is none.
         let cwd = std::env::current_dir().ok().or_else(deleted_working_dir);
-        let (flags, named) = (flags(global)?, named(global, cwd.as_deref()));
-        Ok(Context { home: Home::locate()?, json: global.json, flags, named, cwd })
+        let (home, flags) = (Home::locate()?, flags(global)?);
+        let named = named(global, cwd.as_deref()).map(|dir| match is_saved_outside(&home, &dir) {
+            true => PathBuf::from(OUTSIDE),
+            false => dir,
+        });
+        Ok(Context { home, json: global.json, flags, named, cwd })
     }
 
     /// Returns the directory named with `--workspace`.
@@ -214,6 +219,21 @@ pub(super) fn flags(global: &GlobalArgs) -> Result<Vec<(String, String)>> {
 pub(super) fn named(global: &GlobalArgs, cwd: Option<&Path>) -> Option<PathBuf> {
     let outside = global.outside.then(|| PathBuf::from(OUTSIDE));
     outside.or_else(|| global.workspace.as_ref().map(|path| cwd.unwrap_or(Path::new("")).join(path)))
+}
+
+/// Returns true if a directory is gone that was no workspace, and its repository is saved among the files outside of all workspaces. So is
+/// a worktree after `git worktree remove`.
+fn is_saved_outside(home: &Home, dir: &Path) -> bool {
+    if dir.symlink_metadata().is_ok() {
+        return false;
+    }
+    // Where the workspaces cannot be listed, the verb itself says so.
+    let known = |path: &Path| Workspace::at(home, path).ok().flatten();
+    let repository = normalise(&dir.join(".git"));
+    let is_kept = |outside: Workspace| {
+        repositories::of(&outside.dir).iter().any(|kept| kept.path.under(Path::new(OUTSIDE)) == repository)
+    };
+    known(dir).is_none() && known(Path::new(OUTSIDE)).is_some_and(is_kept)
 }
 
 fn pair(text: &str) -> Result<(String, String)> {

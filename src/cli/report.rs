@@ -338,9 +338,12 @@ pub(super) fn outcome(outcome: &RestoreReply, verb: &str, back: &str) -> String 
         counted(&done.kept)
     );
     text.push_str(&left(&outcome.left));
-    for item in &done.failed.items {
+    for item in done.failed.items.iter().take(SHOWN) {
         let why = item.why.as_deref().unwrap_or_default();
         add_line!(text, "  not changed: {}  ({})", item.shown(), printable(why));
+    }
+    if done.failed.total > SHOWN {
+        add_line!(text, "  … and {} more that were not changed", done.failed.total - SHOWN);
     }
     section(&mut text, "left as it is", &done.not_agreed);
     for line in outcome.warnings.iter().filter_map(not_undone) {

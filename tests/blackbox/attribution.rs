@@ -142,6 +142,21 @@ fn what_a_person_edits_at_a_permission_prompt_stays() {
 }
 
 #[test]
+fn a_deletion_is_restored_that_an_interrupted_action_named_after_its_sibling_ended() {
+    let mut session = Session::claude(&["d/a", "notes.md"]);
+    session.prompt("do it");
+    session.bash("sleep 1; rm -rf d; sleep 30");
+    let sibling = session.bash("ls");
+    session.after(&sibling);
+    session.remove("d/a");
+    session.lab.write("notes.md", "the person's work\n");
+    session.stop();
+    let undone = session.undo(&[]);
+    assert_eq!((undone.code, session.lab.read("d/a").as_str()), (0, "d/a 0\n"), "{}", undone.stdout);
+    assert_eq!(session.lab.read("notes.md"), "the person's work\n");
+}
+
+#[test]
 fn a_person_owns_what_changes_while_an_action_reads() {
     let mut session = Session::claude(&["a", "notes.md"]);
     session.prompt("look around");
@@ -455,6 +470,34 @@ fn the_files_of_a_loop_over_a_pattern_are_named() {
         session.stop();
         let undone = session.undo(&[]);
         assert_eq!((undone.code, tree(&session.lab.work)), (0, before), "{command}: {}", undone.stdout);
+    }
+}
+
+/// A checkpoint within one millisecond is late. Which files are gone before it depends on the machine.
+#[test]
+fn what_was_deleted_before_a_late_checkpoint_is_restored_or_listed() {
+    let mut session = Session::claude(&["a"]);
+    let files: Vec<String> = (0..800).map(|k| format!("m/{k}")).collect();
+    files.iter().for_each(|file| session.lab.write(file, file));
+    session.prompt("begin");
+    session.script(|lab| lab.write("a", "a 1\n"));
+    session.stop();
+    std::fs::write(session.lab.user_file(), "deadline_ms: 1\n").unwrap();
+    session.prompt("do it");
+    let command = "bash -c \"$(printf 'rm -rf %s' m)\"";
+    let call = session.bash(command);
+    session.lab.sh(command);
+    session.after(&call);
+    session.stop();
+    let undone = session.undo(&[]);
+    let absent = files.iter().filter(|file| !session.lab.work.join(file).exists()).count();
+    let listed = undone.json()["failed"]["total"].as_u64().unwrap_or_default();
+    assert_eq!((undone.code, absent as u64), (if absent > 0 { 4 } else { 0 }, listed), "{}", undone.stdout);
+    for item in undone.json()["failed"]["items"].as_array().into_iter().flatten() {
+        let (path, why) = (item["path"].as_str().unwrap(), item["why"].as_str().unwrap());
+        let number = why.split("`piton restore ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+        assert_eq!(session.lab.piton(&["restore", number, path, "--yes"]).code, 0, "{why}");
+        assert_eq!(session.lab.read(path), path);
     }
 }
 

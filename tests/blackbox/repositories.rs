@@ -348,6 +348,10 @@ fn a_linked_worktree_comes_back_with_its_index_and_head() {
         });
         assert!(!place.exists(), "{command}: {reply}");
         let outside: &[&str] = if is_outside { &["--outside"] } else { &[] };
+        if is_outside {
+            let listed = lab.piton(&["list", "-w", place.to_str().unwrap()]);
+            assert!(listed.code == 0 && listed.stdout.contains("worktree remove"), "{listed:?}");
+        }
         let restore = |path: &std::path::Path| {
             let args = [&["restore"], outside, &["1", path.to_str().unwrap(), "--yes"]].concat();
             lab.piton(&args)

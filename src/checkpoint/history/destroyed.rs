@@ -13,6 +13,7 @@ use super::journal::{LoggedEntry, MissedChange, TurnChange};
 use super::turn_clock::TurnClock;
 use crate::agents::{Client, ReportedEnds};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
+use crate::checkpoint::catalog::diff::Change;
 use crate::checkpoint::catalog::find::Presence;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::records::action_window::ActionWindow;
@@ -280,6 +281,43 @@ impl Catalog {
             if entry.is_some() && who != Attribution::Outside {
                 let (quoted, before) = (quote(path.as_bytes()), entry.map(LoggedEntry));
                 found.changes.insert(path, TurnChange { path: quoted, before, after: None, who, from: None });
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the files that were gone before the turn's first capture, if that was late: the turn's first action had begun. An older
+    /// checkpoint has them, and a person may have changed them since it.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub(super) fn add_lost_before(
+        &self,
+        found: &mut TurnChanges,
+        captures: &TurnCaptures,
+        time: &TurnTime<'_>,
+    ) -> Result<()> {
+        let base = &captures.base;
+        let of_turn = std::iter::once(base).chain(&captures.later).filter(|one| one.record.turn == base.record.turn);
+        let Some(first) = of_turn.min_by_key(|one| one.record.ordinal()).filter(|one| one.record.is_late()) else {
+            return Ok(());
+        };
+        let all = self.all()?;
+        let is_older = |one: &&Checkpoint| one.record.ordinal() < first.record.ordinal() && !self.is_foreign(one);
+        let Some(older) = all.checkpoints.iter().rev().find(is_older) else { return Ok(()) };
+        let judge = time.judge();
+        for Change { path, old, new } in self.changes(self.whole(older)?, self.whole(base)?, &HashMap::new())? {
+            let is_file = old.is_some_and(|(mode, _)| mode != Mode::Dir);
+            if !is_file || new.is_some() || found.changes.contains_key(&path) || !self.is_gone(&path) {
+                continue;
+            }
+            let who = time.share(&judge, &path, None);
+            if who.may_have_deleted() {
+                let why =
+                    "it was deleted before the turn's first checkpoint, and an older one may have an older version";
+                let missed =
+                    MissedChange { path: quote(path.as_bytes()), why: why.to_owned(), who, saved: Some(older.id) };
+                found.missed.entry(path).or_insert(missed);
             }
         }
         Ok(())

@@ -326,7 +326,11 @@ impl Catalog {
             }
             // git did not write a file whose content is unchanged.
             let written = after.as_ref().filter(|after| before.is_none_or(|before| before.id != after.id));
-            let who = time.share(&judge, &path, written);
+            let who = match time.share(&judge, &path, written) {
+                // A restore of an absent path overwrites nothing.
+                Attribution::Outside if after.is_none() && judge.may_have_deleted_later(&path) => Attribution::Likely,
+                who => who,
+            };
             if who != Attribution::Outside {
                 let [before, after] = [before, after].map(|entry| entry.map(LoggedEntry));
                 let change = TurnChange { path: quote(path.as_bytes()), before, after, who, from: None };
@@ -336,6 +340,7 @@ impl Catalog {
             }
         }
         self.add_saved(&mut found, captures, end, &time)?;
+        self.add_lost_before(&mut found, captures, &time)?;
         found.switched_from = switched_from(&judge, &clock, root);
         let coverage = self.coverage_of(base)?;
         let share = |path: &RelPath| time.share(&judge, path, None);

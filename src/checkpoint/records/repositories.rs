@@ -198,6 +198,11 @@ pub(crate) fn bring_back(kept: &KeptRepository, root: &Path) -> Result<BroughtBa
     if let Some(place) = gone {
         back.files += repository::bring_back(&dir.join(ADMINISTRATION), top, &place, &is_whole)?.files;
     }
+    if let Ok(facts) = kept.path.under(root).symlink_metadata()
+        && let Err(error) = replace_file(&dir.join(NODE), node_of(&facts).as_bytes())
+    {
+        tracing::warn!(%error, "a repository that was restored will count as another one");
+    }
     Ok(back)
 }
 
