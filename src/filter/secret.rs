@@ -3,26 +3,85 @@
 //! Only names that almost always mean a secret are here: a restore keeps a secret that stands there, unless it is named.
 //! So `config.json` is plain, but for that of Docker.
 
-use crate::model::words::{SECRET_FILE_ENDINGS, SECRET_FILE_NAMES, SECRET_FILE_PATHS, SHARED_ENV_ENDINGS};
+use std::sync::LazyLock;
+
+use crate::model::words::{
+    BACKUP_ENDINGS, SECRET_FILE_ENDINGS, SECRET_FILE_NAMES, SECRET_FILE_PATHS, SECRET_FILE_PATTERNS, SHARED_ENV_ENDINGS,
+};
+
+/// The longest name that is judged, in bytes; the names of secrets are shorter.
+const LONGEST: usize = 255;
+
+/// The ending of environments, and of examples of them.
+const ENV: &str = ".env";
+
+/// The whole names, sorted.
+static NAMES: LazyLock<Vec<&'static [u8]>> = LazyLock::new(|| {
+    let mut names: Vec<&[u8]> = SECRET_FILE_NAMES.iter().map(|name| name.as_bytes()).collect();
+    names.sort_unstable();
+    names
+});
 
 /// Returns whether a *file* at this path is taken for a secret. Only its name and the directory in which it lies count.
 pub fn is_secret(path: &[u8]) -> bool {
     let mut parts = path.rsplit(|byte| *byte == b'/');
     let name = parts.next().unwrap_or_default();
+    let (mut lower, parent) = ([0; LONGEST], parts.next().unwrap_or_default());
+    let Some(lower) = lower.get_mut(..name.len()) else { return false };
+    lower.copy_from_slice(name);
+    lower.make_ascii_lowercase();
+    let original = without_backup(lower);
+    is_name(lower, parent) || (original.len() < lower.len() && is_name(original, parent))
+}
+
+/// Returns the name of the file of which this one is a copy, by its name; the name itself of others.
+fn without_backup(name: &[u8]) -> &[u8] {
+    // Editors put a name between two signs (`#name#`), or a dot before it (`.name.swp`).
+    if let Some(inner) = name.strip_prefix(b"#").and_then(|rest| rest.strip_suffix(b"#")) {
+        return inner;
+    }
+    let original = BACKUP_ENDINGS.iter().find_map(|ending| Some((name.strip_suffix(ending.as_bytes())?, ending)));
+    match original {
+        Some((original, ending)) if ending.starts_with(".sw") => original.strip_prefix(b".").unwrap_or(original),
+        Some((original, _)) => original,
+        None => name,
+    }
+}
+
+/// Returns true if a file of a name in lower case is taken for a secret in a directory.
+fn is_name(name: &[u8], parent: &[u8]) -> bool {
+    let ends = |ending: &&str| name.len() > ending.len() && name.ends_with(ending.as_bytes());
     let in_place = |secret: &&str| {
         let (dir, file) = secret.split_once('/').unwrap_or_default();
-        name.eq_ignore_ascii_case(file.as_bytes())
-            && parts.clone().next().is_some_and(|parent| parent.eq_ignore_ascii_case(dir.as_bytes()))
+        parent.eq_ignore_ascii_case(dir.as_bytes()) && matches(file, name)
     };
-    let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
-    let ends = |ending: &str| {
-        name.len() > ending.len() && name[name.len() - ending.len()..].eq_ignore_ascii_case(ending.as_bytes())
-    };
-    let env = name.len() > 5 && name[..5].eq_ignore_ascii_case(b".env.");
-    (env && !SHARED_ENV_ENDINGS.iter().any(|ending| ends(ending)))
-        || SECRET_FILE_NAMES.iter().any(|secret| is(secret))
+    let is_one = NAMES.binary_search(&name).is_ok()
         || SECRET_FILE_ENDINGS.iter().any(|ending| ends(ending))
-        || SECRET_FILE_PATHS.iter().any(in_place)
+        || SECRET_FILE_PATTERNS.iter().any(|pattern| matches(pattern, name))
+        || SECRET_FILE_PATHS.iter().any(in_place);
+    is_one && !is_shared(name)
+}
+
+/// Returns true for the name of a secret that is an example for others: `.env.sample`, `.env-sample`, `sample.env`.
+fn is_shared(name: &[u8]) -> bool {
+    let stem = name.strip_suffix(ENV.as_bytes()).unwrap_or(name);
+    SHARED_ENV_ENDINGS.iter().any(|ending| {
+        let word = ending.trim_start_matches('.').as_bytes();
+        let before = stem.strip_suffix(word);
+        before.is_some_and(|before| before.last().is_none_or(|sign| matches!(sign, b'.' | b'-' | b'_')))
+    })
+}
+
+/// Returns true if a pattern matches a whole name. A `*` stands for any text.
+fn matches(pattern: &str, name: &[u8]) -> bool {
+    let mut parts = pattern.as_bytes().split(|byte| *byte == b'*');
+    let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        let Some(at) = rest.windows(part.len()).position(|window| window == part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.len() >= last.len() && rest.ends_with(last)
 }
 
 #[cfg(test)]
@@ -30,20 +89,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_secrets() {
-        let secrets = ".env .ENV .env.local .env.production .envrc id_rsa id_ed25519 server.pem tls.KEY a.p12 x.jks \
-                       .netrc .npmrc .pypirc credentials.json vault.kdbx .htpasswd terraform.tfstate prod.tfstate.backup \
-                       terraform.tfvars infra/prod.auto.tfvars k8s/secrets.yaml secrets.YML kubeconfig prod.kubeconfig \
-                       .aws/credentials home/.kube/config .docker/config.json .config/gh/hosts.yml a/.cargo/credentials.toml \
-                       a/b/.env";
-        for name in secrets.split_whitespace() {
-            assert!(is_secret(name.as_bytes()), "{name}");
+    fn names_of_secrets_and_their_plain_twins() {
+        let pairs = include_str!("../../tests/data/secret-names.txt").lines().filter(|line| !line.starts_with("# "));
+        let mut count = 0;
+        for pair in pairs {
+            let (secret, twin) = pair.split_once(' ').unwrap();
+            for (name, expected) in [(secret, true), (twin, false)] {
+                assert_eq!(is_secret(name.as_bytes()), expected, "{name}");
+                assert_eq!(is_secret(name.to_uppercase().as_bytes()), expected, "{name} in capitals");
+                assert_eq!(is_secret(format!("a/b.c/{name}").as_bytes()), expected, "{name} further down");
+            }
+            count += 1;
         }
-        let plain = ".env.example .env.sample .env.local.template .env.dist env .environment id_rsa.pub main.rs key \
-                     .key keys.rs monkey config.json .pem variables.tf dev.tfvars credentials aws/credentials .aws/config \
-                     .kube/x/config hosts.yml .env/main.py .tfstate secrets.rs secrets/a.yaml";
+        assert!(count >= 120, "{count}");
+    }
+
+    #[test]
+    fn the_lists_are_in_lower_case() {
+        let lists = [SECRET_FILE_NAMES, SECRET_FILE_ENDINGS, SECRET_FILE_PATTERNS, SECRET_FILE_PATHS, BACKUP_ENDINGS];
+        for word in lists.into_iter().flatten() {
+            assert_eq!(*word, word.to_lowercase(), "a name is compared in lower case");
+        }
+    }
+
+    #[test]
+    fn a_name_alone_or_too_long_is_plain() {
+        let plain = ".pem .key env .environment key monkey credentials .tfstate .env/main.py secrets/a.yaml .kube/x/config ~ # ##";
         for name in plain.split_whitespace() {
             assert!(!is_secret(name.as_bytes()), "{name}");
         }
+        assert!(!is_secret(format!("{}.pem", "x".repeat(300)).as_bytes()), "no file system has such a name");
     }
 }
