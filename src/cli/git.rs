@@ -9,6 +9,7 @@ use super::context::Context;
 use super::exit::Exit;
 use super::print;
 use super::view::{prepare_index, up_to_date};
+use crate::checkpoint::Timeline;
 use crate::error::{Code, Error, Result};
 use crate::git::{self, GitReach};
 use crate::model::text::printable;
@@ -38,7 +39,7 @@ pub(super) fn git(context: &Context, args: &GitArgs) -> Result<ExitCode> {
     };
     let view = up_to_date(context)?;
     let sends = asked.as_ref().is_some_and(|asked| asked.sends);
-    if sends && !anything && (view.holds_secrets || context.timeline()?.catalog().tells_secrets()?) {
+    if sends && !anything && is_secretive(&context.timeline()?)? {
         let what = "checkpoints of this workspace hold secrets, and git would send them too";
         let next = "Nothing was sent. `piton push REMOTE` leaves those out; `piton git --unsafe …` does not.";
         return Ok(refused(context, what, next));
@@ -50,6 +51,11 @@ pub(super) fn git(context: &Context, args: &GitArgs) -> Result<ExitCode> {
     let mut command = view.command(if far { GitReach::Server } else { GitReach::Here });
     command.args(line);
     Err(git::become_it(command))
+}
+
+/// Returns true if a checkpoint of the workspace holds a secret, in its files or in its message.
+fn is_secretive(timeline: &Timeline) -> Result<bool> {
+    Ok(timeline.catalog().shows_secrets()? || timeline.catalog().tells_secrets()?)
 }
 
 /// Says why git is not run.

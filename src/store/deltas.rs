@@ -18,12 +18,12 @@ use git2::{ObjectType, Odb, Oid, Repository};
 use super::commit::Commit;
 use super::entry::{apply, varint};
 use super::hash::plain_id;
-use super::layout::isolate;
 use super::mark;
 use super::pack::Packed;
 use crate::error::{Code, Error, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::sys::interrupt::{Flow, Interrupt};
+use crate::sys::libgit2::isolate;
 
 /// The pause between two checks of the interrupt while objects are packed.
 const PAUSE: Duration = Duration::from_millis(5);

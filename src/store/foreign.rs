@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use git2::{Config, ConfigLevel, Repository, RepositoryOpenFlags};
 
-use super::layout::isolate;
+use crate::sys::libgit2::isolate;
 
 /// Returns a text setting as the user's git has it in the work tree `root`: the repository's own, else the user's. An
 /// unreadable file has none.

@@ -7,9 +7,6 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Once;
-
-use git2::ConfigLevel;
 
 use super::inventory::Inventory;
 use crate::error::{Code, Error, IoContext, Result};
@@ -189,25 +186,4 @@ pub(super) fn epoch(git_dir: &Path) -> Result<String> {
     let path = git_dir.join("piton-epoch");
     let bytes = std::fs::read(&path).at("reading", &path)?;
     Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
-}
-
-/// Empties libgit2's search paths for user and system configuration, once for the process.
-pub(super) fn isolate() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        for level in [ConfigLevel::System, ConfigLevel::Global, ConfigLevel::XDG, ConfigLevel::ProgramData] {
-            #[expect(unsafe_code, reason = "git2 marks process-wide options unsafe")]
-            // SAFETY: called once, before this process opens its first repository; no other thread is inside libgit2.
-            let set = unsafe { git2::opts::set_search_path(level, "") };
-            if let Err(error) = set {
-                tracing::warn!(%error, "git configuration outside of the store could not be switched off");
-            }
-        }
-        #[expect(unsafe_code, reason = "git2 marks process-wide options unsafe")]
-        // SAFETY: as above.
-        let set = unsafe { git2::opts::set_verify_owner_validation(false) };
-        if let Err(error) = set {
-            tracing::warn!(%error, "the owner check of libgit2 could not be switched off");
-        }
-    });
 }

@@ -7,6 +7,7 @@ pub mod clock;
 pub mod etc;
 pub mod fs;
 pub mod interrupt;
+pub mod libgit2;
 mod linux;
 pub mod memory;
 pub mod parallel;

@@ -309,11 +309,11 @@ fn absent_and_not_captured_are_two_things_for_private_files() {
     assert!(!says(&["diff", "1", "3", "--stat"]).contains("node_modules"));
     lab.restore(1, &["--local"]);
     assert!(lab.work.join("node_modules/m/index.js").exists());
-    // A secret that git tracks by now is as public as any file.
+    // A secret that the commit of HEAD has by now is as public as any file.
     lab.sh("rm .env");
     lab.take("without");
     lab.write(".env", "K=1");
-    lab.sh("git init -q; git add -f .env");
+    lab.sh("git init -q; git add -f .env; git -c user.name=t -c user.email=t@example.org commit -qm one");
     lab.restore("without", &[]);
     assert!(!lab.work.join(".env").exists());
 }

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 
 use super::git::{id, recorded, run};
-use super::support::{Lab, Sidecar, tree};
+use super::support::{Lab, Sidecar, git, tree};
 
 /// A bare repository, and a server for it where git has one.
 struct Remote {
@@ -250,6 +250,41 @@ fn secrets_stay_here_until_they_are_asked_for() {
     }
     assert_eq!(lab.piton(&["push", &remote.url, "--with-secrets"]).code, 0);
     assert_eq!(remote.refs().len(), 5);
+}
+
+#[test]
+fn a_secret_is_sent_only_while_the_commit_of_head_has_it() {
+    let lab = Lab::new();
+    lab.write("a", "a\n");
+    lab.write(".env.shared", "SHARED=1\n");
+    if git(&lab, &["init", "-q"]).is_none() {
+        return;
+    }
+    git(&lab, &["add", "."]);
+    git(&lab, &["commit", "-qm", "one"]);
+    let remote = Remote::new();
+    let everything = || remote.git(&["rev-list", "--all", "--objects"], b"");
+    // Staged by mistake, while a checkpoint is taken.
+    lab.write("prod.env", "TOKEN=1\n");
+    git(&lab, &["add", "-f", "prod.env"]);
+    lab.take("staged");
+    git(&lab, &["reset", "-q"]);
+    let sent = lab.piton(&["push", &remote.url]);
+    assert_eq!(sent.code, 0, "{sent:?}");
+    assert!(everything().contains(".env.shared") && !everything().contains("prod.env"), "{}", everything());
+    // Committed, and taken out again by the next commit: the old checkpoint stays here.
+    git(&lab, &["add", "-f", "prod.env"]);
+    git(&lab, &["commit", "-qm", "two"]);
+    lab.take("committed");
+    assert_eq!(lab.piton(&["push", &remote.url, "--dry-run"]).code, 0, "others have it too");
+    git(&lab, &["rm", "-q", "--cached", "prod.env"]);
+    git(&lab, &["commit", "-qm", "three"]);
+    let kept = lab.piton(&["push", &remote.url]);
+    assert!(kept.code == 4 && kept.stdout.contains("holds secrets: `prod.env`"), "{kept:?}");
+    assert!(!everything().contains("prod.env"));
+    assert_eq!(lab.piton(&["git", "push", &remote.url, "--all"]).code, 5);
+    assert_eq!(lab.piton(&["push", &remote.url, "--with-secrets"]).code, 0);
+    assert!(everything().contains("prod.env"));
 }
 
 #[test]

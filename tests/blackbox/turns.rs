@@ -276,7 +276,7 @@ fn what_several_were_at_work_on_is_kept_and_said() {
     assert_eq!(changed(&done), words(&["b", "c"]));
     assert!(listed(&done["done"]["kept"])["a"].starts_with("shared"), "{done}");
     let stuck = lab.piton(&["undo", "--turn", "t2", "--yes"]);
-    assert!(stuck.code == 3 && stuck.stdout.contains("--include"), "{stuck:?}");
+    assert!(stuck.code == 4 && stuck.stdout.contains("--include"), "{stuck:?}");
     let done = undo(&lab, &["--turn=t2", "--include=shared"]);
     assert_eq!((changed(&done), lab.read("a")), (words(&["a"]), "a 0\n".to_owned()));
 }
@@ -1031,7 +1031,9 @@ fn a_branch_switch_by_the_agent_is_its_own() {
     git(&lab, &["checkout", "-q", "other"]);
     agent.after("switch");
     agent.end();
-    assert_eq!(changed(&undo(&lab, &[])), words(&["b", "c"]));
+    let first = lab.piton(&["undo", "--yes"]);
+    assert!(first.code == 4 && first.stdout.contains("Switch back first: `git checkout "), "{first:?}");
+    assert_eq!(changed(&undo(&lab, &["--turn=t"])), words(&["b", "c"]));
     assert_eq!((lab.read("b"), lab.work.join("c").exists()), ("b 0\n".to_owned(), false));
 }
 

@@ -25,7 +25,7 @@ pub(crate) const RANKS: &[(&str, i8)] = &[
 
 /// Crates, and the only places that may name them.
 pub(crate) const CONFINED: &[(&str, &[&str])] = &[
-    ("git2", &["src/store/"]),
+    ("git2", &["src/store/", "src/sys/libgit2.rs"]),
     ("libdeflater", &["src/store/"]),
     ("clap", &["src/cli/", "src/main.rs"]),
     ("serde_saphyr", &["src/settings/", "src/classify/", "src/agents/edit/"]),

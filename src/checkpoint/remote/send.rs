@@ -9,12 +9,14 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::secrets::SecretNames;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::catalog::ref_name::is_ref_name;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
 use crate::model::number::Number;
+use crate::model::path::RelPath;
 use crate::model::redact::holds_secret;
 use crate::model::weight::Scale;
 use crate::store::Commit;
@@ -78,7 +80,8 @@ impl Catalog {
                     withhold(what, "something that it comes from is no checkpoint".to_owned());
                 }
                 Some(WithholdReason::Secrets(n)) if !with_secrets => {
-                    withhold(what, format!("checkpoint {n} holds secrets"));
+                    let path = judge.paths.get(&n).map(|path| format!(": `{}`", path.display())).unwrap_or_default();
+                    withhold(what, format!("checkpoint {n} holds secrets{path}"));
                 }
                 Some(WithholdReason::Told(n)) if !with_secrets => {
                     withhold(what, format!("checkpoint {n} has a message that holds secrets"));
@@ -114,7 +117,7 @@ impl Catalog {
                 back = Some(WithholdReason::Unreadable);
                 continue;
             };
-            back = worse(back, self.own_back(&commit, &record, &mut judge.scale));
+            back = worse(back, self.own_back(&commit, &record, judge));
             pending.extend(commit.parents);
         }
         judge.known.insert(id, back);
@@ -122,16 +125,19 @@ impl Catalog {
     }
 
     /// Says why a checkpoint itself is not to be sent.
-    fn own_back(&self, commit: &Commit, record: &Record, scale: &mut Scale) -> Option<WithholdReason> {
+    fn own_back(&self, commit: &Commit, record: &Record, judge: &mut SendReview) -> Option<WithholdReason> {
         let read = |id: &ObjectId| self.read_tree(id);
-        let admitted = scale.admit(&commit.tree, self.memory(), &read);
+        let admitted = judge.scale.admit(&commit.tree, self.memory(), &read);
         // A tree that only a capture can have made is let through.
         match admitted.or_else(|_| self.check_size(&commit.tree)) {
             Err(error) if error.code() == Code::TooLarge => return Some(WithholdReason::Large(record.number)),
             // git reports missing objects itself.
             Err(_) | Ok(()) => {}
         }
-        if record.holds_secrets() {
+        // A tree that cannot be read is not known to be free of them.
+        let found = self.has_secret(&mut judge.names, (record, &commit.tree)).unwrap_or(Some(None));
+        if let Some(path) = found {
+            judge.paths.extend(path.map(|path| (record.number, path)));
             return Some(WithholdReason::Secrets(record.number));
         }
         holds_secret(&commit.message).then_some(WithholdReason::Told(record.number))
@@ -158,6 +164,9 @@ struct SendReview {
     known: HashMap<ObjectId, Option<WithholdReason>>,
     /// The weights of trees that were met already.
     scale: Scale,
+    names: SecretNames,
+    /// The secrets that were found by name, by the numbers of their checkpoints.
+    paths: HashMap<Number, RelPath>,
 }
 
 /// The reasons for not sending something, the lesser reasons first; checkpoints by their numbers.

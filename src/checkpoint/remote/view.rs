@@ -49,8 +49,6 @@ pub struct View {
     pub work_tree: PathBuf,
     /// The checkpoint at which the workspace stands.
     pub head: Option<Checkpoint>,
-    /// True if a checkpoint in it holds secrets.
-    pub holds_secrets: bool,
     /// Refs that are not shown, and why.
     pub faults: Vec<String>,
 }
@@ -178,10 +176,7 @@ impl Catalog {
         put(&git_dir.join("packed-refs"), packed.as_bytes())?;
         let stands = head.as_ref().map_or_else(|| UNBORN.to_owned(), |head| format!("{}\n", head.id));
         put(&git_dir.join("HEAD"), stands.as_bytes())?;
-        let (own, fetched) = (self.all()?, self.foreign()?);
-        let holds_secrets =
-            own.checkpoints.iter().chain(&fetched.checkpoints).any(|checkpoint| checkpoint.record.holds_secrets());
-        Ok(View { git_dir, work_tree: self.workspace.path.clone(), head, holds_secrets, faults })
+        Ok(View { git_dir, work_tree: self.workspace.path.clone(), head, faults })
     }
 
     fn view_config(&self) -> Vec<u8> {

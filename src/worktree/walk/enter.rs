@@ -1,5 +1,6 @@
 //! The content of a directory that decides over the rest of it: a repository, its maker's mark, its ignore file.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use rustix::fs::FileType;
@@ -12,9 +13,11 @@ use super::listing::Here;
 use super::walk_dir::{DirState, Repo, Repository, Tracked, WalkDir};
 use super::walker::Walker;
 use crate::error::Result;
+use crate::filter::secret::is_secret;
 use crate::filter::{Level, generated, level};
 use crate::model::coverage::{MOST_REPOSITORIES, Pattern, SkipReason};
 use crate::model::path::RelPath;
+use crate::sys::libgit2::are_committed;
 
 impl Walker<'_> {
     /// Applies what the directory itself holds: a repository, the mark of its maker, its ignore file (which is given
@@ -107,9 +110,17 @@ impl Walker<'_> {
     }
 }
 
-/// Returns what the index of the repository at `base` tracks.
+/// Returns what the index of the repository at `base` tracks. Of the names of secrets only those count that the commit of HEAD has too: one that
+/// was staged by mistake has not left the machine.
 pub(crate) fn tracked(git: &GitDir, base: &RelPath) -> Result<Tracked> {
-    let paths = git_index::tracked(&git.dir)?;
+    let mut paths = git_index::tracked(&git.dir)?;
+    let secrets: Vec<RelPath> = paths.iter().filter(|path| is_secret(path.as_bytes())).cloned().collect();
+    if !secrets.is_empty() {
+        let committed = are_committed(&git.dir, secrets.iter().map(RelPath::to_path));
+        let staged = secrets.into_iter().zip(committed).filter(|(_, is_committed)| !is_committed);
+        let staged: HashSet<RelPath> = staged.map(|(path, _)| path).collect();
+        paths.retain(|path| !staged.contains(path));
+    }
     Ok(Tracked::new(paths.into_iter().map(|path| below(base, path))))
 }
 

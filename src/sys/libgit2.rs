@@ -1,0 +1,63 @@
+//! The settings of libgit2 for this process, and the one question that it answers about a user's repository.
+
+use std::path::Path;
+use std::sync::Once;
+
+use git2::{ConfigLevel, Repository, RepositoryOpenFlags};
+
+/// Empties libgit2's search paths for user and system configuration, once for the process.
+pub fn isolate() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for level in [ConfigLevel::System, ConfigLevel::Global, ConfigLevel::XDG, ConfigLevel::ProgramData] {
+            #[expect(unsafe_code, reason = "git2 marks process-wide options unsafe")]
+            // SAFETY: called once, before this process opens its first repository; no other thread is inside libgit2.
+            let set = unsafe { git2::opts::set_search_path(level, "") };
+            if let Err(error) = set {
+                tracing::warn!(%error, "git configuration outside of the store could not be switched off");
+            }
+        }
+        #[expect(unsafe_code, reason = "git2 marks process-wide options unsafe")]
+        // SAFETY: as above.
+        let set = unsafe { git2::opts::set_verify_owner_validation(false) };
+        if let Err(error) = set {
+            tracing::warn!(%error, "the owner check of libgit2 could not be switched off");
+        }
+    });
+}
+
+/// Returns for each of some paths from the top on whether the commit of HEAD has it, in the repository whose HEAD is in `git_dir`. Without
+/// a commit, and in a repository that libgit2 cannot read, no path has.
+pub fn are_committed<'p>(git_dir: &Path, paths: impl Iterator<Item = &'p Path>) -> Vec<bool> {
+    isolate();
+    let none: [&std::ffi::OsStr; 0] = [];
+    let opened = Repository::open_ext(git_dir, RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::NO_DOTGIT, none);
+    let tree = opened.as_ref().ok().and_then(|repository| repository.head().ok()?.peel_to_tree().ok());
+    paths.map(|path| tree.as_ref().is_some_and(|tree| tree.get_path(path).is_ok())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_only_staged_is_not_committed() {
+        let dir = tempfile::tempdir().unwrap();
+        let repository = Repository::init(dir.path()).unwrap();
+        let known = || are_committed(&dir.path().join(".git"), ["a", "d/b", "c"].map(Path::new).into_iter());
+        assert_eq!(known(), [false; 3], "no commit yet");
+        std::fs::create_dir(dir.path().join("d")).unwrap();
+        for path in ["a", "d/b", "c"] {
+            std::fs::write(dir.path().join(path), path).unwrap();
+        }
+        let mut index = repository.index().unwrap();
+        ["a", "d/b"].iter().for_each(|path| index.add_path(Path::new(path)).unwrap());
+        let tree = repository.find_tree(index.write_tree().unwrap()).unwrap();
+        let who = git2::Signature::now("t", "t@example.org").unwrap();
+        repository.commit(Some("HEAD"), &who, &who, "one", &tree, &[]).unwrap();
+        index.add_path(Path::new("c")).unwrap();
+        index.write().unwrap();
+        assert_eq!(known(), [true, true, false]);
+        assert_eq!(are_committed(&dir.path().join("nowhere"), [Path::new("a")].into_iter()), [false]);
+    }
+}
