@@ -56,7 +56,7 @@ fn is_name(name: &[u8], parent: &[u8]) -> bool {
         parent.eq_ignore_ascii_case(dir.as_bytes()) && matches(file, name)
     };
     let is_one = NAMES.binary_search(&name).is_ok()
-        || SECRET_FILE_ENDINGS.iter().any(|ending| ends(ending))
+        || SECRET_FILE_ENDINGS.iter().any(ends)
         || SECRET_FILE_PATTERNS.iter().any(|pattern| matches(pattern, name))
         || SECRET_FILE_PATHS.iter().any(in_place);
     is_one && !is_shared(name)

@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::error::Result;
 use crate::filter::secret::is_secret;
-use crate::model::checkpoint::Record;
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
 use crate::model::tree::Mode;
@@ -88,25 +87,10 @@ impl Catalog {
         let mut names = SecretNames::default();
         let (own, fetched) = (self.all()?, self.foreign()?);
         for checkpoint in own.checkpoints.iter().chain(&fetched.checkpoints) {
-            if self.has_secret(&mut names, (&checkpoint.record, &checkpoint.tree))?.is_some() {
+            if checkpoint.record.holds_secrets() || names.first(self, &checkpoint.tree)?.is_some() {
                 return Ok(true);
             }
         }
         Ok(false)
-    }
-
-    /// Returns what a checkpoint says of a secret that it holds: the path, or nothing where only its record tells. `None`: it holds none.
-    ///
-    /// # Errors
-    /// `store-damaged`; errors of reading.
-    pub(super) fn has_secret(
-        &self,
-        names: &mut SecretNames,
-        (record, tree): (&Record, &ObjectId),
-    ) -> Result<Option<Option<RelPath>>> {
-        match names.first(self, tree)? {
-            Some(path) => Ok(Some(Some(path))),
-            None => Ok(record.holds_secrets().then_some(None)),
-        }
     }
 }

@@ -134,11 +134,14 @@ impl Catalog {
             // git reports missing objects itself.
             Err(_) | Ok(()) => {}
         }
-        // A tree that cannot be read is not known to be free of them.
-        let found = self.has_secret(&mut judge.names, (record, &commit.tree)).unwrap_or(Some(None));
-        if let Some(path) = found {
-            judge.paths.extend(path.map(|path| (record.number, path)));
-            return Some(WithholdReason::Secrets(record.number));
+        match judge.names.first(self, &commit.tree) {
+            Ok(None) if !record.holds_secrets() => {}
+            // A tree that cannot be read is not known to be free of them.
+            found => {
+                let path = found.ok().flatten();
+                judge.paths.extend(path.map(|path| (record.number, path)));
+                return Some(WithholdReason::Secrets(record.number));
+            }
         }
         holds_secret(&commit.message).then_some(WithholdReason::Told(record.number))
     }
