@@ -281,9 +281,8 @@ fn step(
             true => documents.give(PreviewOrDone::Preview(reply.into()))?,
             false => print::data(&nothing(timeline, direction, &next, &reply)?)?,
         }
-        let is_part = is_stuck || preview.keeps_changes_of_others();
         (!only).then(|| stepping.pass(timeline)).transpose()?;
-        return Ok(if is_part { Exit::Part } else { Exit::Nothing });
+        return Ok(if is_stuck || preview.keeps_changes_of_others() { Exit::Part } else { Exit::Nothing });
     }
     if preview.changes_nothing() && !context.json {
         print::data("No file changes, only the run moves.\n")?;

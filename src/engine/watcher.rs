@@ -113,7 +113,7 @@ fn shortage(root: &Path, count: usize) -> Option<String> {
 /// Says that a watcher has lost its sight for a while, where an answer tells so; everything is looked at then.
 fn blindness(root: &Path, changes: &Changes) -> Option<String> {
     match changes {
-        Changes::Everything(why @ (Why::Unmounted | Why::RootMoved | Why::Uncovered | Why::NoCookie | Why::Failed)) => {
+        Changes::Everything(why @ (Why::Mounts | Why::RootMoved | Why::Uncovered | Why::NoCookie | Why::Failed)) => {
             Some(format!(
                 "changes in {} were not watched for a while: {why}; piton looks at everything",
                 root.display()

@@ -146,8 +146,8 @@ pub enum Why {
     TooManyPaths,
     /// So many directories went that starting afresh is cheaper than letting go of each watch.
     ManyGone,
-    /// A file system below the root was unmounted.
-    Unmounted,
+    /// A file system below the root was mounted or unmounted.
+    Mounts,
     /// The root was moved, deleted or replaced.
     RootMoved,
     /// The root itself cannot be watched any more.
@@ -169,7 +169,7 @@ impl fmt::Display for Why {
             Why::Overflow => "the queue of events overflowed",
             Why::TooManyPaths => "too many paths changed",
             Why::ManyGone => "many directories went",
-            Why::Unmounted => "a file system was unmounted",
+            Why::Mounts => "a file system was mounted or unmounted",
             Why::RootMoved => "the root was moved or deleted",
             Why::Uncovered => "the root cannot be watched",
             Why::Late => "the events did not arrive by the deadline",

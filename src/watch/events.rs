@@ -239,7 +239,7 @@ impl Listener {
                 pending.cookie.1 += 1;
                 self.shared.wake.notify_all();
             }
-            _ if meaning == Meaning::Unmounted => pending.lose(Why::Unmounted),
+            _ if meaning == Meaning::Unmounted => pending.lose(Why::Mounts),
             EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From))
                 if waited_for || name.is_empty() =>
             {
@@ -253,7 +253,7 @@ impl Listener {
 /// Notes the meaning of an event for a path; true if it is a change of the tree.
 fn note_path(pending: &mut PendingChanges, path: RelPath, meaning: Meaning) -> bool {
     if meaning == Meaning::Unmounted {
-        pending.lose(Why::Unmounted);
+        pending.lose(Why::Mounts);
         return true;
     }
     if meaning == Meaning::Nothing || !git_files::concerns(&path) {

@@ -14,9 +14,9 @@
 //! in the kernel. *Invariant:* memory is bounded by the directories and the caps, never by the number of changes.
 //!
 //! # Limits
-//! Some changes give no event: writes through a name outside of the watched directories (hard links), writes through a
-//! mapping until it is closed, and a file system mounted over a directory. [`Watcher::set_always_dirty`] is for the
-//! first two. Rules outside of the tree (a global excludes file, the git directory of a linked worktree) are not
+//! Some changes give no event: writes through a name outside of the watched directories (hard links), and writes through a
+//! mapping until it is closed. [`Watcher::set_always_dirty`] is for both. A file system that is mounted gives none either: each answer asks
+//! the table of mounts. Rules outside of the tree (a global excludes file, the git directory of a linked worktree) are not
 //! watched. A directory that is swapped for a link and back while its watch is placed may leave a watch on what the
 //! link led to.
 
@@ -51,7 +51,7 @@ pub use self::signal::ChangeSignal;
 use crate::model::change::{Changes, Clock, Dirty, Reach, Why};
 use crate::model::path::RelPath;
 use crate::sys::inotify::LIMITS;
-use crate::sys::mount;
+use crate::sys::mount::{self, MountsBelow};
 
 /// The rules by which directories get watches. Asked only of directories whose parents have one, never of the root and of a `.git`.
 ///
@@ -117,6 +117,8 @@ pub struct Watcher {
     /// `None` when the last attempt to make an instance of notify failed.
     places: Option<Places>,
     always: BTreeSet<RelPath>,
+    /// `None` where the system has no table of mounts.
+    mounts: Option<MountsBelow>,
     restarts: u64,
     _place: WatcherPlace,
 }
@@ -149,9 +151,13 @@ impl Watcher {
             cookies,
             places: None,
             always: BTreeSet::new(),
+            mounts: None,
             restarts: 0,
             _place: place,
         };
+        // Before the watches: a mount that comes between is noticed.
+        watcher.mounts =
+            MountsBelow::new(&watcher.root).inspect_err(|error| tracing::warn!(%error, "mounts are not followed")).ok();
         watcher.begin_afresh()?;
         watcher.reconcile(rules, deadline);
         match watcher.places.as_ref().and_then(|places| places.uncovered().get(&RelPath::root())) {
@@ -223,6 +229,10 @@ impl Watcher {
         // A move of a parent directory gives no event in here.
         if self.places.as_ref().is_some_and(|places| !places.root_stands()) {
             self.shared.lock().lose(Why::RootMoved);
+        }
+        // A mount gives no event either.
+        if let Some(Ok(true) | Err(_)) = self.mounts.as_mut().map(MountsBelow::have_changed) {
+            self.shared.lock().lose(Why::Mounts);
         }
         if !self.shared.lock().afresh {
             let patience = Instant::now() + self.places.as_ref().map_or(Duration::ZERO, Places::restart_costs);

@@ -1,7 +1,7 @@
 //! The secrets among the files of checkpoints, by their names.
 //!
 //! A capture keeps the files whose names it knows apart. A checkpoint of an older version, and one that was taken while git tracked such a
-//! file, may have one among the files that git sees. *Invariant:* what only the commit of HEAD has too is no secret any more: whoever has
+//! file, may have one among the files that git sees. *Invariant:* a file that the commit of HEAD has too counts as no secret: whoever has
 //! the repository has it too.
 
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ const MOST: usize = 10_000;
 pub(super) struct SecretNames {
     /// By tree, and by the name of its directory, which is a part of some names: the paths below it.
     known: HashMap<(ObjectId, Vec<u8>), Vec<Vec<u8>>>,
-    /// Whether the commit of HEAD has a path.
+    /// True for the paths that the commit of HEAD has.
     committed: HashMap<RelPath, bool>,
 }
 

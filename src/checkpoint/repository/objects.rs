@@ -4,12 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::log::{KEPT, operations};
 use super::operations::{NewGitOperation, RepositoryNow};
+use super::plan::{
+    GONE, INDEX, IndexEntries, KeptPart, LOST, RepositoryPlan, WITHOUT_INDEX, keep_without_objects, object,
+};
 use super::states::OperationEdge;
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Result};
+use crate::git::user_objects::{ObjectsAside, contents};
 use crate::git::user_repository::UserRepository;
 use crate::model::path::RelPath;
-use crate::model::repository::{RefValue, RepositoryState};
+use crate::model::repository::{RefValue, RepositoryState, STASH};
 
 /// The largest pack that is kept of one operation, in bytes.
 const MAX_PACK: u64 = 32 << 20;
@@ -125,5 +129,54 @@ impl Timeline {
             }
         }
         Ok(())
+    }
+}
+
+impl Timeline {
+    /// Returns the packs that bring objects back which the plan needs and git has removed. Parts whose objects are gone for good stay
+    /// as they are.
+    pub(super) fn objects_back(
+        &self,
+        (op, before): (u64, &RepositoryState),
+        plan: &mut RepositoryPlan,
+        (repository, now, index): (&UserRepository, &RepositoryState, Option<&IndexEntries>),
+    ) -> Result<Vec<Vec<u8>>> {
+        let mut commits: Vec<String> = plan.refs.iter().filter_map(object).collect();
+        commits.extend(plan.stash.iter().flat_map(|log| stashes(log)));
+        let index = index.filter(|_| plan.index);
+        let staged = index.map(|index| contents(&index.before)).unwrap_or_default();
+        let named = named(now);
+        let of_operation = if plan.operation.is_empty() { Vec::new() } else { named_in(&before.operation) };
+        let lost = |repository: &UserRepository| -> Result<(Vec<String>, bool, bool)> {
+            let lacks = |ids: &[String]| repository.lacking(ids).map(|lacking| !lacking.is_empty());
+            Ok((repository.torn(&commits, &named)?, lacks(&staged)?, lacks(&of_operation)?))
+        };
+        let (mut torn, mut is_index_lost, mut is_operation_lost) = lost(repository)?;
+        let mut packs = Vec::new();
+        if !torn.is_empty() || is_index_lost || is_operation_lost {
+            // A later one may have left without a name what this one leads to.
+            for one in self.git_operations()?.into_iter().filter(|one| one.begin.op >= op) {
+                packs.extend(self.catalog().kept_objects(one.begin.op)?);
+            }
+            if !packs.is_empty() {
+                let aside = ObjectsAside::new()?;
+                let beside = repository.with_aside(aside.path());
+                packs.iter().try_for_each(|pack| beside.unpack(pack))?;
+                (torn, is_index_lost, is_operation_lost) = lost(&beside)?;
+            }
+        }
+        keep_without_objects(plan, &torn);
+        // Without its lost entries, the list may be the present one.
+        plan.stash.take_if(|log| *log == now.stash && !plan.refs.iter().any(|one| one.name == STASH));
+        if is_operation_lost {
+            plan.keep_operation(GONE);
+        }
+        if is_index_lost {
+            // git could neither commit nor stash with it.
+            plan.index = false;
+            plan.kept.push(KeptPart { what: INDEX.to_owned(), why: LOST.to_owned() });
+            plan.keep_operation(WITHOUT_INDEX);
+        }
+        Ok(packs)
     }
 }

@@ -1,10 +1,14 @@
 //! The file systems under paths: their kinds, on some of which the kernel does not see every change, and where they are
 //! mounted.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::error::{IoContext, Result};
 
@@ -120,6 +124,57 @@ impl MountTable {
     pub fn has(&self, point: &Path) -> bool {
         self.0.contains_key(point)
     }
+}
+
+/// Follows the mounts below a directory. The kernel tells of a change of the table to whoever has it open.
+#[derive(Debug)]
+pub struct MountsBelow {
+    root: PathBuf,
+    table: File,
+    known: BTreeSet<(PathBuf, u32)>,
+}
+
+impl MountsBelow {
+    /// Begins with the mounts as they are now.
+    ///
+    /// # Errors
+    /// When the system has no table of mounts.
+    pub fn new(root: &Path) -> Result<MountsBelow> {
+        let table = File::open(TABLE).at("opening", Path::new(TABLE))?;
+        let mut mounts = MountsBelow { root: root.to_owned(), table, known: BTreeSet::new() };
+        mounts.known = mounts.read()?;
+        Ok(mounts)
+    }
+
+    /// Returns true if a file system was mounted or unmounted below the directory since the last call.
+    ///
+    /// # Errors
+    /// When the table cannot be read.
+    pub fn have_changed(&mut self) -> Result<bool> {
+        let mut asked = [PollFd::new(&self.table, PollFlags::PRI)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut asked, Some(&at_once)).at("asking for changes of", Path::new(TABLE))?;
+        if !asked[0].revents().intersects(PollFlags::PRI | PollFlags::ERR) {
+            return Ok(false);
+        }
+        let now = self.read()?;
+        let has_changed = now != self.known;
+        self.known = now;
+        Ok(has_changed)
+    }
+
+    /// Reads the mounts below the directory, each with its number.
+    fn read(&mut self) -> Result<BTreeSet<(PathBuf, u32)>> {
+        let mut text = Vec::new();
+        self.table.rewind().and_then(|()| self.table.read_to_end(&mut text)).at("reading", Path::new(TABLE))?;
+        let numbered = text.split(|byte| *byte == b'\n').filter_map(|line| Some((mount(line)?.point, number(line)?)));
+        Ok(numbered.filter(|(point, _)| *point != self.root && point.starts_with(&self.root)).collect())
+    }
+}
+
+/// Reads the number of the mount in a line of the table.
+fn number(line: &[u8]) -> Option<u32> {
+    std::str::from_utf8(line.split(|byte| *byte == b' ').next()?).ok()?.parse().ok()
 }
 
 /// Reads a line of the table: `id parent device root POINT options optional… - KIND SOURCE OPTIONS`.

@@ -313,8 +313,34 @@ fn an_unmounted_file_system_is_reported() {
     });
     let (gone, inside, changes, after) = answers.unwrap();
     assert!(gone && inside.covers(&path("m/d/x")), "{inside:?}");
-    assert_eq!(changes, Changes::Everything(Why::Unmounted));
+    assert_eq!(changes, Changes::Everything(Why::Mounts));
     assert_eq!(after, Changes::Paths(Dirty::new([(path("m/x"), Reach::Entry)])));
+}
+
+#[test]
+fn a_file_system_mounted_over_a_directory_is_reported() {
+    let mut scene = Scene::new(&["m/d/e"]);
+    fs::write(scene.at("m/old"), "hidden by the mount").unwrap();
+    scene.sync();
+    let run = |line: &[&str]| {
+        let done = std::process::Command::new(line[0]).args(&line[1..]).arg(scene.at("m")).output();
+        done.is_ok_and(|output| output.status.success())
+    };
+    if !run(&["mount", "-t", "tmpfs", "none"]) {
+        eprintln!("skipped: nothing can be mounted here");
+        return;
+    }
+    let place = scene.at("m");
+    fs::write(place.join("x"), "on the mounted side").unwrap();
+    let changes = scene.sync();
+    fs::write(place.join("y"), "an event tells of it").unwrap();
+    let after = scene.reported();
+    let unmounted = std::process::Command::new("umount").arg(&place).status().is_ok_and(|status| status.success());
+    assert!(unmounted);
+    assert_eq!((changes, after.as_str()), (Changes::Everything(Why::Mounts), "m/y"));
+    assert_eq!(scene.sync(), Changes::Everything(Why::Mounts));
+    fs::write(scene.at("m/d/x"), "x").unwrap();
+    assert_eq!(scene.reported(), "m/d/x");
 }
 
 #[test]
