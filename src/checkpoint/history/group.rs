@@ -265,7 +265,11 @@ impl Stepping {
         }
         let own = timeline.restore(&self.restore, control)?;
         let is_idle = |done: &Restored| done.operation.is_none() && done.outcome.failed.is_empty();
-        if is_idle(&own) && others.iter().all(|(_, done)| done.as_ref().is_ok_and(is_idle)) {
+        let leaves_any = !own.left.is_empty() || !own.conflicts.is_empty();
+        // The part here was named and left, and the other parts are done.
+        let is_done_elsewhere = leaves_any && others.iter().all(|(_, done)| done.is_ok());
+        let does_nothing = others.iter().all(|(_, done)| done.as_ref().is_ok_and(is_idle));
+        if is_idle(&own) && (does_nothing || is_done_elsewhere) {
             self.pass(timeline)?;
         }
         Ok(StepDone { own, others })
