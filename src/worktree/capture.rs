@@ -1,6 +1,6 @@
 //! One capture: walk, choose, read, put together.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::panic::resume_unwind;
 use std::path::Path;
@@ -11,10 +11,11 @@ use std::time::Instant;
 use super::beneath::Root;
 use super::hash::{self, Job};
 use super::probe::perm_of;
-use super::read::{self, HeldStill, ReadMark, Refusal, Stored};
+use super::read::{self, HeldStill, ReadMark, Refusal, SizeLimits, Stored};
 use super::request::{Capture, PrivatePart, Request, Sinks, Stats, Visits};
 use super::select;
 use super::stopped::unless_stopped;
+use super::units::{self, Unit};
 use super::walk::{self, Candidate, Class, ContentSource, Visited, WalkResult, identity};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::coverage::{Coverage, Defaults, SkipReason};
@@ -46,9 +47,9 @@ pub fn capture(request: &Request<'_>, sinks: Sinks<'_>, control: Interrupt<'_>) 
     // Before any content is read: a capture over the limit must not first read all of it.
     select::guard(&mut found, request.limits.files);
     let walked = Instant::now();
-    let files = std::mem::take(&mut found.files);
+    let mut files = std::mem::take(&mut found.files);
     let mut gathered = Gathered::with_room(files.len());
-    gathered.read(request, &root, &files, sinks, control)?;
+    gathered.read(request, &root, &mut files, sinks, control)?;
     gathered.skipped.append(&mut found.skipped);
     let count = files.len() as u64;
     // Freed on another thread: the list of a large workspace takes milliseconds.
@@ -127,12 +128,16 @@ impl Gathered {
         &mut self,
         request: &Request<'_>,
         root: &Root,
-        files: &[Candidate],
+        files: &mut [Candidate],
         sinks: Sinks<'_>,
         control: Interrupt<'_>,
     ) -> Result<()> {
+        let units = units::of(files);
+        let files = &*files;
+        let together: HashSet<usize> = units.iter().flat_map(|unit| unit.files.iter().copied()).collect();
+        let cap = |file: &Candidate| if file.targeted { u64::MAX } else { request.limits.file_bytes };
         let (mut jobs, mut private) = (Vec::new(), Vec::new());
-        for index in self.reuse(files, control)? {
+        for index in self.reuse(files, control)?.into_iter().filter(|index| !together.contains(index)) {
             let file = &files[index];
             match &file.source {
                 ContentSource::Known(_) => {}
@@ -143,7 +148,7 @@ impl Gathered {
                 ContentSource::Unread => (if file.class.is_private() { &mut private } else { &mut jobs }).push(Job {
                     index,
                     path: &file.path,
-                    cap: if file.targeted { u64::MAX } else { request.limits.file_bytes },
+                    cap: cap(file),
                     size: file.stamp.size,
                 }),
             }
@@ -151,11 +156,43 @@ impl Gathered {
         for done in hash::run(root, &jobs, request.limits.memory, sinks.shared, control)? {
             self.settle(&files[done.index], done.outcome)?;
         }
+        for unit in &units {
+            unless_stopped(control)?;
+            self.read_unit(root, (unit, files), &cap, sinks)?;
+        }
         if private.is_empty() {
             return Ok(());
         }
         for done in hash::run(root, &private, request.limits.memory, (sinks.local)()?, control)? {
             self.settle(&files[done.index], done.outcome)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the files of a database together. `cap` is the largest size of a file, in bytes.
+    fn read_unit(
+        &mut self,
+        root: &Root,
+        (unit, files): (&Unit, &[Candidate]),
+        cap: &dyn Fn(&Candidate) -> u64,
+        sinks: Sinks<'_>,
+    ) -> Result<()> {
+        let sink = |file: &Candidate| if file.class.is_private() { (sinks.local)() } else { Ok(sinks.shared) };
+        if unit.is_small(files) {
+            for (index, content) in unit.read(root, &mut |at| read::whole(root, &files[at].path, cap(&files[at]))) {
+                let sink = sink(&files[index])?;
+                let stored = content.and_then(|content| read::store_bytes(&content.bytes, content.mark, sink));
+                self.settle(&files[index], stored)?;
+            }
+            return Ok(());
+        }
+        let mut store = |at: usize| {
+            let file = &files[at];
+            let limits = SizeLimits { cap: cap(file), whole: read::WHOLE };
+            read::store(root, &file.path, limits, sink(file).map_err(Refusal::Fatal)?)
+        };
+        for (index, stored) in unit.read(root, &mut store) {
+            self.settle(&files[index], stored)?;
         }
         Ok(())
     }

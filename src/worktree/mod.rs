@@ -28,6 +28,7 @@ pub mod repository_state;
 mod request;
 mod select;
 mod stopped;
+mod units;
 mod walk;
 mod warm;
 

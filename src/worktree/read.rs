@@ -69,7 +69,7 @@ pub(super) enum Refusal {
 }
 
 /// A file whose content is in the sink.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Stored {
     /// The blob of its content.
     pub(super) id: ObjectId,

@@ -402,6 +402,9 @@ class Session:
                 lost.setdefault(event.path, event.old)
             if event.new not in (ABSENT, None):
                 own.add(event.new)
+            # The turn itself has given the path its content back (`git checkout`).
+            if lost.get(event.path, ABSENT) == event.new:
+                lost.pop(event.path, None)
         return {path: old for path, old in lost.items() if now.get(path, ABSENT) != old}
 
     def left_by(self, turn, path):

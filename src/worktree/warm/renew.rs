@@ -21,6 +21,7 @@ use crate::worktree::capture::{Gathered, open_root, refuse_never};
 use crate::worktree::content::Doubts;
 use crate::worktree::read::{self, WHOLE};
 use crate::worktree::request::{Request, Sinks, Stats};
+use crate::worktree::units::{database_of, logs_of};
 use crate::worktree::walk::{self, Again, Candidate, ContentSource, Repo, WalkResult};
 
 /// The outcome of an attempt to bring a warm tree up to date.
@@ -121,8 +122,8 @@ impl Warm {
         self.doubt_reported(root, &mut found.files, control)?;
         let walked = Instant::now();
         let mut gathered = Gathered::default();
-        let files = std::mem::take(&mut found.files);
-        gathered.read(&request, root, &files, sinks, control)?;
+        let mut files = std::mem::take(&mut found.files);
+        gathered.read(&request, root, &mut files, sinks, control)?;
         gathered.skipped.append(&mut found.skipped);
         gathered.retain_known(&request);
         let mut stats = gathered.stats;
@@ -203,6 +204,7 @@ impl Warm {
                 ruled.insert(base);
             } else if !path.components().any(is_never_captured) {
                 paths.insert(self.reachable(path));
+                paths.extend(self.rest_of_unit(path));
             }
         }
         // In a directory that is looked at as a whole, only its rule files are named.
@@ -248,6 +250,13 @@ impl Warm {
             _ => false,
         };
         changed.then_some(dir)
+    }
+
+    /// Returns the other known files of the database whose file or log is at a path: all of them are read together.
+    fn rest_of_unit(&self, path: &RelPath) -> Vec<RelPath> {
+        let database = database_of(path).unwrap_or_else(|| path.clone());
+        let files = logs_of(&database).into_iter().chain([database]);
+        files.filter(|file| file != path && self.known_of(file).is_some()).collect()
     }
 
     /// Returns the path itself, or the highest directory above it that was not looked into.

@@ -142,6 +142,9 @@ fn secrets_are_listed_unless_tracked_targeted_or_wanted() {
         return;
     }
     bench.git(&["add", "tracked.key"]);
+    let capture = bench.capture();
+    assert_eq!(gaps(&capture), ".env:secret conf/server.pem:secret tracked.key:secret", "it is only staged");
+    bench.git(&["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "one"]);
     let capture = bench.advance();
     assert_eq!(files(&capture), ".env.example main.rs tracked.key");
     assert_eq!(gaps(&capture), ".env:secret conf/server.pem:secret");
