@@ -76,6 +76,8 @@ const LOG_END: u64 = 256 << 10;
 /// One move of HEAD, as git's log has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadMove {
+    /// The commit from which HEAD moved, in hexadecimal digits.
+    pub from: String,
     /// The commit to which HEAD moved, in hexadecimal digits; at least 7.
     pub id: String,
     /// Seconds since the epoch.
@@ -92,7 +94,13 @@ impl HeadMove {
         let id =
             head.split(' ').nth(1).filter(|id| id.len() >= 7 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
         let seconds = head.rsplit(' ').nth(1)?.parse().ok()?;
-        Some(HeadMove { id: id.to_owned(), seconds, message: String::from_utf8_lossy(&line[tab + 1..]).into_owned() })
+        let from = head.split(' ').next().unwrap_or_default().to_owned();
+        Some(HeadMove {
+            from,
+            id: id.to_owned(),
+            seconds,
+            message: String::from_utf8_lossy(&line[tab + 1..]).into_owned(),
+        })
     }
 
     /// Returns true if it is a commit (also `commit (amend)`, `(initial)`, `(merge)`), which writes no file of the work tree.
@@ -100,10 +108,10 @@ impl HeadMove {
         self.message.starts_with("commit:") || self.message.starts_with("commit (")
     }
 
-    /// Returns the branch, or the commit, from which it has switched; `None` if it is no switch.
+    /// Returns the branch, or the commit, from which it has switched to other files; `None` if it is no switch, as `git checkout -b` is none.
     pub fn switched_from(&self) -> Option<&str> {
-        let (from, to) = self.message.strip_prefix("checkout: moving from ")?.split_once(" to ")?;
-        (from != to).then_some(from)
+        let (from, _) = self.message.strip_prefix("checkout: moving from ")?.split_once(" to ")?;
+        (self.from != self.id).then_some(from)
     }
 
     /// Returns the subject of a commit.

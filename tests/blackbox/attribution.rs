@@ -432,9 +432,26 @@ fn without_the_git_door_a_turn_that_switched_branches_offers_the_way_back() {
 }
 
 #[test]
+fn a_branch_that_the_turn_made_where_it_was_is_no_switch() {
+    let Some(mut session) = Session::in_repository(&["a", "b"]) else { return };
+    session.prompt("do it");
+    let call = session.bash("git checkout -q -b feature && rm b");
+    git(&session.lab, &["checkout", "-q", "-b", "feature"]);
+    session.remove("b");
+    session.after(&call);
+    session.stop();
+    let undone = session.undo(&[]);
+    assert_eq!((undone.code, session.lab.read("b").as_str()), (0, "b 0\n"), "{}", undone.stdout);
+}
+
+#[test]
 fn a_switch_by_a_person_is_not_the_turns() {
     let Some(mut session) = Session::in_repository(&["a", "b"]) else { return };
-    git(&session.lab, &["branch", "other"]);
+    git(&session.lab, &["checkout", "-q", "-b", "other"]);
+    session.lab.write("c", "c of other\n");
+    git(&session.lab, &["add", "c"]);
+    git(&session.lab, &["commit", "-qm", "two"]);
+    git(&session.lab, &["checkout", "-q", "main"]);
     session.prompt("do it");
     let call = session.bash("rm b");
     session.remove("b");
@@ -488,6 +505,10 @@ fn what_was_deleted_before_a_late_checkpoint_is_restored_or_listed() {
     let call = session.bash(command);
     session.lab.sh(command);
     session.after(&call);
+    let deadline = Instant::now() + WAIT;
+    while !session.lab.piton(&["list"]).stdout.contains("before shell: bash -c") {
+        assert!(Instant::now() < deadline, "the late checkpoint never came");
+    }
     session.stop();
     let undone = session.undo(&[]);
     let absent = files.iter().filter(|file| !session.lab.work.join(file).exists()).count();

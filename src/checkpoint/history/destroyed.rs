@@ -37,6 +37,8 @@ pub(super) struct TurnCaptures {
     pub(super) base: Checkpoint,
     /// The later ones with other content, the oldest first.
     pub(super) later: Vec<Checkpoint>,
+    /// The ordinal of the turn's first capture, if that was late: the turn's first action had begun.
+    pub(super) late_from: Option<u64>,
 }
 
 /// The changes of one turn, by their paths.
@@ -196,13 +198,18 @@ impl Catalog {
         };
         let since =
             all.checkpoints.iter().filter(|one| one.record.ordinal() > base.record.ordinal() || is_of_turn(one));
+        let mut first = &base;
         for capture in since.filter(|one| !self.is_foreign(one)) {
+            if is_of_turn(capture) && capture.record.ordinal() < first.record.ordinal() {
+                first = capture;
+            }
             if known.insert((capture.tree, self.layer_root(capture)?)) {
                 later.push(capture.clone());
             }
         }
         later.sort_by_key(|one| one.record.ordinal());
-        Ok(TurnCaptures { base, later })
+        let late_from = first.record.is_late().then(|| first.record.ordinal());
+        Ok(TurnCaptures { base, later, late_from })
     }
 
     /// Adds what the turn destroyed and a later capture has saved.
@@ -297,13 +304,9 @@ impl Catalog {
         captures: &TurnCaptures,
         time: &TurnTime<'_>,
     ) -> Result<()> {
-        let base = &captures.base;
-        let of_turn = std::iter::once(base).chain(&captures.later).filter(|one| one.record.turn == base.record.turn);
-        let Some(first) = of_turn.min_by_key(|one| one.record.ordinal()).filter(|one| one.record.is_late()) else {
-            return Ok(());
-        };
+        let (base, Some(first)) = (&captures.base, captures.late_from) else { return Ok(()) };
         let all = self.all()?;
-        let is_older = |one: &&Checkpoint| one.record.ordinal() < first.record.ordinal() && !self.is_foreign(one);
+        let is_older = |one: &&Checkpoint| one.record.ordinal() < first && !self.is_foreign(one);
         let Some(older) = all.checkpoints.iter().rev().find(is_older) else { return Ok(()) };
         let judge = time.judge();
         for Change { path, old, new } in self.changes(self.whole(older)?, self.whole(base)?, &HashMap::new())? {

@@ -28,9 +28,9 @@ use crate::model::manifest::EntryKind;
 use crate::model::meta::{quote, unquote};
 use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
-use crate::sys::clock::{now_ms, rfc3339, wall_clock_offset};
+use crate::sys::clock::{ms_of, now_ms, rfc3339, wall_clock_offset};
 use crate::sys::interrupt::Flow;
-use crate::worktree::{Target, head_moves};
+use crate::worktree::{HeadMove, Target, head_moves};
 
 /// The names of a turn.
 #[derive(Clone, Debug)]
@@ -196,13 +196,18 @@ impl Locked<'_> {
 }
 
 /// Returns the branch or commit that HEAD was on before the first switch that only the turn can have made.
-fn switched_from(judge: &Judge<'_>, clock: &TurnClock, root: &Path) -> Option<String> {
-    head_moves(root).iter().find_map(|one| {
-        let from = one.switched_from()?;
+fn switched_from(judge: &Judge<'_>, clock: &TurnClock, turn: &OpenTurn, root: &Path) -> Option<String> {
+    let began = ms_of(&turn.began)?.div_euclid(1000);
+    let moves = head_moves(root);
+    let is_own = |one: &&HeadMove| {
         // git logs whole seconds.
-        let second = one.seconds.checked_mul(1_000_000_000)?.saturating_sub(clock.offset());
-        judge.has_moved_head(second, second + 1_000_000_000).then(|| from.to_owned())
-    })
+        let second = one.seconds.saturating_mul(1_000_000_000).saturating_sub(clock.offset());
+        one.switched_from().is_some() && judge.has_moved_head(second, second.saturating_add(1_000_000_000))
+    };
+    // A switch in the first second may be older than the turn.
+    let mut own = moves.iter().filter(is_own).peekable();
+    let last_of_first = std::iter::from_fn(|| own.next_if(|one| one.seconds <= began)).last();
+    own.next().or(last_of_first)?.switched_from().map(str::to_owned)
 }
 
 /// Counts the paths that were there before a turn and not after it.
@@ -341,7 +346,7 @@ impl Catalog {
         }
         self.add_saved(&mut found, captures, end, &time)?;
         self.add_lost_before(&mut found, captures, &time)?;
-        found.switched_from = switched_from(&judge, &clock, root);
+        found.switched_from = switched_from(&judge, &clock, turn, root);
         let coverage = self.coverage_of(base)?;
         let share = |path: &RelPath| time.share(&judge, path, None);
         for lost in self.lost_repositories(turn, base, &coverage, &share)? {

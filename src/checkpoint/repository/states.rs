@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::switch::commit;
 use crate::checkpoint::catalog::open::{Catalog, RecentState};
 use crate::checkpoint::locked::Locked;
 use crate::checkpoint::records::lock::LOCK_WAIT;
@@ -12,7 +13,7 @@ use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::meta::{quote, unquote};
 use crate::model::path::RelPath;
 use crate::model::policy::Durability;
-use crate::model::repository::{HEAD, RepositoryState};
+use crate::model::repository::RepositoryState;
 use crate::model::sink::ObjectSink;
 use crate::model::tree::{self, Mode, TreeEntry};
 use crate::store::{Batch, Landing, NewCommit, Store};
@@ -80,14 +81,14 @@ impl Catalog {
         Ok(state.and_then(|state| state.index.clone()))
     }
 
-    /// Returns true if HEAD names another branch or commit of its own after an operation; `None` where that is not known.
+    /// Returns true if HEAD leads to another commit after an operation; `None` where that is not known.
     ///
     /// # Errors
     /// As [`Catalog::kept_state`].
     pub(crate) fn has_moved_head(&self, op: u64) -> Result<Option<bool>> {
         let [before, after] = [OperationEdge::Before, OperationEdge::After].map(|edge| self.state_ref(op, edge));
         let (before, after) = (self.kept_state(&before, false)?, self.kept_state(&after, false)?);
-        Ok(before.zip(after).map(|(before, after)| before.refs.get(HEAD) != after.refs.get(HEAD)))
+        Ok(before.zip(after).map(|(before, after)| commit(&before) != commit(&after)))
     }
 
     /// Returns the state under a ref; `None` where it is not kept. The index, which may be large, is left out unless it is asked for.

@@ -22,7 +22,7 @@ impl GitOperation {
 }
 
 /// Returns the commit of HEAD in hexadecimal digits; `None` where its branch has none.
-fn commit(state: &RepositoryState) -> Option<&String> {
+pub(super) fn commit(state: &RepositoryState) -> Option<&String> {
     let head = match state.refs.get(HEAD)? {
         RefValue::Symbolic(branch) => state.refs.get(branch)?,
         value @ RefValue::Object(_) => value,
