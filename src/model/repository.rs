@@ -91,6 +91,18 @@ pub struct RepositoryState {
 }
 
 impl RepositoryState {
+    /// Returns the commit that HEAD leads to, in hexadecimal digits; `None` where its branch has none.
+    pub fn head_commit(&self) -> Option<&str> {
+        let value = match self.refs.get(HEAD)? {
+            RefValue::Symbolic(branch) => self.refs.get(branch)?,
+            value @ RefValue::Object(_) => value,
+        };
+        match value {
+            RefValue::Object(id) => Some(id),
+            RefValue::Symbolic(_) => None,
+        }
+    }
+
     /// Returns the branch that HEAD names, without `refs/heads/`; `None` for a detached HEAD.
     pub fn branch(&self) -> Option<&[u8]> {
         match self.refs.get(HEAD)? {

@@ -490,38 +490,6 @@ fn the_files_of_a_loop_over_a_pattern_are_named() {
     }
 }
 
-/// A checkpoint within one millisecond is late. Which files are gone before it depends on the machine.
-#[test]
-fn what_was_deleted_before_a_late_checkpoint_is_restored_or_listed() {
-    let mut session = Session::claude(&["a"]);
-    let files: Vec<String> = (0..800).map(|k| format!("m/{k}")).collect();
-    files.iter().for_each(|file| session.lab.write(file, file));
-    session.prompt("begin");
-    session.script(|lab| lab.write("a", "a 1\n"));
-    session.stop();
-    std::fs::write(session.lab.user_file(), "deadline_ms: 1\n").unwrap();
-    session.prompt("do it");
-    let command = "bash -c \"$(printf 'rm -rf %s' m)\"";
-    let call = session.bash(command);
-    session.lab.sh(command);
-    session.after(&call);
-    let deadline = Instant::now() + WAIT;
-    while !session.lab.piton(&["list"]).stdout.contains("before shell: bash -c") {
-        assert!(Instant::now() < deadline, "the late checkpoint never came");
-    }
-    session.stop();
-    let undone = session.undo(&[]);
-    let absent = files.iter().filter(|file| !session.lab.work.join(file).exists()).count();
-    let listed = undone.json()["failed"]["total"].as_u64().unwrap_or_default();
-    assert_eq!((undone.code, absent as u64), (if absent > 0 { 4 } else { 0 }, listed), "{}", undone.stdout);
-    for item in undone.json()["failed"]["items"].as_array().into_iter().flatten() {
-        let (path, why) = (item["path"].as_str().unwrap(), item["why"].as_str().unwrap());
-        let number = why.split("`piton restore ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
-        assert_eq!(session.lab.piton(&["restore", number, path, "--yes"]).code, 0, "{why}");
-        assert_eq!(session.lab.read(path), path);
-    }
-}
-
 #[test]
 fn a_name_that_is_no_text_is_part_of_the_turn() {
     for command in ["rm top*", "rm $'top\\xe9'", "rm $'top\\351'"] {

@@ -308,7 +308,8 @@ impl Catalog {
         let all = self.all()?;
         let is_older = |one: &&Checkpoint| one.record.ordinal() < first && !self.is_foreign(one);
         let Some(older) = all.checkpoints.iter().rev().find(is_older) else { return Ok(()) };
-        let judge = time.judge();
+        // The action may have ended before that capture.
+        let judge = time.judge_after(older);
         for Change { path, old, new } in self.changes(self.whole(older)?, self.whole(base)?, &HashMap::new())? {
             let is_file = old.is_some_and(|(mode, _)| mode != Mode::Dir);
             if !is_file || new.is_some() || found.changes.contains_key(&path) || !self.is_gone(&path) {

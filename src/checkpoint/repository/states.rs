@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::switch::commit;
 use crate::checkpoint::catalog::open::{Catalog, RecentState};
 use crate::checkpoint::locked::Locked;
 use crate::checkpoint::records::lock::LOCK_WAIT;
@@ -88,7 +87,7 @@ impl Catalog {
     pub(crate) fn has_moved_head(&self, op: u64) -> Result<Option<bool>> {
         let [before, after] = [OperationEdge::Before, OperationEdge::After].map(|edge| self.state_ref(op, edge));
         let (before, after) = (self.kept_state(&before, false)?, self.kept_state(&after, false)?);
-        Ok(before.zip(after).map(|(before, after)| commit(&before) != commit(&after)))
+        Ok(before.zip(after).map(|(before, after)| before.head_commit() != after.head_commit()))
     }
 
     /// Returns the state under a ref; `None` where it is not kept. The index, which may be large, is left out unless it is asked for.

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::log::GitOperation;
 use super::plan::{IndexEntries, KeptPart, RepositoryPlan};
 use crate::git::user_repository::{TreeSwitch, UserRepository};
-use crate::model::repository::{HEAD, RefValue, RepositoryState};
+use crate::model::repository::{HEAD, RepositoryState};
 
 /// The verbs of commands that switch branches.
 const SWITCHES: &[&str] = &["checkout", "switch"];
@@ -21,18 +21,6 @@ impl GitOperation {
     }
 }
 
-/// Returns the commit of HEAD in hexadecimal digits; `None` where its branch has none.
-pub(super) fn commit(state: &RepositoryState) -> Option<&String> {
-    let head = match state.refs.get(HEAD)? {
-        RefValue::Symbolic(branch) => state.refs.get(branch)?,
-        value @ RefValue::Object(_) => value,
-    };
-    match head {
-        RefValue::Object(id) => Some(id),
-        RefValue::Symbolic(_) => None,
-    }
-}
-
 impl RepositoryPlan {
     /// Adds the switch of files to the way back over a command that has switched branches and told of it too late. Where uncommitted changes
     /// are in its way, HEAD stays too. `before` and `after` are the states as they were told.
@@ -44,13 +32,14 @@ impl RepositoryPlan {
         (repository, top): (&UserRepository, &Path),
     ) {
         let is_late = index.after.as_ref() == Some(&index.before);
-        let Some((from, to)) = commit(after).zip(commit(before)).filter(|(from, to)| is_late && from != to) else {
+        let Some((from, to)) = after.head_commit().zip(before.head_commit()).filter(|(from, to)| is_late && from != to)
+        else {
             return;
         };
         if !command.may_switch() || !self.refs.iter().any(|one| one.name == HEAD) {
             return;
         }
-        let switch = TreeSwitch { from: from.clone(), to: to.clone() };
+        let switch = TreeSwitch { from: from.to_owned(), to: to.to_owned() };
         match repository.try_switch(top, &switch) {
             Ok(()) => self.switch = Some(switch),
             Err(error) => {
