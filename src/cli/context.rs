@@ -221,8 +221,8 @@ pub(super) fn named(global: &GlobalArgs, cwd: Option<&Path>) -> Option<PathBuf> 
     outside.or_else(|| global.workspace.as_ref().map(|path| cwd.unwrap_or(Path::new("")).join(path)))
 }
 
-/// Returns true if a directory is gone that was no workspace, and its repository is saved among the files outside of all workspaces. So is
-/// a worktree after `git worktree remove`.
+/// Returns true if a directory is deleted, was not a workspace, and its repository is saved with the files outside of all workspaces. That is
+/// the case for a worktree after `git worktree remove`.
 fn is_saved_outside(home: &Home, dir: &Path) -> bool {
     if dir.symlink_metadata().is_ok() {
         return false;

@@ -53,7 +53,7 @@ pub(super) fn git(context: &Context, args: &GitArgs) -> Result<ExitCode> {
     Err(git::become_it(command))
 }
 
-/// Returns true if a checkpoint of the workspace holds a secret, in its files or in its message.
+/// Returns true if a checkpoint of the workspace contains a secret, in its shared files or in its message.
 fn is_secretive(timeline: &Timeline) -> Result<bool> {
     Ok(timeline.catalog().shows_secrets()? || timeline.catalog().tells_secrets()?)
 }

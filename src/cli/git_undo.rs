@@ -289,10 +289,7 @@ fn preview(context: &Context, way: &GitUndo) -> String {
     }
     if let Some(TreeSwitch { from, to }) = &way.plan.switch {
         let [from, to] = [from, to].map(|id| id.get(..SHORT).unwrap_or(id));
-        add_line!(
-            text,
-            "  git switches the files and the index from {from} to {to}; changes that are not committed stay"
-        );
+        add_line!(text, "  git switches the files and the index from {from} to {to} and keeps uncommitted changes");
     }
     if way.plan.operation.keys().any(is_in_progress) {
         add_line!(text, "  the merge, rebase or the like that was in progress goes back");

@@ -282,7 +282,7 @@ fn step(
             false => print::data(&nothing(timeline, direction, &next, &reply)?)?,
         }
         (!only).then(|| stepping.pass(timeline)).transpose()?;
-        return Ok(if is_stuck || preview.keeps_changes_of_others() { Exit::Part } else { Exit::Nothing });
+        return Ok(if is_stuck { Exit::Part } else { Exit::Nothing });
     }
     if preview.changes_nothing() && !context.json {
         print::data("No file changes, only the run moves.\n")?;

@@ -9,10 +9,10 @@ use crate::model::words::{
     BACKUP_ENDINGS, SECRET_FILE_ENDINGS, SECRET_FILE_NAMES, SECRET_FILE_PATHS, SECRET_FILE_PATTERNS, SHARED_ENV_ENDINGS,
 };
 
-/// The longest name that is judged, in bytes; the names of secrets are shorter.
+/// The longest file name that is checked, in bytes. Linux has no longer ones.
 const LONGEST: usize = 255;
 
-/// The ending of environments, and of examples of them.
+/// The ending of environment files.
 const ENV: &str = ".env";
 
 /// The whole names, sorted.
@@ -34,9 +34,9 @@ pub fn is_secret(path: &[u8]) -> bool {
     is_name(lower, parent) || (original.len() < lower.len() && is_name(original, parent))
 }
 
-/// Returns the name of the file of which this one is a copy, by its name; the name itself of others.
+/// Strips the ending of a backup copy, or an editor's marks. Returns other names unchanged.
 fn without_backup(name: &[u8]) -> &[u8] {
-    // Editors put a name between two signs (`#name#`), or a dot before it (`.name.swp`).
+    // Emacs writes `#name#`, Vim `.name.swp`.
     if let Some(inner) = name.strip_prefix(b"#").and_then(|rest| rest.strip_suffix(b"#")) {
         return inner;
     }
@@ -48,7 +48,7 @@ fn without_backup(name: &[u8]) -> &[u8] {
     }
 }
 
-/// Returns true if a file of a name in lower case is taken for a secret in a directory.
+/// Returns true if a lower-case file name is that of a secret, in a directory with the name `parent`.
 fn is_name(name: &[u8], parent: &[u8]) -> bool {
     let ends = |ending: &&str| name.len() > ending.len() && name.ends_with(ending.as_bytes());
     let in_place = |secret: &&str| {
@@ -62,7 +62,7 @@ fn is_name(name: &[u8], parent: &[u8]) -> bool {
     is_one && !is_shared(name)
 }
 
-/// Returns true for the name of a secret that is an example for others: `.env.sample`, `.env-sample`, `sample.env`.
+/// Returns true for the name of an example file: `.env.sample`, `.env-sample`, `sample.env`.
 fn is_shared(name: &[u8]) -> bool {
     let stem = name.strip_suffix(ENV.as_bytes()).unwrap_or(name);
     SHARED_ENV_ENDINGS.iter().any(|ending| {

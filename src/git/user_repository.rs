@@ -64,7 +64,7 @@ impl Drop for TemporaryIndex {
 pub struct TreeSwitch {
     /// The commit whose files are in the work tree.
     pub from: String,
-    /// The commit whose files come into it.
+    /// The commit whose files replace them.
     pub to: String,
 }
 
@@ -212,19 +212,19 @@ impl UserRepository {
         }
     }
 
-    /// Asks git whether a switch of the files below `top` would overwrite any change that is not committed. It writes none.
+    /// Checks whether git can switch the files below `top` without overwriting uncommitted changes. Nothing is written.
     ///
     /// # Errors
-    /// `conflict` with git's own words if it would.
+    /// `conflict` with git's message if it cannot.
     pub fn try_switch(&self, top: &Path, switch: &TreeSwitch) -> Result<()> {
         self.read_tree(top, switch, &["-n"])
     }
 
-    /// Switches the files below `top` and the index. Changes that are not committed stay; where one is in the way, nothing is written. git
-    /// runs the filters of the repository's settings, as it does in any switch.
+    /// Switches the files below `top` and the index. Uncommitted changes are kept; if the switch would overwrite one, nothing is written.
+    /// git runs the filters that the repository configures, as for any checkout.
     ///
     /// # Errors
-    /// `conflict` with git's own words, also while another git has locked the index.
+    /// `conflict` with git's message, also while another git process holds the lock of the index.
     pub fn switch_files(&self, top: &Path, switch: &TreeSwitch) -> Result<()> {
         self.read_tree(top, switch, &[])
     }
@@ -235,7 +235,7 @@ impl UserRepository {
             command.args(words).current_dir(top).env("GIT_WORK_TREE", top);
             command
         };
-        // The times of files are looked at again; changed files, for which it fails, are looked at below.
+        // Refreshes the file times in the index. It fails if a file changed, which `read-tree` handles.
         let _ = self.ask(&mut command(&["update-index", "-q", "--refresh"]), None);
         let mut read = command(&["read-tree", "-m", "-u"]);
         self.ask(read.args(options).args([&switch.from, &switch.to]), None).map(drop)

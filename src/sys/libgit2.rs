@@ -1,4 +1,4 @@
-//! The settings of libgit2 for this process, and the one question that it answers about a user's repository.
+//! Process-wide settings of libgit2, and a lookup of paths in the commit of HEAD of a user's repository.
 
 use std::path::Path;
 use std::sync::Once;
@@ -26,8 +26,8 @@ pub fn isolate() {
     });
 }
 
-/// Returns for each of some paths from the top on whether the commit of HEAD has it, in the repository whose HEAD is in `git_dir`. Without
-/// a commit, and in a repository that libgit2 cannot read, no path has.
+/// Returns for each path, relative to the top of the work tree, whether the commit of HEAD contains it. `git_dir` is the directory that
+/// contains HEAD. Every path is missing if there is no commit yet, or if libgit2 cannot read the repository.
 pub fn are_committed<'p>(git_dir: &Path, paths: impl Iterator<Item = &'p Path>) -> Vec<bool> {
     isolate();
     let none: [&std::ffi::OsStr; 0] = [];

@@ -15,8 +15,8 @@
 //!
 //! # Limits
 //! Some changes give no event: writes through a name outside of the watched directories (hard links), and writes through a
-//! mapping until it is closed. [`Watcher::set_always_dirty`] is for both. A file system that is mounted gives none either: each answer asks
-//! the table of mounts. Rules outside of the tree (a global excludes file, the git directory of a linked worktree) are not
+//! mapping until it is closed. [`Watcher::set_always_dirty`] is for both. A mount gives no event either: each answer checks the table of
+//! mounts. Rules outside of the tree (a global excludes file, the git directory of a linked worktree) are not
 //! watched. A directory that is swapped for a link and back while its watch is placed may leave a watch on what the
 //! link led to.
 
@@ -155,7 +155,7 @@ impl Watcher {
             restarts: 0,
             _place: place,
         };
-        // Before the watches: a mount that comes between is noticed.
+        // Must run before the watches are placed, so that a mount in between is noticed.
         watcher.mounts =
             MountsBelow::new(&watcher.root).inspect_err(|error| tracing::warn!(%error, "mounts are not followed")).ok();
         watcher.begin_afresh()?;

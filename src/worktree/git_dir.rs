@@ -108,7 +108,7 @@ impl HeadMove {
         self.message.starts_with("commit:") || self.message.starts_with("commit (")
     }
 
-    /// Returns the branch, or the commit, from which it has switched to other files; `None` if it is no switch, as `git checkout -b` is none.
+    /// Returns the branch or commit before a switch to another commit; `None` for other moves, and for `git checkout -b` at the same commit.
     pub fn switched_from(&self) -> Option<&str> {
         let (from, _) = self.message.strip_prefix("checkout: moving from ")?.split_once(" to ")?;
         (self.from != self.id).then_some(from)

@@ -1,7 +1,7 @@
-//! Databases of `SQLite`: a database and its log (`-wal` or `-journal`) are one unit. Read at two moments, they are no database together.
+//! Reads an `SQLite` database and its log (`-wal` or `-journal`) as one unit. Copies from different moments are a malformed database.
 //!
-//! A writer moves what the log has into the database and begins the log anew. So a unit is read again until none of its files has moved
-//! meanwhile; a database that never holds still is told as unstable. No lock is taken: a writer would meet it.
+//! A writer copies the log into the database and then restarts the log. A unit is therefore read again until none of its files changed
+//! during the read. If that never happens, the database is marked as unstable. piton takes no lock, because a lock could block the writer.
 //!
 //! Source: the pages "Temporary Files" and "WAL-mode File Format" of the documentation of `SQLite`.
 
@@ -20,30 +20,30 @@ const LOGS: [&[u8]; 2] = [b"-wal", b"-journal"];
 /// The number of times that a unit is read.
 const ATTEMPTS: usize = 3;
 
-/// A unit whose files are among some candidates.
+/// A database whose files are among the candidates of a capture.
 #[derive(Debug)]
 pub(super) struct Unit {
-    /// The place of the database among the candidates.
+    /// The index of the database in the candidates.
     database: usize,
-    /// The places of its files, the database among them.
+    /// The indexes of all its files in the candidates, including the database.
     pub(super) files: Vec<usize>,
-    /// The paths of the database and of all logs that it may have.
+    /// The paths of the database and of its possible logs.
     paths: Vec<RelPath>,
 }
 
-/// Returns the path of the database to which a log belongs by its name; `None` for other names.
+/// Returns the path of the database that a log belongs to; `None` if the name is not that of a log.
 pub(super) fn database_of(log: &RelPath) -> Option<RelPath> {
     let name = LOGS.iter().find_map(|ending| log.name().strip_suffix(*ending)).filter(|name| !name.is_empty())?;
     Some(log.parent()?.join(name))
 }
 
-/// Returns the paths of all logs that a database may have.
+/// Returns the paths of the possible logs of a database.
 pub(super) fn logs_of(database: &RelPath) -> Vec<RelPath> {
     let Some(parent) = database.parent() else { return Vec::new() };
     LOGS.iter().map(|ending| parent.join(&[database.name(), ending].concat())).collect()
 }
 
-/// Finds the units among candidates of which a file is to be read, and has all of their files read.
+/// Finds the units with at least one file to read, and marks all their files to be read.
 pub(super) fn of(files: &mut [Candidate]) -> Vec<Unit> {
     let databases: BTreeSet<RelPath> = files.iter().filter_map(|file| database_of(&file.path)).collect();
     if databases.is_empty() {
@@ -67,11 +67,11 @@ pub(super) fn of(files: &mut [Candidate]) -> Vec<Unit> {
     units
 }
 
-/// A file of a unit that was read.
+/// The result of reading one file of a unit.
 pub(super) trait UnitPart {
-    /// The state in which reading found the file.
+    /// The state of the file when it was read.
     fn mark(&mut self) -> &mut ReadMark;
-    /// Returns true if another reading of the file gave the same content.
+    /// Returns true if both reads returned the same content.
     fn is_same(&self, other: &Self) -> bool;
 }
 
@@ -95,16 +95,16 @@ impl UnitPart for Content {
     }
 }
 
-/// The files of a unit as they were read, each with its place among the candidates.
+/// The results for all files of a unit, each with the index of its candidate.
 type UnitRead<T> = Vec<(usize, Result<T, Refusal>)>;
 
 impl Unit {
-    /// Returns true if all of its files fit into memory. Then nothing but reading takes time, and a writer has little of it.
+    /// Returns true if all its files fit into memory. Reading them into memory first leaves a writer little time in between.
     pub(super) fn is_small(&self, files: &[Candidate]) -> bool {
         self.files.iter().map(|at| files[*at].stamp.size).sum::<u64>() <= WHOLE
     }
 
-    /// Reads its files with `read` until they held still together.
+    /// Reads its files with `read` until none of them changed during the read, at most [`ATTEMPTS`] times.
     pub(super) fn read<T: UnitPart>(
         &self,
         root: &Root,
@@ -115,7 +115,7 @@ impl Unit {
         for _ in 0..ATTEMPTS {
             let mut again: UnitRead<T> = self.files.iter().map(|at| (*at, read(*at))).collect();
             let after = self.stamps(root);
-            // Two writes within a tick of the clock leave the same times: then the contents have to be the same twice.
+            // Two writes within one clock tick leave equal times, so the contents must be equal in two reads.
             let is_same = !found.is_empty() && found.iter().zip(&again).all(|(one, two)| is_same(&one.1, &two.1));
             let mut marks = again.iter_mut().filter_map(|(_, read)| Some(read.as_mut().ok()?.mark().held));
             let holds_still = marks.all(|held| held == HeldStill::Proven || (is_same && held == HeldStill::Fresh));
@@ -135,7 +135,7 @@ impl Unit {
     }
 }
 
-/// Returns true if two readings of a file gave the same content, or both none.
+/// Returns true if two reads of a file returned the same content, or both failed.
 fn is_same<T: UnitPart>(one: &Result<T, Refusal>, other: &Result<T, Refusal>) -> bool {
     match (one, other) {
         (Ok(one), Ok(other)) => one.is_same(other),

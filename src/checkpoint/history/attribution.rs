@@ -165,14 +165,13 @@ impl<'w> Judge<'w> {
         self.actions.iter().all(|action| action.window.actor == self.actor)
     }
 
-    /// Returns true if an action of the turn names a path, and nothing is known of the action's end: it may have run after the moment at which
-    /// it counts as left.
+    /// Returns true if an action of the turn names a path and reported no end. The action may have run later than its window says.
     pub(crate) fn may_have_deleted_later(&self, path: &RelPath) -> bool {
         let mut own = self.actions.iter().filter(|action| action.window.actor == self.actor && !action.has_run);
         own.any(|action| action.window.names(path))
     }
 
-    /// Returns true if an action of the turn that names git ran in a span of time, and none of anybody else.
+    /// Returns true if an action of the turn that names git ran between two moments, and no such action of another client did.
     pub(crate) fn has_moved_head(&self, from: i64, to: i64) -> bool {
         let running = self.actions.iter().filter(|action| action.window.moves_head && action.overlaps(from, to));
         let mut actors = running.map(|action| action.window.actor.as_str()).peekable();

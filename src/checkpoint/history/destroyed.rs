@@ -37,7 +37,7 @@ pub(super) struct TurnCaptures {
     pub(super) base: Checkpoint,
     /// The later ones with other content, the oldest first.
     pub(super) later: Vec<Checkpoint>,
-    /// The ordinal of the turn's first capture, if that was late: the turn's first action had begun.
+    /// The ordinal of the turn's first capture, if that capture was late: the turn's first action had already started.
     pub(super) late_from: Option<u64>,
 }
 
@@ -113,6 +113,10 @@ impl TurnTime<'_> {
         // Files that a checkout, reset or merge of the turn has written are as git has them in its index.
         match self.clock.doubted(share.who) {
             Attribution::Likely if share.is_gits && is_staged() => Attribution::Sure,
+            // Restoring an absent path overwrites nothing.
+            Attribution::Outside if judge.may_have_deleted_later(path) && is_absent(self.root, path) => {
+                Attribution::Likely
+            }
             who => who,
         }
     }
@@ -293,8 +297,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Adds the files that were gone before the turn's first capture, if that was late: the turn's first action had begun. An older
-    /// checkpoint has them, and a person may have changed them since it.
+    /// Adds the files that were deleted before the turn's first capture, if that capture was late. An older checkpoint contains them, but a
+    /// person may have changed them since then.
     ///
     /// # Errors
     /// `store-damaged`.
@@ -308,7 +312,7 @@ impl Catalog {
         let all = self.all()?;
         let is_older = |one: &&Checkpoint| one.record.ordinal() < first && !self.is_foreign(one);
         let Some(older) = all.checkpoints.iter().rev().find(is_older) else { return Ok(()) };
-        // The action may have ended before that capture.
+        // The action may have ended before that late capture.
         let judge = time.judge_after(older);
         for Change { path, old, new } in self.changes(self.whole(older)?, self.whole(base)?, &HashMap::new())? {
             let is_file = old.is_some_and(|(mode, _)| mode != Mode::Dir);
@@ -318,7 +322,7 @@ impl Catalog {
             let who = time.share(&judge, &path, None);
             if who.may_have_deleted() {
                 let why =
-                    "it was deleted before the turn's first checkpoint, and an older one may have an older version";
+                    "deleted before the turn's first checkpoint; an older checkpoint may contain an older version";
                 let missed =
                     MissedChange { path: quote(path.as_bytes()), why: why.to_owned(), who, saved: Some(older.id) };
                 found.missed.entry(path).or_insert(missed);
@@ -400,10 +404,15 @@ impl Catalog {
 
     /// Returns true if nothing is at a path. One that cannot be checked may be there.
     pub(super) fn is_gone(&self, path: &RelPath) -> bool {
-        use std::io::ErrorKind::{NotADirectory, NotFound};
-        let looked = path.under(&self.workspace.path).symlink_metadata();
-        looked.is_err_and(|error| matches!(error.kind(), NotFound | NotADirectory))
+        is_absent(&self.workspace.path, path)
     }
+}
+
+/// Returns true if nothing is at a path below a root. A path that cannot be checked may exist.
+fn is_absent(root: &Path, path: &RelPath) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    let checked = path.under(root).symlink_metadata();
+    checked.is_err_and(|error| matches!(error.kind(), NotFound | NotADirectory))
 }
 
 /// The states of some paths in the checkpoint of a turn's beginning.

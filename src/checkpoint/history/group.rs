@@ -64,12 +64,6 @@ impl StepPreview {
     /// Returns true if it leaves paths as they are although the turn may have changed them.
     pub fn leaves_any(&self) -> bool {
         let others = self.others.iter().filter_map(|(_, preview)| preview.as_ref().ok());
-        others.chain([&self.own]).any(|preview| preview.plan.left().next().is_some())
-    }
-
-    /// Returns true if it leaves paths as they are that others, or others too, have changed.
-    pub fn keeps_changes_of_others(&self) -> bool {
-        let others = self.others.iter().filter_map(|(_, preview)| preview.as_ref().ok());
         let mut kept = others.chain([&self.own]).flat_map(|preview| &preview.plan.keep);
         kept.any(|(_, why)| matches!(why, KeepReason::NotOwn(_)))
     }
@@ -266,7 +260,7 @@ impl Stepping {
         let own = timeline.restore(&self.restore, control)?;
         let is_idle = |done: &Restored| done.operation.is_none() && done.outcome.failed.is_empty();
         let leaves_any = !own.left.is_empty() || !own.conflicts.is_empty();
-        // The part here was named and left, and the other parts are done.
+        // The preview listed the changes that are kept here, and the other parts are undone.
         let is_done_elsewhere = leaves_any && others.iter().all(|(_, done)| done.is_ok());
         let does_nothing = others.iter().all(|(_, done)| done.as_ref().is_ok_and(is_idle));
         if is_idle(&own) && (does_nothing || is_done_elsewhere) {

@@ -195,7 +195,8 @@ impl Locked<'_> {
     }
 }
 
-/// Returns the branch or commit that HEAD was on before the first switch that only the turn can have made.
+/// Returns the branch or commit that HEAD was on before the turn's first switch. Only moves of HEAD that no other client can have made
+/// count.
 fn switched_from(judge: &Judge<'_>, clock: &TurnClock, turn: &OpenTurn, root: &Path) -> Option<String> {
     let began = ms_of(&turn.began)?.div_euclid(1000);
     let moves = head_moves(root);
@@ -204,7 +205,7 @@ fn switched_from(judge: &Judge<'_>, clock: &TurnClock, turn: &OpenTurn, root: &P
         let second = one.seconds.saturating_mul(1_000_000_000).saturating_sub(clock.offset());
         one.switched_from().is_some() && judge.has_moved_head(second, second.saturating_add(1_000_000_000))
     };
-    // A switch in the first second may be older than the turn.
+    // A switch in the turn's first second may have come before the turn.
     let mut own = moves.iter().filter(is_own).peekable();
     let last_of_first = std::iter::from_fn(|| own.next_if(|one| one.seconds <= began)).last();
     own.next().or(last_of_first)?.switched_from().map(str::to_owned)
@@ -331,11 +332,7 @@ impl Catalog {
             }
             // git did not write a file whose content is unchanged.
             let written = after.as_ref().filter(|after| before.is_none_or(|before| before.id != after.id));
-            let who = match time.share(&judge, &path, written) {
-                // A restore of an absent path overwrites nothing.
-                Attribution::Outside if after.is_none() && judge.may_have_deleted_later(&path) => Attribution::Likely,
-                who => who,
-            };
+            let who = time.share(&judge, &path, written);
             if who != Attribution::Outside {
                 let [before, after] = [before, after].map(|entry| entry.map(LoggedEntry));
                 let change = TurnChange { path: quote(path.as_bytes()), before, after, who, from: None };

@@ -55,7 +55,7 @@ impl Catalog {
     }
 
     /// Returns the command that switches back to the branch or commit before a turn, if the turn switched branches and HEAD is still
-    /// elsewhere. For repositories in which git does not tell piton of its commands.
+    /// on another one. It serves repositories without the git integration.
     ///
     /// # Errors
     /// When HEAD cannot be read.

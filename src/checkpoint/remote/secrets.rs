@@ -1,8 +1,8 @@
-//! The secrets among the files of checkpoints, by their names.
+//! Finds secrets in the shared part of checkpoints, by file name.
 //!
-//! A capture keeps the files whose names it knows apart. A checkpoint of an older version, and one that was taken while git tracked such a
-//! file, may have one among the files that git sees. *Invariant:* a file that the commit of HEAD has too counts as no secret: whoever has
-//! the repository has it too.
+//! A capture saves files with such names in the private part. A checkpoint of an older version, or one that was taken while git tracked such
+//! a file, may contain it in the shared part. *Invariant:* a file that the commit of HEAD also contains is not a secret, because every clone
+//! of the repository contains it.
 
 use std::collections::HashMap;
 
@@ -15,20 +15,20 @@ use crate::model::tree::Mode;
 use crate::sys::libgit2::are_committed;
 use crate::worktree::repository_state::RepositoryPlace;
 
-/// The most names of secrets of one tree that are kept. A tree with more is not looked at further: one of them is enough.
+/// The most secret paths that are collected per tree. One is enough to withhold a checkpoint.
 const MOST: usize = 10_000;
 
-/// The names of secrets in the trees that were looked at.
+/// The secret paths of the trees that were checked so far.
 #[derive(Default)]
 pub(super) struct SecretNames {
-    /// By tree, and by the name of its directory, which is a part of some names: the paths below it.
+    /// The secret paths below each tree, by the tree and the name of its directory: some rules need that name.
     known: HashMap<(ObjectId, Vec<u8>), Vec<Vec<u8>>>,
-    /// True for the paths that the commit of HEAD has.
+    /// Maps a path to true if the commit of HEAD contains it.
     committed: HashMap<RelPath, bool>,
 }
 
 impl SecretNames {
-    /// Returns the first secret of a tree that the commit of HEAD has not.
+    /// Returns the first secret path of a tree that the commit of HEAD does not contain.
     ///
     /// # Errors
     /// `store-damaged`; errors of reading.
@@ -38,7 +38,7 @@ impl SecretNames {
             return RelPath::parse(&found[0]).map(Some);
         }
         for path in found {
-            // A tree that names what is no path shows no file to git either.
+            // git refuses to check out a tree with an invalid path.
             let Ok(path) = RelPath::parse(&path) else { continue };
             let is_committed = *self.committed.entry(path.clone()).or_insert_with(|| is_committed(catalog, &path));
             if !is_committed {
@@ -70,16 +70,16 @@ impl SecretNames {
     }
 }
 
-/// Returns true if the commit of HEAD, in the repository around a path, has it.
+/// Returns true if the commit of HEAD in the repository around a path contains it.
 fn is_committed(catalog: &Catalog, path: &RelPath) -> bool {
     let full = path.under(&catalog.workspace.path);
     let Some(place) = full.parent().and_then(RepositoryPlace::around) else { return false };
-    let inside = full.strip_prefix(&place.top).ok();
-    inside.is_some_and(|inside| are_committed(&place.dir, std::iter::once(inside)) == [true])
+    // The repository was found above the path, so the prefix fits; otherwise the path counts as not committed.
+    full.strip_prefix(&place.top).is_ok_and(|inside| are_committed(&place.dir, std::iter::once(inside)) == [true])
 }
 
 impl Catalog {
-    /// Returns true if a checkpoint holds secrets in files that git sees: its own record says so, or the name of a file.
+    /// Returns true if the shared part of a checkpoint contains secrets, by its record or by the name of a file.
     ///
     /// # Errors
     /// Returns the errors of listing and reading.

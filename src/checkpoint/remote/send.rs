@@ -136,7 +136,7 @@ impl Catalog {
         }
         match judge.names.first(self, &commit.tree) {
             Ok(None) if !record.holds_secrets() => {}
-            // A tree that cannot be read is not known to be free of them.
+            // A tree that cannot be read may contain secrets.
             found => {
                 let path = found.ok().flatten();
                 judge.paths.extend(path.map(|path| (record.number, path)));
@@ -168,7 +168,7 @@ struct SendReview {
     /// The weights of trees that were met already.
     scale: Scale,
     names: SecretNames,
-    /// The secrets that were found by name, by the numbers of their checkpoints.
+    /// The first secret path of each withheld checkpoint, by its number.
     paths: HashMap<Number, RelPath>,
 }
 

@@ -133,14 +133,17 @@ impl Timeline {
 }
 
 impl Timeline {
-    /// Returns the packs that bring objects back which the plan needs and git has removed. Parts whose objects are gone for good stay
-    /// as they are.
+    /// Returns the packs that restore the objects that the plan needs and git has removed. Parts whose objects no pack contains are
+    /// kept as they are. The packs of operations older than `since` are not needed.
     pub(super) fn objects_back(
         &self,
-        (op, before): (u64, &RepositoryState),
+        since: u64,
+        before: &RepositoryState,
         plan: &mut RepositoryPlan,
-        (repository, now, index): (&UserRepository, &RepositoryState, Option<&IndexEntries>),
+        found: &RepositoryNow,
+        index: Option<&IndexEntries>,
     ) -> Result<Vec<Vec<u8>>> {
+        let (repository, now) = (found.repository(), found.state());
         let mut commits: Vec<String> = plan.refs.iter().filter_map(object).collect();
         commits.extend(plan.stash.iter().flat_map(|log| stashes(log)));
         let index = index.filter(|_| plan.index);
@@ -151,11 +154,11 @@ impl Timeline {
             let lacks = |ids: &[String]| repository.lacking(ids).map(|lacking| !lacking.is_empty());
             Ok((repository.torn(&commits, &named)?, lacks(&staged)?, lacks(&of_operation)?))
         };
-        let (mut torn, mut is_index_lost, mut is_operation_lost) = lost(repository)?;
+        let (mut torn, mut is_index_lost, mut is_operation_lost) = lost(&repository)?;
         let mut packs = Vec::new();
         if !torn.is_empty() || is_index_lost || is_operation_lost {
             // A later one may have left without a name what this one leads to.
-            for one in self.git_operations()?.into_iter().filter(|one| one.begin.op >= op) {
+            for one in self.git_operations()?.into_iter().filter(|one| one.begin.op >= since) {
                 packs.extend(self.catalog().kept_objects(one.begin.op)?);
             }
             if !packs.is_empty() {

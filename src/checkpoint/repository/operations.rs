@@ -53,6 +53,12 @@ impl RepositoryNow {
     pub(super) fn state(&self) -> &Arc<RepositoryState> {
         &self.state
     }
+
+    /// Returns git on its directories.
+    pub(super) fn repository(&self) -> UserRepository {
+        UserRepository::at(&self.place.dir, &self.place.common)
+    }
+
     /// Reads the repository whose work tree contains a directory; `None` outside of all.
     ///
     /// # Errors

@@ -80,7 +80,7 @@ pub struct RepositoryPlan {
     pub stash: Option<Vec<u8>>,
     /// True if the index goes back.
     pub index: bool,
-    /// The switch by which git takes the files and the index back.
+    /// The switch that restores the files and the index.
     pub switch: Option<TreeSwitch>,
     /// Files of an operation in progress that are written, or removed.
     pub operation: BTreeMap<RelPath, Option<Vec<u8>>>,

@@ -1,18 +1,17 @@
-//! The way back over a switch of branches. git writes the files and the index of the other branch first and tells of its command after
-//! that, so the state before it has the wrong files and the wrong index. A second switch, in the other direction, is the way back.
-
-use std::path::Path;
+//! Undoes a switch of branches. git writes the files and the index of the other branch before it calls piton, so the state that piton
+//! recorded as the one before the command already contains them. git therefore switches back from one commit to the other.
 
 use super::log::GitOperation;
+use super::operations::RepositoryNow;
 use super::plan::{IndexEntries, KeptPart, RepositoryPlan};
-use crate::git::user_repository::{TreeSwitch, UserRepository};
+use crate::git::user_repository::TreeSwitch;
 use crate::model::repository::{HEAD, RepositoryState};
 
 /// The verbs of commands that switch branches.
 const SWITCHES: &[&str] = &["checkout", "switch"];
 
-/// The files and the index, for people.
-const FILES_AND_INDEX: &str = "the files and the index";
+/// The parts that a switch changes, as a preview lists them.
+const SWITCHED: &str = "`HEAD`, with the files and the index";
 
 impl GitOperation {
     /// Returns true if its command may switch branches.
@@ -22,14 +21,15 @@ impl GitOperation {
 }
 
 impl RepositoryPlan {
-    /// Adds the switch of files to the way back over a command that has switched branches and told of it too late. Where uncommitted changes
-    /// are in its way, HEAD stays too. `before` and `after` are the states as they were told.
+    /// Adds the switch of files to the plan that undoes `command`, if the command switched branches before piton recorded the state `before`.
+    /// `after` is the recorded state after the command. If the switch would overwrite uncommitted changes, HEAD is kept too.
     pub(super) fn add_switch(
         &mut self,
         command: &GitOperation,
-        (before, after): (&RepositoryState, &RepositoryState),
+        before: &RepositoryState,
+        after: &RepositoryState,
         index: &IndexEntries,
-        (repository, top): (&UserRepository, &Path),
+        found: &RepositoryNow,
     ) {
         let is_late = index.after.as_ref() == Some(&index.before);
         let Some((from, to)) = after.head_commit().zip(before.head_commit()).filter(|(from, to)| is_late && from != to)
@@ -40,14 +40,11 @@ impl RepositoryPlan {
             return;
         }
         let switch = TreeSwitch { from: from.to_owned(), to: to.to_owned() };
-        match repository.try_switch(top, &switch) {
+        match found.repository().try_switch(&found.place().top, &switch) {
             Ok(()) => self.switch = Some(switch),
             Err(error) => {
                 self.refs.retain(|one| one.name != HEAD);
-                self.kept.push(KeptPart {
-                    what: format!("`HEAD`, with {FILES_AND_INDEX}"),
-                    why: error.message().to_owned(),
-                });
+                self.kept.push(KeptPart { what: SWITCHED.to_owned(), why: error.message().to_owned() });
             }
         }
     }

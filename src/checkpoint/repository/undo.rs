@@ -257,7 +257,7 @@ impl Timeline {
         control: Interrupt<'_>,
     ) -> Result<GitUndo> {
         let (place, now) = (found.place().clone(), Arc::clone(found.state()));
-        let repository = UserRepository::at(&place.dir, &place.common);
+        let repository = found.repository();
         // Also where nothing is to be done: git itself waits for nobody.
         repository.remove_left_over_lock()?;
         let index = IndexEntries::read(&repository, (&before, after.as_deref(), &now));
@@ -275,10 +275,10 @@ impl Timeline {
                 later.map_or(u64::MAX, |one| one.begin.op)
             }
         };
-        let packs = self.objects_back((since, &before), &mut plan, (&repository, &now, index.as_ref().ok()))?;
+        let packs = self.objects_back(since, &before, &mut plan, &found, index.as_ref().ok())?;
         plan.keep_head_without_its_branch(&before, &elsewhere);
         if let (Some(operation), Some(after), Ok(index)) = (goal.operation(), &after, &index) {
-            plan.add_switch(&operation.begin, (&before, after), index, (&repository, &place.top));
+            plan.add_switch(&operation.begin, &before, after, index, &found);
         }
         if matches!(goal, GitGoal::At(_)) {
             plan.keep_together(&before, &now);

@@ -1,7 +1,7 @@
 //! The file systems under paths: their kinds, on some of which the kernel does not see every change, and where they are
 //! mounted.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -68,6 +68,8 @@ pub struct Mount {
     pub point: PathBuf,
     /// The name of its kind, such as `ext4`.
     pub kind: String,
+    /// The number by which the kernel identifies the mount.
+    number: u32,
     /// Checksum of its source and options.
     made_of: u32,
 }
@@ -126,22 +128,22 @@ impl MountTable {
     }
 }
 
-/// Follows the mounts below a directory. The kernel tells of a change of the table to whoever has it open.
+/// Watches the mounts below a directory. `poll` on an open table of mounts reports that the table changed (`proc(5)`).
 #[derive(Debug)]
 pub struct MountsBelow {
     root: PathBuf,
     table: File,
-    known: BTreeSet<(PathBuf, u32)>,
+    known: HashMap<PathBuf, Mount>,
 }
 
 impl MountsBelow {
-    /// Begins with the mounts as they are now.
+    /// Starts with the present mounts.
     ///
     /// # Errors
     /// When the system has no table of mounts.
     pub fn new(root: &Path) -> Result<MountsBelow> {
         let table = File::open(TABLE).at("opening", Path::new(TABLE))?;
-        let mut mounts = MountsBelow { root: root.to_owned(), table, known: BTreeSet::new() };
+        let mut mounts = MountsBelow { root: root.to_owned(), table, known: HashMap::new() };
         mounts.known = mounts.read()?;
         Ok(mounts)
     }
@@ -163,27 +165,24 @@ impl MountsBelow {
         Ok(has_changed)
     }
 
-    /// Reads the mounts below the directory, each with its number.
-    fn read(&mut self) -> Result<BTreeSet<(PathBuf, u32)>> {
+    /// Reads the mounts below the directory.
+    fn read(&mut self) -> Result<HashMap<PathBuf, Mount>> {
         let mut text = Vec::new();
         self.table.rewind().and_then(|()| self.table.read_to_end(&mut text)).at("reading", Path::new(TABLE))?;
-        let numbered = text.split(|byte| *byte == b'\n').filter_map(|line| Some((mount(line)?.point, number(line)?)));
-        Ok(numbered.filter(|(point, _)| *point != self.root && point.starts_with(&self.root)).collect())
+        let MountTable(mut mounts) = MountTable::parse(&text);
+        mounts.retain(|point, _| *point != self.root && point.starts_with(&self.root));
+        Ok(mounts)
     }
-}
-
-/// Reads the number of the mount in a line of the table.
-fn number(line: &[u8]) -> Option<u32> {
-    std::str::from_utf8(line.split(|byte| *byte == b' ').next()?).ok()?.parse().ok()
 }
 
 /// Reads a line of the table: `id parent device root POINT options optional… - KIND SOURCE OPTIONS`.
 fn mount(line: &[u8]) -> Option<Mount> {
     let mut words = line.split(|byte| *byte == b' ');
-    let point = PathBuf::from(OsStr::from_bytes(&unescaped(words.nth(4)?)));
+    let number = std::str::from_utf8(words.next()?).ok()?.parse().ok()?; // a line without one describes no mount
+    let point = PathBuf::from(OsStr::from_bytes(&unescaped(words.nth(3)?)));
     let kind = String::from_utf8_lossy(words.by_ref().skip_while(|word| *word != b"-").nth(1)?).into_owned();
     let made_of = crc32fast::hash(&words.collect::<Vec<_>>().join(&b' '));
-    Some(Mount { point, kind, made_of })
+    Some(Mount { point, kind, number, made_of })
 }
 
 /// Returns a word of the table without its escapes: `\040` is a space.

@@ -110,8 +110,8 @@ impl Walker<'_> {
     }
 }
 
-/// Returns what the index of the repository at `base` tracks. Of the names of secrets only those count that the commit of HEAD has too: one that
-/// was staged by mistake has not left the machine.
+/// Returns the paths that the repository at `base` tracks, from its index. A path with the name of a secret counts only if the commit of
+/// HEAD contains it, because a file that was only staged has not been shared.
 pub(crate) fn tracked(git: &GitDir, base: &RelPath) -> Result<Tracked> {
     let mut paths = git_index::tracked(&git.dir)?;
     let secrets: Vec<RelPath> = paths.iter().filter(|path| is_secret(path.as_bytes())).cloned().collect();

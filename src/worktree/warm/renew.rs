@@ -252,7 +252,7 @@ impl Warm {
         changed.then_some(dir)
     }
 
-    /// Returns the other known files of the database whose file or log is at a path: all of them are read together.
+    /// Returns the other known files of the `SQLite` database that a path belongs to. They must be read together.
     fn rest_of_unit(&self, path: &RelPath) -> Vec<RelPath> {
         let database = database_of(path).unwrap_or_else(|| path.clone());
         let files = logs_of(&database).into_iter().chain([database]);
