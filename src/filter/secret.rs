@@ -15,12 +15,76 @@ const LONGEST: usize = 255;
 /// The ending of environment files.
 const ENV: &str = ".env";
 
-/// The whole names, sorted.
-static NAMES: LazyLock<Vec<&'static [u8]>> = LazyLock::new(|| {
+/// The lists, prepared once: each file name of a capture is compared with all of them.
+static LISTS: LazyLock<Lists> = LazyLock::new(|| {
     let mut names: Vec<&[u8]> = SECRET_FILE_NAMES.iter().map(|name| name.as_bytes()).collect();
     names.sort_unstable();
-    names
+    let endings = SECRET_FILE_ENDINGS.iter().map(|ending| NamePattern::ending(ending));
+    let place = |path: &&'static str| {
+        let (dir, file) = path.split_once('/').unwrap_or_default();
+        (dir.as_bytes(), NamePattern::of(file))
+    };
+    Lists {
+        names,
+        patterns: SECRET_FILE_PATTERNS.iter().map(|pattern| NamePattern::of(pattern)).chain(endings).collect(),
+        places: SECRET_FILE_PATHS.iter().map(place).collect(),
+    }
 });
+
+/// The names of secrets.
+struct Lists {
+    /// The whole names, sorted.
+    names: Vec<&'static [u8]>,
+    /// The patterns and endings.
+    patterns: Vec<NamePattern>,
+    /// The patterns that count only in a directory of this name.
+    places: Vec<(&'static [u8], NamePattern)>,
+}
+
+/// A pattern for whole file names.
+struct NamePattern {
+    /// The texts between the `*` of the pattern; a single one is the whole name.
+    parts: Vec<&'static [u8]>,
+    /// The least length of a name that matches.
+    least: usize,
+    /// The first and last byte of each name that matches, where the pattern says them. Most names differ here.
+    ends: (Option<u8>, Option<u8>),
+}
+
+impl NamePattern {
+    /// Prepares a pattern. A `*` stands for any text.
+    fn of(pattern: &'static str) -> NamePattern {
+        let parts: Vec<&[u8]> = pattern.as_bytes().split(|byte| *byte == b'*').collect();
+        let least = parts.iter().map(|part| part.len()).sum();
+        let ends = (parts.first().and_then(|part| part.first()), parts.last().and_then(|part| part.last()));
+        NamePattern { ends: (ends.0.copied(), ends.1.copied()), parts, least }
+    }
+
+    /// Prepares an ending, before which a name has to begin.
+    fn ending(ending: &'static str) -> NamePattern {
+        let (parts, last) = (vec![&[][..], ending.as_bytes()], ending.as_bytes().last().copied());
+        NamePattern { parts, least: ending.len() + 1, ends: (None, last) }
+    }
+
+    /// Returns true if it matches a whole name.
+    fn matches(&self, name: &[u8]) -> bool {
+        let is_end = |end: Option<u8>, byte: Option<&u8>| end.is_none() || end == byte.copied();
+        if name.len() < self.least || !is_end(self.ends.0, name.first()) || !is_end(self.ends.1, name.last()) {
+            return false;
+        }
+        let (first, last, between) = match self.parts.as_slice() {
+            [] => return name.is_empty(),
+            [whole] => return name == *whole,
+            [first, between @ .., last] => (first, last, between),
+        };
+        let Some(mut rest) = name.strip_prefix(*first) else { return false };
+        for part in between {
+            let Some(at) = rest.windows(part.len()).position(|window| window == *part) else { return false };
+            rest = &rest[at + part.len()..];
+        }
+        rest.len() >= last.len() && rest.ends_with(last)
+    }
+}
 
 /// Returns whether a *file* at this path is taken for a secret. Only its name and the directory in which it lies count.
 pub fn is_secret(path: &[u8]) -> bool {
@@ -50,15 +114,11 @@ fn without_backup(name: &[u8]) -> &[u8] {
 
 /// Returns true if a lower-case file name is that of a secret, in a directory with the name `parent`.
 fn is_name(name: &[u8], parent: &[u8]) -> bool {
-    let ends = |ending: &&str| name.len() > ending.len() && name.ends_with(ending.as_bytes());
-    let in_place = |secret: &&str| {
-        let (dir, file) = secret.split_once('/').unwrap_or_default();
-        parent.eq_ignore_ascii_case(dir.as_bytes()) && matches(file, name)
-    };
-    let is_one = NAMES.binary_search(&name).is_ok()
-        || SECRET_FILE_ENDINGS.iter().any(ends)
-        || SECRET_FILE_PATTERNS.iter().any(|pattern| matches(pattern, name))
-        || SECRET_FILE_PATHS.iter().any(in_place);
+    let lists = &*LISTS;
+    let in_place = |(dir, file): &(&[u8], NamePattern)| parent.eq_ignore_ascii_case(dir) && file.matches(name);
+    let is_one = lists.names.binary_search(&name).is_ok()
+        || lists.patterns.iter().any(|pattern| pattern.matches(name))
+        || lists.places.iter().any(in_place);
     is_one && !is_shared(name)
 }
 
@@ -70,18 +130,6 @@ fn is_shared(name: &[u8]) -> bool {
         let before = stem.strip_suffix(word);
         before.is_some_and(|before| before.last().is_none_or(|sign| matches!(sign, b'.' | b'-' | b'_')))
     })
-}
-
-/// Returns true if a pattern matches a whole name. A `*` stands for any text.
-fn matches(pattern: &str, name: &[u8]) -> bool {
-    let mut parts = pattern.as_bytes().split(|byte| *byte == b'*');
-    let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else { return false };
-    let Some(last) = parts.next_back() else { return rest.is_empty() };
-    for part in parts {
-        let Some(at) = rest.windows(part.len()).position(|window| window == part) else { return false };
-        rest = &rest[at + part.len()..];
-    }
-    rest.len() >= last.len() && rest.ends_with(last)
 }
 
 #[cfg(test)]
