@@ -60,6 +60,12 @@ impl Context {
         Ok(Context { home, json: global.json, flags, named, cwd })
     }
 
+    /// Returns the same surroundings, with another workspace.
+    pub(super) fn at(&self, workspace: PathBuf) -> Context {
+        let Context { home, json, flags, cwd, .. } = self;
+        Context { home: home.clone(), json: *json, flags: flags.clone(), named: Some(workspace), cwd: cwd.clone() }
+    }
+
     /// Returns the directory named with `--workspace`.
     pub(super) fn named_workspace(&self) -> Option<PathBuf> {
         self.named.clone()

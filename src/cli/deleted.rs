@@ -1,5 +1,6 @@
 //! Workspaces whose directories were deleted, and the commands that restore them.
 
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::context::Context;
@@ -17,13 +18,30 @@ const MOST: usize = 3;
 /// # Errors
 /// When the known workspaces cannot be listed.
 pub(super) fn offers(context: &Context) -> Result<String> {
+    Ok(inside(context)?.iter().filter_map(line).take(MOST).map(|line| line + "\n").collect())
+}
+
+/// Returns the path of the deleted workspace that a bare undo means where its own workspace has nothing to undo: the only one in the
+/// working directory whose newest turn deleted files.
+///
+/// # Errors
+/// When the known workspaces cannot be listed.
+pub(super) fn only(context: &Context) -> Result<Option<PathBuf>> {
+    let deleted = inside(context)?;
+    Ok(match deleted.as_slice() {
+        [one] if may_restore_deleted(one) => Some(one.path.clone()),
+        _ => None,
+    })
+}
+
+/// Returns the workspaces in question that were deleted, the one used last first.
+fn inside(context: &Context) -> Result<Vec<Workspace>> {
     let root = context.root()?;
-    let is_inside = |path: &std::path::Path| path != root && (path.starts_with(&root) || context.is_above(path));
+    let is_inside = |path: &Path| path != root && (path.starts_with(&root) || context.is_above(path));
     let known = Workspace::known(&context.home)?.into_iter().filter(|known| is_inside(&known.path));
     let mut deleted: Vec<Workspace> = known.filter(Workspace::is_deleted).collect();
     deleted.sort_by_key(|workspace| std::cmp::Reverse(last_used(workspace)));
-    let lines = deleted.iter().filter_map(line).take(MOST);
-    Ok(lines.map(|line| line + "\n").collect())
+    Ok(deleted)
 }
 
 /// Returns the line for a workspace; `None` if nothing is saved of it.

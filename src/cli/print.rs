@@ -1,6 +1,7 @@
 //! Printing: data to stdout, talk to stderr, colours on a terminal only.
 
 use std::io::{ErrorKind, IsTerminal, Write, stderr, stdin, stdout};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -10,6 +11,7 @@ use crate::checkpoint::catalog::diff::MAX_COUNTED_FILES;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::text::{count, git_quoted, printable, printable_lines};
 use crate::protocol::{FailedVerb, StatBlock, VerbError};
+use crate::sys::terminal::forget_input;
 
 /// Prints data. A closed pipe ends the program quietly, because its reader wants no more.
 ///
@@ -178,9 +180,14 @@ pub(super) fn ask_part(question: &str) -> PartConsent {
     }
 }
 
-/// Returns a person's answer in lower case, empty where the input ends; `None` if there is no person to ask.
+/// Returns a person's answer in lower case, empty where the input ends; `None` if there is no person to ask. Keys that
+/// were pressed before the question do not answer it.
 fn answer_of_person(question: &str) -> Option<String> {
-    has_person().then(|| answer(question).unwrap_or_default().to_lowercase())
+    let ask = || match forget_input(stdin().as_fd()) {
+        Ok(()) => answer(question).unwrap_or_default().to_lowercase(),
+        Err(_) => String::new(), // the terminal is gone
+    };
+    has_person().then(ask)
 }
 
 /// Returns a time for people, in the local zone, to the minute.

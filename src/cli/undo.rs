@@ -115,8 +115,25 @@ pub(super) fn undo(context: &mut Context, args: &UndoArgs) -> Result<Exit> {
             let run = run.clone();
             run_of_turns(context, &mut timeline, how, (&run, choice))
         }
-        _ => step(context, &mut timeline, how, Direction::Undo, choice, &mut Documents::default()),
+        _ => match in_deleted(context, &mut timeline, &choice)? {
+            Some(there) => {
+                step(&there, &mut there.timeline()?, how, Direction::Undo, choice, &mut Documents::default())
+            }
+            None => step(context, &mut timeline, how, Direction::Undo, choice, &mut Documents::default()),
+        },
     }
+}
+
+/// Returns the context of a deleted workspace in the working directory, if there is nothing to undo but the turn that deleted it. Says so.
+fn in_deleted(context: &Context, timeline: &mut Timeline, choice: &StepChoice) -> Result<Option<Context>> {
+    let Some(deleted) = deleted::only(context)?.filter(|_| choice.names_nothing()) else { return Ok(None) };
+    if Stepping::choose(timeline, Direction::Undo, choice, "local", &|| Flow::Continue)?.is_some() {
+        return Ok(None);
+    }
+    if !context.json {
+        print::data(&deleted::offers(context)?)?;
+    }
+    Ok(Some(context.at(deleted)))
 }
 
 /// Undoes all turns of a run, the newest first.

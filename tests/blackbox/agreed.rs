@@ -33,6 +33,9 @@ fn what_was_agreed_to_is_done() {
     assert_eq!(tree(&lab.work), before);
     let refused = Asking::start(&lab, &["restore", &n.to_string()]).answer("n");
     assert_eq!((refused.code, tree(&lab.work)), (5, before.clone()), "{refused:?}");
+    // Keys that were pressed before the question do not answer it.
+    let typed = Asking::start_after(&lab, &["restore", &n.to_string()], "y\ny\n").answer("n");
+    assert_eq!((typed.code, tree(&lab.work)), (5, before.clone()), "{typed:?}");
     // Nobody to ask: the preview, and nothing else.
     let shown = lab.piton(&["restore", &n.to_string()]);
     assert!(shown.code == 5 && shown.stdout.contains("bring back"), "{shown:?}");

@@ -3,21 +3,16 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::support::{Lab, Output, Sidecar, WAIT, git, lacking, tree};
+use crate::support::{Lab, Output, Sidecar, git, lacking, tree};
 
 /// Acts as an agent whose only turn has one command, with a warm watcher. The command really runs.
 fn turn(lab: &Lab, command: &str) -> Value {
     let mut sidecar = Sidecar::start(lab, &[]);
     sidecar.ask(json!({"type": "hello", "session": "one", "client": "tester", "workspace": lab.work}));
-    let until = Instant::now() + WAIT;
-    while sidecar.ask(json!({"type": "status"}))["watcher"] != "warm" {
-        assert!(Instant::now() < until, "never warm");
-        std::thread::yield_now();
-    }
+    sidecar.await_warm();
     sidecar.ask(json!({"type": "turn.start", "turn": "wreck"}));
     let reply = sidecar.ask(json!({"type": "shell.before", "command": command, "action": "a"}));
     assert_eq!(reply["proceed"], true, "{reply}");
@@ -58,7 +53,7 @@ fn a_deleted_workspace_is_offered_above_it_and_comes_back_with_one_command() {
         assert!(!lab.work.exists(), "{command}");
         let (root, at) = (lab.root(), lab.work.to_str().unwrap().to_owned());
         let offer = format!("piton undo --workspace {at}");
-        for args in [&["undo", "--yes"][..], &["list"]] {
+        for args in [&["undo"][..], &["list"]] {
             let offered = lab.piton_in(&root, args);
             assert!(said(&offered).contains(&offer), "{command}: {args:?} {offered:?}");
         }
@@ -82,6 +77,23 @@ fn a_deleted_workspace_is_offered_above_it_and_comes_back_with_one_command() {
         assert_eq!(lab.piton(&["undo", "--yes"]).code, 0);
         assert_eq!(tree(&lab.work), before, "{command}, once more");
     }
+}
+
+#[test]
+fn a_bare_undo_above_a_deleted_workspace_undoes_its_turn() {
+    let Some(lab) = project() else { return };
+    let before = tree(&lab.work);
+    turn(&lab, "cd .. && rm -rf work");
+    let preview = lab.piton_in(&lab.root(), &["undo", "--preview"]);
+    assert!(preview.code == 0 && said(&preview).contains("src/a.py") && !lab.work.exists(), "{preview:?}");
+    let undone = lab.piton_in(&lab.root(), &["undo", "--yes"]);
+    assert_eq!((undone.code, tree(&lab.work), root_mode(&lab)), (0, before, 0o750), "{undone:?}");
+    assert_eq!(lab.piton_in(&lab.root(), &["undo", "--yes"]).code, 3, "it is not deleted any more");
+
+    // A deletion by a person is no turn's: undo above it changes nothing.
+    std::fs::remove_dir_all(&lab.work).unwrap();
+    let undone = lab.piton_in(&lab.root(), &["undo", "--yes"]);
+    assert!(undone.code == 3 && !lab.work.exists(), "{undone:?}");
 }
 
 #[test]

@@ -278,6 +278,15 @@ impl Sidecar {
         Sidecar::spawn(lab, &lab.work, args, env)
     }
 
+    /// Waits until its workspace is watched.
+    pub(crate) fn await_warm(&mut self) {
+        let until = Instant::now() + WAIT;
+        while self.ask(json!({"type": "status"}))["watcher"] != "warm" {
+            assert!(Instant::now() < until, "never warm");
+            std::thread::yield_now();
+        }
+    }
+
     /// Under strace with these options; `None`, said aloud, where that is not possible.
     pub(crate) fn start_traced(lab: &Lab, options: &[&str]) -> Option<Sidecar> {
         match Command::new("strace").args(["-o", "/dev/null", "true"]).output() {
@@ -440,13 +449,19 @@ pub(crate) fn pseudo_terminal() -> (OwnedFd, OwnedFd) {
 impl Asking {
     /// Starts a verb and waits until it asks.
     pub(crate) fn start(lab: &Lab, args: &[&str]) -> Asking {
-        let mut asking = Asking::begin(lab, args);
+        Asking::start_after(lab, args, "")
+    }
+
+    /// Starts a verb on a terminal at which something was typed before, and waits until it asks.
+    pub(crate) fn start_after(lab: &Lab, args: &[&str], typed: &str) -> Asking {
+        let mut asking = Asking::begin(lab, args, typed);
         asking.until("[y/N]");
         asking
     }
 
-    fn begin(lab: &Lab, args: &[&str]) -> Asking {
+    fn begin(lab: &Lab, args: &[&str], typed: &str) -> Asking {
         let (person, program) = pseudo_terminal();
+        File::from(person.try_clone().unwrap()).write_all(typed.as_bytes()).unwrap();
         let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
         command.args(args).stdin(program.try_clone().unwrap()).stderr(program).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -476,7 +491,7 @@ impl Asking {
     /// Starts a verb that asks several questions, and answers each once it stands on the screen; then the last, as
     /// [`Asking::answer`] does.
     pub(crate) fn answer_all(lab: &Lab, args: &[&str], answers: &[(&str, &str)]) -> Output {
-        let mut asking = Asking::begin(lab, args);
+        let mut asking = Asking::begin(lab, args, "");
         let (last, others) = answers.split_last().unwrap();
         for (question, answer) in others {
             asking.until(question);

@@ -69,11 +69,7 @@ fn opaque(action: &str) -> Value {
 
 /// Waits until a sidecar's watcher runs.
 fn warm(sidecar: &mut Sidecar) {
-    let until = Instant::now() + WAIT;
-    while sidecar.ask(json!({"type": "status"}))["watcher"] != "warm" {
-        assert!(Instant::now() < until, "never warm");
-        std::thread::yield_now();
-    }
+    sidecar.await_warm();
 }
 
 /// Writes a file with a tool that names it.
