@@ -1,9 +1,9 @@
 //! Process-wide settings of libgit2, and a lookup of paths in the commit of HEAD of a user's repository.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-use git2::{ConfigLevel, Repository, RepositoryOpenFlags};
+use git2::{Config, ConfigLevel, Repository, RepositoryOpenFlags};
 
 /// Empties libgit2's search paths for user and system configuration, once for the process.
 pub fn isolate() {
@@ -34,6 +34,15 @@ pub fn are_committed<'p>(git_dir: &Path, paths: impl Iterator<Item = &'p Path>) 
     let opened = Repository::open_ext(git_dir, RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::NO_DOTGIT, none);
     let tree = opened.as_ref().ok().and_then(|repository| repository.head().ok()?.peel_to_tree().ok());
     paths.map(|path| tree.as_ref().is_some_and(|tree| tree.get_path(path).is_ok())).collect()
+}
+
+/// Returns the setting `core.hooksPath` of a repository, as it is written; `None` if it has none. The user's own configuration is not read.
+/// `git_dir` is the directory that contains `config`.
+pub fn hooks_path(git_dir: &Path) -> Option<PathBuf> {
+    isolate();
+    // A configuration that libgit2 cannot read is not one that git would follow.
+    let config = Config::open(&git_dir.join("config")).ok()?;
+    config.get_path("core.hooksPath").ok()
 }
 
 #[cfg(test)]

@@ -528,3 +528,30 @@ fn a_commit_just_before_the_prompt_is_none_of_the_turn() {
     let undone = session.lab.piton(&["undo", "--yes"]);
     assert!(undone.stdout.contains(" own") && !undone.stdout.contains(" mine"), "{undone:?}");
 }
+
+#[test]
+fn what_a_hook_of_git_changed_may_be_the_turns() {
+    for has_hook in [true, false] {
+        let Some(mut session) = Session::in_repository(&["a", "b", "c"]) else { return };
+        session.prompt("commit it");
+        let write = session.before("Write", json!({"file_path": session.lab.work.join("b")}));
+        session.lab.write("b", "the agent's b\n");
+        session.after(&write);
+        if has_hook {
+            let hook = ".git/hooks/pre-commit";
+            session.lab.write(hook, "#!/bin/sh\nrm c\necho formatted > b\n");
+            session.lab.sh(&format!("chmod +x {hook}"));
+        }
+        let call = session.bash("git commit -qm own -- b");
+        // Without a hook it is a person who does the same meanwhile.
+        if !has_hook {
+            session.lab.sh("rm c; echo formatted > b");
+        }
+        session.lab.sh("git -c user.name=a -c user.email=a@example.org commit -qm own -- b");
+        assert!(!session.lab.work.join("c").exists());
+        session.after(&call);
+        session.stop();
+        let undone = session.undo(&[]);
+        assert_eq!(session.lab.work.join("c").exists(), has_hook, "{undone:?}");
+    }
+}
