@@ -2,9 +2,7 @@
 
 use super::MAX_LINE;
 use super::shell::{Bounds, Part, PipelineStage, Script, Simple, TextPlace, Word, scan};
-
-/// Shells whose word behind `-c` is a line of its own.
-const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "mksh", "sh", "zsh"];
+use crate::model::words::LINE_SHELLS;
 
 /// The deepest line within a line.
 const DEEPEST: u32 = 4;
@@ -41,7 +39,7 @@ fn simple(command: &Simple, depth: u32, found: &mut Vec<Vec<String>>) {
     let line =
         words.iter().position(|word| word.starts_with('-') && word.ends_with('c')).and_then(|at| words.get(at + 1));
     match (name, line) {
-        (Some(name), Some(line)) if SHELLS.contains(&name) => read(line, depth - 1, found),
+        (Some(name), Some(line)) if LINE_SHELLS.contains(&name) => read(line, depth - 1, found),
         (Some("eval"), _) => read(&words[1..].join(" "), depth - 1, found),
         _ => {}
     }

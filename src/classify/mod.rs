@@ -95,10 +95,33 @@ impl Classifier {
             let rule = if unread { "limits" } else { "not-understood" };
             walk.found.push(FoundEffect::new(Class::Unknown, "shell", rule, (0, command.len())));
         }
-        let Walk { found, opaque, assumed, blind, mentioned, tops, checkouts, scripts, losses, repositories, .. } =
-            walk;
-        let understanding =
-            Understanding { opaque, assumed, broken, blind, mentioned, tops, checkouts, scripts, losses, repositories };
+        let Walk {
+            found,
+            opaque,
+            assumed,
+            programs,
+            blind,
+            mentioned,
+            tops,
+            checkouts,
+            scripts,
+            losses,
+            repositories,
+            ..
+        } = walk;
+        let understanding = Understanding {
+            opaque,
+            assumed,
+            broken,
+            programs,
+            blind,
+            mentioned,
+            tops,
+            checkouts,
+            scripts,
+            losses,
+            repositories,
+        };
         (found, understanding)
     }
 }

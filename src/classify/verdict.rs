@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::found::{FoundEffect, is_file_class};
 use super::losses::of_files;
 use crate::model::effect::{
-    Certainty, Class, Confidence, Effect, Needs, Scope, Severity, Stance, Takes, Verdict, Warning,
+    Certainty, Class, Confidence, Effect, Needs, Programs, Scope, Severity, Stance, Takes, Verdict, Warning,
 };
 use crate::model::loss::{Loss, RepositoryFiles};
 use crate::model::policy::{ClassRule, Opaque, Policy};
@@ -26,6 +26,8 @@ pub(super) struct Understanding {
     pub assumed: bool,
     /// Not shell, or past the limits.
     pub broken: bool,
+    /// The programs that can run.
+    pub programs: Programs,
     /// Directories in which something runs that could not be seen into.
     pub blind: Vec<PathBuf>,
     /// Paths outside of the workspace that words name.
@@ -48,6 +50,7 @@ impl Understanding {
         self.opaque |= other.opaque;
         self.assumed |= other.assumed;
         self.broken |= other.broken;
+        self.programs = self.programs.max(other.programs);
         self.blind.extend(other.blind);
         self.mentioned.extend(other.mentioned);
         self.tops.extend(other.tops);
@@ -195,6 +198,7 @@ pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, polic
         scripts: understanding.scripts.iter().map(|file| text(file)).collect(),
         takes: Takes::Nothing,
         in_place: understanding.broken || understanding.opaque,
+        programs: understanding.programs,
         losses: understanding.losses.iter().cloned().chain(of_files(&found)).collect(),
     };
     if found.iter().any(|found| found.anywhere && is_file_class(found.class) && is_destroyed(found)) {

@@ -15,6 +15,7 @@ use super::parts::OUTSIDE;
 use super::session::{Reply, Session};
 use super::told::Note;
 use super::workspace::OpenWorkspace;
+use crate::checkpoint::capture::request::Take;
 use crate::checkpoint::history::actions::NewAction;
 use crate::checkpoint::history::collision::{Asker, is_persons_name};
 use crate::checkpoint::history::turn_end::{EndedTurn, TurnName};
@@ -60,6 +61,8 @@ pub(super) struct ActionNote {
     git: Option<NewGitOperation>,
     /// The moment at which the event came.
     asked: i64,
+    /// The step to take first, in case that something changed; `None` where the action only reads, or gets a checkpoint of its own.
+    pub(super) step: Option<Box<Take>>,
 }
 
 impl ActionNote {
@@ -182,6 +185,7 @@ impl Session {
                 self.git_operation(action, cwd, verdict)
             },
             asked: since_boot_ns(),
+            step: None,
         })
     }
 
@@ -268,7 +272,7 @@ impl Session {
         wait: Option<Duration>,
         answer: (Decision, Reply<Decision>),
     ) {
-        let Some(note) = note else { return answer.1(self, Ok(answer.0)) };
+        let Some(mut note) = note else { return answer.1(self, Ok(answer.0)) };
         let files = match &answer.0 {
             Decision::Action(decision) => decision.protection.held().and_then(|held| held.id.parse().ok()),
             _ => None,
@@ -277,6 +281,7 @@ impl Session {
         let patience = wait.map_or(patience, |wait| wait.min(patience));
         let deadline = Instant::now() + patience;
         self.answer_behind((open, true), answer, patience, move |timeline, control| {
+            let files = note.take_step(timeline, control).or(files);
             note.write(timeline, Instant::now() > deadline, files, control);
         });
     }
@@ -408,8 +413,12 @@ impl Session {
 
 /// Notes for `piton status` that the state of a repository was not kept.
 fn not_kept(home: &Home, error: &Error) {
-    let text = format!("`piton git-undo` will not know a command of git: {}", error.text());
-    if let Err(error) = mishaps::note_once(home, &text) {
+    note_mishap(home, &format!("`piton git-undo` will not know a command of git: {}", error.text()));
+}
+
+/// Notes a mishap for `piton status`.
+pub(super) fn note_mishap(home: &Home, text: &str) {
+    if let Err(error) = mishaps::note_once(home, text) {
         tracing::warn!(%error, "a mishap could not be written down");
     }
 }

@@ -30,7 +30,7 @@ use crate::checkpoint::records::workspace::Scope;
 use crate::classify::{Context, ToolCall};
 use crate::error::Result;
 use crate::model::checkpoint::CheckpointKind;
-use crate::model::effect::{Verdict, Warning};
+use crate::model::effect::{Programs, Verdict, Warning};
 use crate::model::policy::{Guard, OnFailure};
 use crate::model::redact::redact;
 use crate::model::text::{cut, printable};
@@ -69,6 +69,8 @@ struct Task {
     turn: Option<TurnCheckpoint>,
     /// True if the action may destroy more than its targets.
     reaches_all: bool,
+    /// True if the action may start programs that are not on the closed lists.
+    starts_others: bool,
     /// The time for which the client waits.
     wait: Option<Duration>,
     /// True if it is for a part of the action outside of its own workspace.
@@ -118,6 +120,7 @@ impl Task {
             take,
             turn: if let Due::Held(turn) = due { Some(turn) } else { None },
             reaches_all: reach.is_everything,
+            starts_others: !sparing && verdict.programs == Programs::Any,
             wait: action.wait,
             is_part: *is_part,
             beyond: Vec::new(),
@@ -308,9 +311,12 @@ impl Session {
         let (run, turn) = self.recording();
         let reason = shown(&format!("{}{}", self.when(), named(action)));
         let paths = NamedPaths::of(&open.workspace.path, &cwd, action, &verdict, &reach);
-        let note = self.note_of(&open, action, (&cwd, &verdict), paths);
+        let mut note = self.note_of(&open, action, (&cwd, &verdict), paths);
         let record = self.record_of(action, &verdict, &reach, &due);
         if let Some(protection) = at_once(&open, &due, &reach) {
+            if let Some(note) = note.as_mut().filter(|_| due == Due::Nothing) {
+                note.step = self.step_before(&open, &verdict, &reason);
+            }
             self.record_quietly(&open, record, &protection);
             let decision = Decision::Action(Box::new(ActionDecision { protection, ..*decision }));
             return self.answer_noted(&open, note, action.wait, (decision, reply));
@@ -347,6 +353,7 @@ impl Session {
             take,
             turn: None,
             reaches_all: false,
+            starts_others: false,
             wait: None,
             is_part: false,
             beyond: Vec::new(),
@@ -417,6 +424,7 @@ impl Session {
             take: task.take,
             turn: task.turn,
             reaches_all,
+            starts_others: task.starts_others,
             is_noted,
             waits: self.waits,
             deadline: Some(deadline),

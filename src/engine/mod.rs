@@ -38,6 +38,7 @@ pub mod saves;
 pub mod session;
 pub mod silence;
 pub mod state;
+mod steps;
 pub mod told;
 mod turns;
 pub mod watcher;

@@ -57,6 +57,8 @@ pub struct Wanted {
     pub is_of_turn: bool,
     /// True if the action may destroy more than its targets.
     pub reaches_all: bool,
+    /// True if the action may start programs that are not on the closed lists. Where the workspace is watched, it reaches everything then.
+    pub starts_others: bool,
     /// True if it is for an action that is noted.
     pub is_noted: bool,
     /// True if the client waits for answers: then every checkpoint of the turn came before the action it was taken for, and a later
@@ -140,6 +142,7 @@ impl Wanted {
             turn: None,
             is_of_turn: false,
             reaches_all: true,
+            starts_others: false,
             is_noted: false,
             waits: false,
             deadline: None,

@@ -290,6 +290,9 @@ impl WorkerLoop {
         let mut group = vec![first];
         let joining = self.queue.joining(&group[0]);
         group.extend(joining);
+        if self.timeline.is_live() {
+            group.iter_mut().for_each(|wanted| wanted.reaches_all |= wanted.starts_others);
+        }
         let results = self.guarded(|worker| worker.protect(&group));
         let results = results.unwrap_or_else(|| group.iter().map(|_| Err(bug())).collect());
         let whole = results.iter().flatten().find_map(|protected| match protected {

@@ -288,10 +288,16 @@ impl Warning {
 }
 
 impl Verdict {
+    /// Returns true if the action changes nothing, and starts only programs that change nothing.
+    pub fn only_reads(&self) -> bool {
+        self.effects.is_empty() && self.confidence != Confidence::Opaque && self.programs == Programs::Readers
+    }
+
     /// As it is for an action of which not everything is known: it may reach everything, and a checkpoint is due.
     #[must_use]
     pub fn doubted(mut self) -> Verdict {
         self.reaches_all = true;
+        self.programs = Programs::Any;
         self.needs = Needs::of(true, self.needs.warn());
         self.confidence = Confidence::Opaque;
         self.in_place = true;
@@ -320,6 +326,18 @@ pub enum Takes {
     Nested,
     /// Every one.
     Repositories,
+}
+
+/// The programs that an action can start; ordered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Programs {
+    /// Only programs of the closed list of readers, which only read and start no other program.
+    #[default]
+    Readers,
+    /// Also programs that write nothing but what they name, and start no other program.
+    Writers,
+    /// Other programs too. They may write files that the action does not name, and start programs that it does not name.
+    Any,
 }
 
 /// The whole answer of the classifier for one action.
@@ -398,6 +416,9 @@ pub struct Verdict {
     /// True if the action may change files of a `.git` in place, beside removing and moving them.
     #[serde(skip)]
     pub in_place: bool,
+    /// The programs that it can start.
+    #[serde(skip)]
+    pub programs: Programs,
     /// The work that it takes away, as far as that can be named.
     #[serde(skip)]
     pub losses: Vec<Loss>,

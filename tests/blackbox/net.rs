@@ -126,7 +126,7 @@ fn run(trouble: Trouble) {
             trouble,
             sidecar,
             moments: Vec::new(),
-            killed: Vec::new(),
+            untold: Vec::new(),
             turn: 0,
             written: 0,
             restores: 0,
@@ -159,8 +159,9 @@ struct Net {
     sidecar: Sidecar,
     /// The trees at the moments of checkpoints, by their ids, in the order in which the test learned of them.
     moments: Vec<(String, Tree)>,
-    /// The actions during which the sidecar was killed, and the trees of then: a later writer may complete a checkpoint.
-    killed: Vec<(String, Tree)>,
+    /// The actions whose checkpoints no answer named, and the trees of then: the sidecar was killed during them, and a later writer may
+    /// complete a checkpoint, or they got a step.
+    untold: Vec<(String, Tree)>,
     turn: u64,
     written: u64,
     restores: u64,
@@ -339,7 +340,7 @@ impl Net {
         if self.trouble == Trouble::Kills && self.dice.roll(6) == 0 {
             self.kill_during(event);
             self.note(format!("killed before `{command}`"));
-            self.killed.push((command, before));
+            self.untold.push((command, before));
             self.learn();
             return;
         }
@@ -353,7 +354,11 @@ impl Net {
             "taken" | "unchanged" => self.know(&id, &before),
             // Only a checkpoint that a killed sidecar took is news, and somebody else has completed it.
             "held" if self.moment(&id).is_none() => self.learn(),
-            "held" | "none" => {}
+            "held" => {}
+            "none" => {
+                self.untold.push((command.clone(), before.clone()));
+                self.learn();
+            }
             _ => self.fail(&format!("{reply}")),
         }
         self.carry_out(&command);
@@ -423,7 +428,7 @@ impl Net {
                 continue;
             }
             let is_of = |command: &str| reason.ends_with(command.trim_start_matches("write "));
-            match self.killed.iter().rev().find(|(command, _)| is_of(command)) {
+            match self.untold.iter().rev().find(|(command, _)| is_of(command)) {
                 Some((_, tree)) => self.know(id, &tree.clone()),
                 None => self.fail(&format!("nothing was done before which {id} was taken: {reason}")),
             }

@@ -4,7 +4,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{Lab, Sidecar, number_of};
+use crate::faults::full;
+use crate::support::{Lab, Sidecar, git, number_of};
 
 /// Has a turn begin, change a file and run something that nobody sees into, so many times.
 fn turn(lab: &Lab, sidecar: &mut Sidecar, name: &str, actions: usize) -> Vec<String> {
@@ -69,6 +70,107 @@ fn a_new_list_reads_one_two_three_and_steps_stand_below_their_turn() {
     assert_eq!(lab.read("a"), "t1 1\n");
     assert_eq!(lab.piton(&["undo", "--yes"]).code, 0);
     assert_eq!(lab.read("a"), "t2 late\n");
+}
+
+/// Starts a sidecar whose workspace is watched, within a turn.
+fn in_turn(lab: &Lab) -> Sidecar {
+    let mut sidecar = Sidecar::start(lab, &[]);
+    sidecar.ask(json!({"type": "hello", "session": "s", "workspace": lab.work}));
+    sidecar.await_warm();
+    sidecar.ask(json!({"type": "turn.start", "turn": "t"}));
+    sidecar
+}
+
+/// Returns true if piton has saved a file of the workspace with this content; `None` without git.
+fn is_saved(lab: &Lab, content: &str) -> Option<bool> {
+    let file = lab.root().join("content");
+    std::fs::write(&file, content).unwrap();
+    let id = git(lab, &["hash-object", "--no-filters", file.to_str().unwrap()])?;
+    let mut asked = lab.command("git", &lab.work);
+    asked.arg("--git-dir").arg(lab.store()).args(["cat-file", "-e", id.trim()]);
+    Some(asked.output().unwrap().status.success())
+}
+
+#[test]
+fn a_step_is_taken_before_each_action_that_may_start_more_than_readers() {
+    for (line, is_step) in [
+        ("gcc a.c -of", true),
+        ("npm init -y", true),
+        ("npm ci", true),
+        ("git commit -qm x", true),
+        ("git status", true),
+        ("strace -o f ls", true),
+        ("ssh-agent ls", true),
+        ("tar -I ./compress -cf /dev/null a.c", true),
+        ("BASH_ENV=./x ls", true),
+        ("./ls", true),
+        ("ls() { cat f; }; ls", true),
+        ("for i in 1 2; do echo $(mytool $i); done", true),
+        ("bash -c 'mytool'", true),
+        ("bash --rcfile ./x -ic ls", true),
+        ("/bin/bash -lc '/usr/bin/ls -la | grep c'", false),
+        ("ls -la | grep c && cat a.c", false),
+        ("cd . && find . -name f 2>/dev/null; [ -f f ]", false),
+        ("for i in 1 2; do echo $(wc -l a.c); done", false),
+    ] {
+        let lab = Lab::new();
+        lab.write("a.c", "int main;\n");
+        let mut sidecar = in_turn(&lab);
+        sidecar.ask(json!({"type": "shell.before", "command": "touch begun", "action": "a"}));
+        sidecar.ask(json!({"type": "shell.after", "action": "a"}));
+        let content = format!("made before {line}\n");
+        lab.write("f", &content);
+        let reply = sidecar.ask(json!({"type": "shell.before", "command": line, "action": "b"}));
+        assert_eq!(reply["proceed"], true, "{reply}");
+        lab.sh("rm f");
+        sidecar.ask(json!({"type": "shell.after", "action": "b"}));
+        assert_eq!(sidecar.finish(), 0);
+        let Some(is_saved) = is_saved(&lab, &content) else { return };
+        assert_eq!(is_saved, is_step, "{line}: {reply}");
+    }
+}
+
+#[test]
+fn what_a_turn_made_and_destroyed_between_its_steps_is_restored() {
+    let count = if full() { 200 } else { 12 };
+    // The first action of a turn makes its checkpoint, or none.
+    for first in ["rm keep", "touch keep"] {
+        let lab = Lab::new();
+        lab.write("keep", "k\n");
+        let mut sidecar = in_turn(&lab);
+        sidecar.ask(json!({"type": "shell.before", "command": first, "action": "first"}));
+        sidecar.ask(json!({"type": "shell.after", "action": "first"}));
+        let content = |at: usize| format!("content {at}\n");
+        for at in 0..count {
+            let path = format!("f{at}");
+            lab.write(&path, content(at));
+            let reply = sidecar.ask(json!({"type": "shell.before", "command": "gcc a.c -of", "action": path}));
+            assert_eq!(reply["checkpoint"]["status"], "none", "{reply}");
+            lab.sh(&format!("rm {path}"));
+            sidecar.ask(json!({"type": "shell.after", "action": path}));
+        }
+        for turn in ["t2", "t3"] {
+            sidecar.ask(json!({"type": "turn.start", "turn": turn}));
+            lab.write("keep", turn);
+            sidecar.ask(json!({"type": "shell.before", "command": "gcc a.c -of"}));
+        }
+        assert_eq!(sidecar.finish(), 0);
+        assert_eq!(lab.piton(&["prune", "--yes"]).code, 0);
+        let rows = listed(&lab, &[]);
+        assert_eq!(rows.len(), usize::from(first == "rm keep"), "such steps have no rows: {rows:?}");
+        for at in 0..count {
+            let path = format!("f{at}");
+            let found = lab.piton(&["list", "--all", "--steps", "--json", "--", &path]).json();
+            let holds = |row: &&Value| {
+                let shown = lab.piton(&["show", &format!("{}:{path}", row["id"].as_str().unwrap())]);
+                shown.code == 0 && shown.stdout == content(at)
+            };
+            let row = found["checkpoints"].as_array().unwrap().iter().find(holds);
+            let row = row.unwrap_or_else(|| panic!("{first}: {path} is in no checkpoint: {found}"));
+            lab.restore(row["id"].as_str().unwrap(), &[&path]);
+            assert_eq!(lab.read(&path), content(at), "{first}");
+        }
+    }
 }
 
 #[test]

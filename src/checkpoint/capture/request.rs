@@ -50,7 +50,7 @@ pub struct Selection {
 /// The record that a checkpoint is to get.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    /// The reason for the checkpoint.
+    /// The reason for the checkpoint. A `step` becomes a base capture if the turn has no checkpoint of its own.
     pub kind: CheckpointKind,
     /// The id of the run that it belongs to.
     pub run: String,

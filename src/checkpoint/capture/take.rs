@@ -322,18 +322,21 @@ fn base<'c>(known: &'c AllCheckpoints, draft: &Draft, observed: &Observation) ->
     typed.or_else(|| known.newest_of_run(&draft.run)).or_else(|| known.newest_whole())
 }
 
-/// Returns the kind and the number of a new checkpoint. A later one of a turn is a step of the turn's.
+/// Returns the kind and the number of a new checkpoint. A later one of a turn is a step of the turn's. If a step was asked for, and the turn
+/// has no checkpoint of its own, it is a base capture.
 fn numbered(catalog: &Catalog, draft: &Draft, known: &AllCheckpoints) -> (CheckpointKind, Number) {
     let turn = draft.turn.as_deref().map(recorded);
     let is_of_turn = |one: &&Checkpoint| {
         let record = &one.record;
         turn.is_some() && record.kind().is_of_turn() && record.run() == draft.run && record.turn == turn
     };
-    let standing = draft.standing.filter(|_| draft.kind == CheckpointKind::Auto);
+    let standing = draft.standing.filter(|_| draft.kind.is_of_turn());
     let standing = standing.and_then(|id| known.checkpoints.iter().rev().find(|one| one.id == id)).filter(is_of_turn);
     match standing.map(|one| one.record.number.main) {
         Some(main) => (CheckpointKind::Step, catalog.number_of_step(known, main)),
-        None if draft.kind == CheckpointKind::Turn => (draft.kind, Number::NONE),
+        None if matches!(draft.kind, CheckpointKind::Turn | CheckpointKind::Step) => {
+            (CheckpointKind::Turn, Number::NONE)
+        }
         None => (draft.kind, Number::of(catalog.next_number(known))),
     }
 }
@@ -354,7 +357,7 @@ fn same(
     // A base capture only keeps objects alive, and any checkpoint of the same content does so. The same goes for a
     // further one of a turn.
     let measures = match (draft.kind, draft.held) {
-        (CheckpointKind::Turn, _) => [None, None, newest],
+        (CheckpointKind::Turn | CheckpointKind::Step, _) => [None, None, newest],
         // One that only keeps objects alive may go before a save would.
         (CheckpointKind::Autosave, _) => {
             [None, None, newest.filter(|newest| newest.record.kind != CheckpointKind::Turn)]
@@ -362,6 +365,10 @@ fn same(
         (kind, _) if kind.is_typed() => [None, tip.as_ref(), None],
         // A base capture has no number, and does not stay for long.
         (_, Some(_)) => [own, previous, newest.filter(|newest| newest.record.kind != CheckpointKind::Turn)],
+        // A list has no row for a step, and is to have one for the turn.
+        (CheckpointKind::Auto, None) => {
+            [None, previous.filter(|previous| previous.record.kind() != CheckpointKind::Step), None]
+        }
         (_, None) => [None, previous, None],
     };
     for measure in measures.into_iter().flatten().filter(|measure| measure.tree == observed.root) {

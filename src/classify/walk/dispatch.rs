@@ -1,6 +1,7 @@
 //! One command: which of the tables knows it, and what that says.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use super::outputs::Familiarity;
 use super::{Stream, Walk};
@@ -10,7 +11,8 @@ use crate::classify::names;
 use crate::classify::rules::args::Parsed;
 use crate::classify::rules::{Hit, Run};
 use crate::classify::shell::Span;
-use crate::model::effect::{Certainty, Class, Severity};
+use crate::model::effect::{Certainty, Class, Programs, Severity};
+use crate::model::words::{LINE_SHELLS, READERS, WRITERS};
 
 /// A command about to be judged.
 #[derive(Clone)]
@@ -33,6 +35,7 @@ impl Walk<'_> {
             return Stream::Opaque;
         }
         args[1..].iter().for_each(|arg| _ = self.mention(arg, shell));
+        self.programs = self.programs.max(kind_of(args));
         let outer = std::mem::take(&mut self.opaque);
         let output = match first.exact() {
             Some(text) if !text.is_empty() => {
@@ -296,6 +299,33 @@ impl Walk<'_> {
         }
     }
 }
+
+/// Returns what the closed lists say about a command's program. A shell that only gets a line (`bash -lc 'ls'`) is as its line.
+fn kind_of(args: &[Arg]) -> Programs {
+    let Some(text) = args.first().and_then(Arg::exact) else { return Programs::Any };
+    let name = text.strip_prefix("/usr/bin/").or_else(|| text.strip_prefix("/bin/")).unwrap_or(text);
+    let is_line = |option: &str| option.starts_with('-') && !option.starts_with("--") && option.ends_with('c');
+    let listed = name.as_bytes().first().and_then(|first| LISTED.get(usize::from(*first)));
+    if let Some((_, kind)) = listed.and_then(|names| names.iter().find(|(known, _)| *known == name)) {
+        return *kind;
+    }
+    match args {
+        [_, option, _line] if LINE_SHELLS.contains(&name) && option.exact().is_some_and(is_line) => Programs::Readers,
+        _ => Programs::Any,
+    }
+}
+
+/// The programs of the closed lists, by the first bytes of their names: each command is looked up.
+static LISTED: LazyLock<Vec<Vec<(&'static str, Programs)>>> = LazyLock::new(|| {
+    let mut listed = vec![Vec::new(); usize::from(u8::MAX)];
+    for (list, kind) in [(READERS, Programs::Readers), (WRITERS, Programs::Writers)] {
+        for name in list {
+            let first = name.as_bytes().first().copied().unwrap_or_default();
+            listed[usize::from(first)].push((*name, kind));
+        }
+    }
+    listed
+});
 
 /// Returns the host of an address, if an argument looks like one.
 fn host(text: &str) -> Option<&str> {

@@ -36,7 +36,7 @@ use super::shell::{
     Bounds, Compound, CompoundKind, Part, Pipeline, PipelineStage, Redirect, RedirectKind, Script, Simple, Span,
     TextPlace, Word, assignment, scan,
 };
-use crate::model::effect::{Class, Severity};
+use crate::model::effect::{Class, Programs, Severity};
 use crate::model::loss::{Loss, RepositoryFiles};
 use function::Function;
 use output::OutputPlace;
@@ -102,6 +102,8 @@ pub(super) struct Walk<'a> {
     pub opaque: bool,
     /// Some words were unknown.
     pub assumed: bool,
+    /// The programs that can run.
+    pub programs: Programs,
     /// Directories in which something runs that could not be seen into.
     pub blind: Vec<PathBuf>,
     /// Paths outside of the workspace that words name, whatever the commands do with them; at most [`MAX_MENTIONED`].
@@ -158,6 +160,7 @@ impl<'a> Walk<'a> {
             found: Vec::new(),
             opaque: false,
             assumed: false,
+            programs: Programs::Readers,
             blind: Vec::new(),
             mentioned: Vec::new(),
             tops: Vec::new(),
@@ -298,6 +301,8 @@ impl<'a> Walk<'a> {
                     let found = FoundEffect::new(Class::Process, "fork bomb", "fork-bomb", self.span);
                     self.found.push(FoundEffect { severity: Some(Severity::High), ..found });
                 }
+                // A function may have the name of a reader.
+                self.programs = Programs::Any;
                 self.define(name, &compound.body);
                 Stream::Nothing
             }
@@ -329,6 +334,10 @@ impl<'a> Walk<'a> {
     fn simple(&mut self, simple: &Simple, input: Stream, shell: &mut Shell) -> Stream {
         let (input, output) = self.redirects(&simple.redirects, input, shell);
         let mut given = Vec::new();
+        // A variable may name what a reader starts.
+        if !simple.assignments.is_empty() {
+            self.programs = Programs::Any;
+        }
         for assignment in &simple.assignments {
             let value = self.value(assignment, shell);
             if simple.words.is_empty() {
