@@ -126,14 +126,28 @@ pub(super) fn undo(context: &mut Context, args: &UndoArgs) -> Result<Exit> {
 
 /// Returns the context of a deleted workspace in the working directory, if there is nothing to undo but the turn that deleted it. Says so.
 fn in_deleted(context: &Context, timeline: &mut Timeline, choice: &StepChoice) -> Result<Option<Context>> {
-    let Some(deleted) = deleted::only(context)?.filter(|_| choice.names_nothing()) else { return Ok(None) };
-    if Stepping::choose(timeline, Direction::Undo, choice, "local", &|| Flow::Continue)?.is_some() {
+    let control = || Flow::Continue;
+    if !choice.names_nothing() || context.named_workspace().is_some() {
+        return Ok(None);
+    }
+    let Some(deleted) = deleted::only(context)? else { return Ok(None) };
+    if Stepping::choose(timeline, Direction::Undo, choice, "local", &control)?.is_some() {
+        return Ok(None);
+    }
+    let path = deleted.to_string_lossy().into_owned();
+    let there = context.at(deleted);
+    let mut timeline = there.timeline()?;
+    let next = Stepping::choose(&mut timeline, Direction::Undo, choice, "local", &control)?;
+    // A person may have deleted it after an older turn.
+    let end = next.and_then(|next| next.step.turn.as_ref().map(|turn| turn.end));
+    if !end.map_or(Ok(false), |end| timeline.catalog().has_no_files(&end))? {
         return Ok(None);
     }
     if !context.json {
-        print::data(&deleted::offers(context)?)?;
+        let (shown, word) = (printable(&path), shell_word(&path));
+        print::data(&format!("{shown} was deleted. This is `piton undo --workspace {word}`:\n\n"))?;
     }
-    Ok(Some(context.at(deleted)))
+    Ok(Some(there))
 }
 
 /// Undoes all turns of a run, the newest first.

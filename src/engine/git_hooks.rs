@@ -11,8 +11,20 @@ use crate::worktree::repository_state::RepositoryPlace;
 /// The hooks of verbs that make a commit.
 const OF_COMMITS: &[&str] = &["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"];
 
-/// The verbs that start hooks beside those of commits. Source: githooks(5).
+/// The hooks of all verbs that write the index or move refs.
+const OF_WRITERS: &[&str] = &["post-index-change", "reference-transaction"];
+
+/// The verbs that write the index or move refs, with their hooks beside those of commits. Source: githooks(5).
 const OF_VERBS: &[(&str, &[&str])] = &[
+    ("add", &[]),
+    ("branch", &[]),
+    ("fetch", &[]),
+    ("mv", &[]),
+    ("reset", &[]),
+    ("restore", &[]),
+    ("rm", &[]),
+    ("stash", &[]),
+    ("tag", &[]),
     ("am", &["applypatch-msg", "pre-applypatch", "post-applypatch"]),
     ("checkout", &["post-checkout"]),
     ("cherry-pick", OF_COMMITS),
@@ -41,17 +53,21 @@ pub(super) fn starts_hook(command: &str, cwd: &Path) -> bool {
     if !command.contains("git") {
         return false;
     }
-    commands(command).iter().filter_map(|words| within(words)).any(|line| starts(&line, cwd))
+    let mut dir = cwd.to_owned();
+    commands(command).iter().any(|words| match words.as_slice() {
+        [change, to, ..] if change == "cd" || change == "pushd" => {
+            dir.push(to);
+            false
+        }
+        words => within(words).is_some_and(|line| starts(&line, &dir)),
+    })
 }
 
 fn starts(line: &GitLine, cwd: &Path) -> bool {
     let verb = line.verb.as_str();
-    let own = OF_VERBS.iter().filter(|(known, _)| *known == verb).flat_map(|(_, hooks)| *hooks);
+    let Some((_, own)) = OF_VERBS.iter().find(|(known, _)| *known == verb) else { return false };
     let of_commits = OF_COMMITS.iter().filter(|_| COMMITTING.contains(&verb));
-    let mut names = own.chain(of_commits).peekable();
-    if names.peek().is_none() {
-        return false;
-    }
+    let mut names = own.iter().chain(OF_WRITERS).chain(of_commits);
     let dir = line.dirs.iter().fold(cwd.to_owned(), |dir, next| dir.join(next));
     let Some(place) = RepositoryPlace::around(&dir) else { return false };
     let hooks = match hooks_path(&place.common) {
@@ -103,7 +119,9 @@ mod tests {
         assert_eq!(found(), "", "none can be run");
         write(".git/hooks/pre-commit", "#!/bin/sh\n", 0o755);
         assert_eq!(found(), "git commit -m x, git merge b");
-        assert!(starts_hook(&format!("git -C {} commit -m x", top.display()), Path::new("/")));
+        let elsewhere =
+            [format!("git -C {0} commit -m x", top.display()), format!("cd {0} && git commit", top.display())];
+        elsewhere.iter().for_each(|line| assert!(starts_hook(line, Path::new("/")), "{line}"));
         write(".git/hooks/pre-push", "#!/bin/sh\npiton git-door pre-push\n", 0o755);
         assert_eq!(found(), "git commit -m x, git merge b", "piton's own");
         write(".git/hooks/piton-next/pre-push", "#!/bin/sh\n", 0o755);

@@ -110,6 +110,9 @@ impl CheckpointKind {
 /// The flag of a checkpoint that was not finished when the client was answered: its action may have begun by then.
 pub const LATE: &str = "late";
 
+/// The flag of a step that was taken although its action called for no checkpoint. The reply did not tell of it.
+pub const QUIET: &str = "quiet";
+
 /// The reason of a checkpoint that was asked for without a label.
 pub const BY_HAND: &str = "by hand";
 
@@ -301,6 +304,11 @@ impl Record {
     /// Returns true if the capture looked at the whole workspace, also where patterns then narrowed what it recorded.
     pub fn looked_everywhere(&self) -> bool {
         !self.flags.iter().any(|flag| flag == "paths")
+    }
+
+    /// Returns true if it was taken although its action called for no checkpoint.
+    pub fn is_quiet(&self) -> bool {
+        self.flags.iter().any(|flag| flag == QUIET)
     }
 
     /// Returns whether it holds files that are secrets.

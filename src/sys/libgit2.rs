@@ -42,7 +42,7 @@ pub fn hooks_path(git_dir: &Path) -> Option<PathBuf> {
     isolate();
     // A configuration that libgit2 cannot read is not one that git would follow.
     let config = Config::open(&git_dir.join("config")).ok()?;
-    config.get_path("core.hooksPath").ok()
+    config.get_path("core.hooksPath").ok() // not set
 }
 
 #[cfg(test)]

@@ -90,7 +90,16 @@ fn a_bare_undo_above_a_deleted_workspace_undoes_its_turn() {
     assert_eq!((undone.code, tree(&lab.work), root_mode(&lab)), (0, before, 0o750), "{undone:?}");
     assert_eq!(lab.piton_in(&lab.root(), &["undo", "--yes"]).code, 3, "it is not deleted any more");
 
-    // A deletion by a person is no turn's: undo above it changes nothing.
+    // Nothing of it is done in a workspace that is named.
+    let Some(lab) = project() else { return };
+    turn(&lab, "cd .. && rm -rf work");
+    std::fs::create_dir(lab.root().join("named")).unwrap();
+    let undone = lab.piton_in(&lab.root(), &["undo", "--yes", "--workspace", "named"]);
+    assert!(undone.code == 3 && !lab.work.exists(), "{undone:?}");
+
+    // A deletion by a person is no turn's, also where an older turn has deleted a file.
+    let Some(lab) = project() else { return };
+    turn(&lab, "rm run.sh");
     std::fs::remove_dir_all(&lab.work).unwrap();
     let undone = lab.piton_in(&lab.root(), &["undo", "--yes"]);
     assert!(undone.code == 3 && !lab.work.exists(), "{undone:?}");

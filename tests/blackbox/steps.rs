@@ -1,5 +1,6 @@
 //! Numbers of checkpoints: a turn's first one has a number of its own, the further ones are steps of it.
 
+use std::collections::BTreeMap;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -104,6 +105,10 @@ fn a_step_is_taken_before_each_action_that_may_start_more_than_readers() {
         ("tar -I ./compress -cf /dev/null a.c", true),
         ("BASH_ENV=./x ls", true),
         ("./ls", true),
+        ("for PATH in ./bin; do ls; done", true),
+        ("printf -v PATH ./bin; ls", true),
+        ("[ -v 'x[$(mytool)]' ]", true),
+        ("bash -ic ls", true),
         ("ls() { cat f; }; ls", true),
         ("for i in 1 2; do echo $(mytool $i); done", true),
         ("bash -c 'mytool'", true),
@@ -141,34 +146,34 @@ fn what_a_turn_made_and_destroyed_between_its_steps_is_restored() {
         sidecar.ask(json!({"type": "shell.before", "command": first, "action": "first"}));
         sidecar.ask(json!({"type": "shell.after", "action": "first"}));
         let content = |at: usize| format!("content {at}\n");
+        // The turn changes nothing in the end.
         for at in 0..count {
-            let path = format!("f{at}");
-            lab.write(&path, content(at));
-            let reply = sidecar.ask(json!({"type": "shell.before", "command": "gcc a.c -of", "action": path}));
-            assert_eq!(reply["checkpoint"]["status"], "none", "{reply}");
-            lab.sh(&format!("rm {path}"));
-            sidecar.ask(json!({"type": "shell.after", "action": path}));
+            for (command, work) in [("gcc a.c -of", format!("echo content {at} > f")), ("npm ci", "rm f".to_owned())] {
+                let reply = sidecar.ask(json!({"type": "shell.before", "command": command, "action": command}));
+                assert_eq!(reply["checkpoint"]["status"], "none", "{reply}");
+                lab.sh(&work);
+                sidecar.ask(json!({"type": "shell.after", "action": command}));
+            }
         }
+        sidecar.ask(json!({"type": "turn.end"}));
         for turn in ["t2", "t3"] {
             sidecar.ask(json!({"type": "turn.start", "turn": turn}));
             lab.write("keep", turn);
             sidecar.ask(json!({"type": "shell.before", "command": "gcc a.c -of"}));
+            sidecar.ask(json!({"type": "turn.end"}));
         }
         assert_eq!(sidecar.finish(), 0);
         assert_eq!(lab.piton(&["prune", "--yes"]).code, 0);
         let rows = listed(&lab, &[]);
         assert_eq!(rows.len(), usize::from(first == "rm keep"), "such steps have no rows: {rows:?}");
+        let found = lab.piton(&["list", "--all", "--steps", "--limit", "1000", "--json"]).json();
+        let ids = found["checkpoints"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned());
+        let shown = |id: String| (lab.piton(&["show", &format!("{id}:f")]).stdout, id);
+        let held: BTreeMap<String, String> = ids.map(shown).collect();
         for at in 0..count {
-            let path = format!("f{at}");
-            let found = lab.piton(&["list", "--all", "--steps", "--json", "--", &path]).json();
-            let holds = |row: &&Value| {
-                let shown = lab.piton(&["show", &format!("{}:{path}", row["id"].as_str().unwrap())]);
-                shown.code == 0 && shown.stdout == content(at)
-            };
-            let row = found["checkpoints"].as_array().unwrap().iter().find(holds);
-            let row = row.unwrap_or_else(|| panic!("{first}: {path} is in no checkpoint: {found}"));
-            lab.restore(row["id"].as_str().unwrap(), &[&path]);
-            assert_eq!(lab.read(&path), content(at), "{first}");
+            let Some(id) = held.get(&content(at)) else { panic!("{first}: `f` {at} is in no checkpoint: {held:?}") };
+            lab.restore(id, &["f"]);
+            assert_eq!(lab.read("f"), content(at), "{first}");
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::checkpoint::records::repositories::settle;
 use crate::checkpoint::records::workspace::Scope;
 use crate::error::{Code, Error, Result};
 use crate::filter::secret::is_secret;
-use crate::model::checkpoint::{CheckpointKind, LATE, Layer, Record, recorded};
+use crate::model::checkpoint::{CheckpointKind, LATE, Layer, QUIET, Record, recorded};
 use crate::model::cost::Cost;
 use crate::model::coverage::Extent;
 use crate::model::id::ObjectId;
@@ -365,10 +365,8 @@ fn same(
         (kind, _) if kind.is_typed() => [None, tip.as_ref(), None],
         // A base capture has no number, and does not stay for long.
         (_, Some(_)) => [own, previous, newest.filter(|newest| newest.record.kind != CheckpointKind::Turn)],
-        // A list has no row for a step, and is to have one for the turn.
-        (CheckpointKind::Auto, None) => {
-            [None, previous.filter(|previous| previous.record.kind() != CheckpointKind::Step), None]
-        }
+        // Nobody was told of a quiet step.
+        (CheckpointKind::Auto, None) => [None, previous.filter(|previous| !previous.record.is_quiet()), None],
         (_, None) => [None, previous, None],
     };
     for measure in measures.into_iter().flatten().filter(|measure| measure.tree == observed.root) {
@@ -431,6 +429,7 @@ fn flags(draft: &Draft, observed: &Observation) -> Vec<String> {
         ("targeted", targeted && draft.kind != CheckpointKind::PreRestore),
         ("unstable", !coverage.unstable.is_empty()),
         ("not-held", coverage.skipped.values().any(|why| why.is_of_target())),
+        (QUIET, draft.kind == CheckpointKind::Step),
         (LATE, draft.answer_by.is_some_and(|at| Instant::now() > at)),
     ];
     flags.into_iter().filter(|(_, set)| *set).map(|(flag, _)| flag.to_owned()).collect()

@@ -9,6 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use super::open::Catalog;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::checkpoint::CheckpointKind;
+use crate::model::id::ObjectId;
 use crate::model::text::shell_word;
 
 /// The permission bits that its owner needs to restore files into a directory.
@@ -21,6 +22,15 @@ impl Catalog {
     /// Returns true if a checkpoint of this kind records that the directory of the workspace was deleted.
     pub(crate) fn finds_nothing(&self, kind: CheckpointKind) -> bool {
         matches!(kind, CheckpointKind::PreRestore | CheckpointKind::Turn) && self.workspace.is_deleted()
+    }
+
+    /// Returns true if a checkpoint is known and has no files: the directory of the workspace was deleted then, or empty.
+    ///
+    /// # Errors
+    /// When the checkpoints cannot be listed.
+    pub fn has_no_files(&self, id: &ObjectId) -> Result<bool> {
+        let all = self.all()?;
+        Ok(all.checkpoints.iter().rev().any(|one| one.id == *id && one.record.files == 0))
     }
 
     /// Refuses where the workspace is not a directory any more, and a checkpoint of this kind cannot record that.

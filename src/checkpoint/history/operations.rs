@@ -368,11 +368,6 @@ impl History {
         self.turns.iter().flat_map(|turn| [turn.base, turn.end].into_iter().chain(turn.named_checkpoints()))
     }
 
-    /// Returns the turns that can be undone, each with the checkpoints of its beginning and end.
-    pub fn spans_of_turns(&self) -> impl Iterator<Item = (ObjectId, ObjectId)> {
-        self.turns.iter().map(|turn| (turn.base, turn.end))
-    }
-
     /// Returns the checkpoints that pruning must not drop: the ends of an interrupted operation, the next undo, and the redo of what
     /// was undone.
     pub fn needed(&self) -> Vec<ObjectId> {

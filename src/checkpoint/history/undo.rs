@@ -51,7 +51,7 @@ fn has_open_turn(workspace: &Workspace) -> bool {
 /// Returns the checkpoint before the newest action that destroyed something. One that was late may have been taken after the
 /// destruction, so the one before it counts then.
 fn before_destruction(all: &[Checkpoint]) -> Option<&Checkpoint> {
-    let newest = all.iter().rposition(|one| one.record.kind.is_of_turn())?;
+    let newest = all.iter().rposition(|one| one.record.kind.is_of_turn() && !one.record.is_quiet())?;
     all[..=newest].iter().rev().find(|one| !one.record.is_late() && !one.record.kind.is_typed())
 }
 

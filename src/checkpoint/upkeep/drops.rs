@@ -58,10 +58,10 @@ fn moved(state: &WorkspaceState) -> Vec<ObjectId> {
     state.detached.values().flat_map(Detached::points).collect()
 }
 
-/// Returns the turns that can be undone, from beginning to end, and the open ones.
-fn turns(history: &History, log: &mut WindowLog) -> Result<Vec<(ObjectId, Option<ObjectId>)>> {
-    let open = log.windows()?.turns.iter().map(|turn| (turn.base, None));
-    Ok(history.spans_of_turns().map(|(base, end)| (base, Some(end))).chain(open).collect())
+/// Returns the checkpoints at the ends of the turns that can be undone, and those with which open turns began.
+fn of_turns(history: &History, log: &mut WindowLog) -> Result<Vec<ObjectId>> {
+    let open = log.windows()?.turns.iter().map(|turn| turn.base);
+    Ok(history.ends_of_turns().chain(open).collect())
 }
 
 /// Returns the checkpoints that the records of a workspace name.
@@ -82,14 +82,13 @@ impl Catalog {
     pub fn kept(&self, with_runs: bool) -> Result<Kept> {
         let history = self.history()?;
         let mut needed: HashSet<ObjectId> = history.needed().into_iter().collect();
-        let turns = turns(&history, &mut self.windows.borrow_mut())?;
-        let mut of_turns: HashSet<ObjectId> = history.ends_of_turns().chain(turns.iter().map(|turn| turn.0)).collect();
+        let mut of_turns: HashSet<ObjectId> = of_turns(&history, &mut self.windows.borrow_mut())?.into_iter().collect();
         of_turns.extend(ends(&self.workspace.dir)?);
         // A run whose next checkpoint follows one keeps it.
         needed.extend(moved(&self.state()));
         let dir = &self.workspace.dir;
         let open_runs = if with_runs { open_runs(dir)? } else { BTreeSet::new() };
-        Ok(Kept { needed, of_turns, turns, open_runs, pins: Pins::load(dir)? })
+        Ok(Kept { needed, of_turns, open_runs, pins: Pins::load(dir)? })
     }
 
     /// Returns the checkpoints that a person names, as far as they may be deleted.

@@ -304,14 +304,30 @@ impl Walk<'_> {
 fn kind_of(args: &[Arg]) -> Programs {
     let Some(text) = args.first().and_then(Arg::exact) else { return Programs::Any };
     let name = text.strip_prefix("/usr/bin/").or_else(|| text.strip_prefix("/bin/")).unwrap_or(text);
-    let is_line = |option: &str| option.starts_with('-') && !option.starts_with("--") && option.ends_with('c');
+    // A shell for people (`-i`) reads files of its own first.
+    let is_line = |option: &str| {
+        let letters = option.strip_prefix('-').and_then(|letters| letters.strip_suffix('c'));
+        letters.is_some_and(|letters| letters.chars().all(|letter| "lexu".contains(letter)))
+    };
     let listed = name.as_bytes().first().and_then(|first| LISTED.get(usize::from(*first)));
     if let Some((_, kind)) = listed.and_then(|names| names.iter().find(|(known, _)| *known == name)) {
-        return *kind;
+        return if args[1..].iter().any(|arg| does_more(name, &arg.text)) { Programs::Any } else { *kind };
     }
     match args {
         [_, option, _line] if LINE_SHELLS.contains(&name) && option.exact().is_some_and(is_line) => Programs::Readers,
         _ => Programs::Any,
+    }
+}
+
+/// Returns true if an argument makes a listed program do more than the lists say: a backup of what `cp` or `mv` replaces, a variable
+/// that `printf` sets, a command in the index of a variable that `test` looks at.
+fn does_more(program: &str, arg: &str) -> bool {
+    let has_letter = |letters: &[char]| arg.starts_with('-') && !arg.starts_with("--") && arg.contains(letters);
+    match program {
+        "cp" | "mv" => has_letter(&['b', 'S']) || arg.starts_with("--b") || arg.starts_with("--su"),
+        "printf" => arg.starts_with("-v"),
+        "test" | "[" => arg.contains(['`', '$']) && arg.contains('['),
+        _ => false,
     }
 }
 

@@ -307,6 +307,10 @@ impl<'a> Walk<'a> {
                 Stream::Nothing
             }
             CompoundKind::For(name) => {
+                // `for PATH in …`: a variable may name what a reader starts.
+                if name.chars().all(|letter| !letter.is_ascii_lowercase()) {
+                    self.programs = Programs::Any;
+                }
                 words.iter().for_each(|word| _ = self.mention(word, shell));
                 if !words.iter().all(Arg::is_exact) {
                     // The patterns name the files that they match, as if the body used them directly.

@@ -15,6 +15,9 @@ use crate::model::policy::Retention;
 /// The number of further `auto` checkpoints that a run keeps for each turn that `retention.auto_per_run` allows.
 const FURTHER_PER_TURN: usize = 5;
 
+/// The number of quiet steps that a run keeps for each turn that `retention.auto_per_run` allows.
+const QUIET_PER_TURN: usize = 50;
+
 /// The places of one turn's `auto` checkpoints, oldest first.
 pub(super) type Turn = Vec<usize>;
 
@@ -29,6 +32,7 @@ pub(super) fn surely_fit(all: &[Checkpoint], limits: &Retention) -> bool {
 /// Notes the checkpoints that are too many.
 pub(super) fn count(judged: &mut Judged<'_>, limits: &Retention) {
     superseded(judged);
+    quiet(judged, limits);
     labelled(judged, limits);
     let runs = turns(judged);
     let further: BTreeSet<usize> = runs.iter().flatten().flat_map(|turn| &turn[1..]).copied().collect();
@@ -46,7 +50,11 @@ pub(super) fn count(judged: &mut Judged<'_>, limits: &Retention) {
     let counts = |at: &usize| {
         let record = &judged.all[*at].record;
         let is_counted = !record.kind.is_typed() && !record.is_labelled() && record.kind != CheckpointKind::Turn;
-        is_counted && !judged.is_pinned(*at) && !judged.going.contains_key(at) && !further.contains(at)
+        is_counted
+            && !record.is_quiet()
+            && !judged.is_pinned(*at)
+            && !judged.going.contains_key(at)
+            && !further.contains(at)
     };
     let mut left: Vec<usize> = (0..judged.all.len()).filter(counts).collect();
     left.sort_by_key(|at| of_first.get(at).and_then(|turn| turn.last()).copied().unwrap_or(*at));
@@ -67,10 +75,26 @@ pub(super) fn count(judged: &mut Judged<'_>, limits: &Retention) {
 
 /// Notes the base captures that a newer one replaces.
 fn superseded(judged: &mut Judged<'_>) {
-    let is_base = |at: &usize| judged.all[*at].record.kind == CheckpointKind::Turn;
+    let is_base = |at: &usize| {
+        let record = &judged.all[*at].record;
+        record.kind == CheckpointKind::Turn && !record.is_quiet()
+    };
     let bases: Vec<usize> = (0..judged.all.len()).filter(is_base).collect();
     let older = bases.split_last().map_or(&[][..], |(_, older)| older);
     older.iter().for_each(|at| judged.drop_leaf(*at, DropReason::Superseded));
+}
+
+/// Notes the oldest quiet steps of each run. They do not count among the further checkpoints of a turn, which replies have named.
+fn quiet(judged: &mut Judged<'_>, limits: &Retention) {
+    let mut runs: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (at, checkpoint) in judged.all.iter().enumerate().filter(|(_, one)| one.record.is_quiet()) {
+        runs.entry(&checkpoint.record.run).or_default().push(at);
+    }
+    let bound = QUIET_PER_TURN.saturating_mul(limits.auto_per_run as usize);
+    for steps in runs.into_values() {
+        let over = steps.len().saturating_sub(bound);
+        steps[..over].iter().for_each(|at| judged.drop_leaf(*at, DropReason::Further));
+    }
 }
 
 /// Notes the oldest labelled checkpoints. Those that stay in any case count too, except for pinned ones.
@@ -85,7 +109,8 @@ fn labelled(judged: &mut Judged<'_>, limits: &Retention) {
 /// Groups the `auto` checkpoints of each run by turn, without pinned ones; the turn with the oldest newest checkpoint comes first.
 pub(super) fn turns(judged: &Judged<'_>) -> Vec<Vec<Turn>> {
     let mut runs: BTreeMap<&str, BTreeMap<Option<&str>, Turn>> = BTreeMap::new();
-    let is_auto = |at: &usize, one: &Checkpoint| one.record.kind.is_of_turn() && !judged.is_pinned(*at);
+    let is_auto =
+        |at: &usize, one: &Checkpoint| one.record.kind.is_of_turn() && !one.record.is_quiet() && !judged.is_pinned(*at);
     for (at, checkpoint) in judged.all.iter().enumerate().filter(|(at, one)| is_auto(at, one)) {
         let turn = checkpoint.record.turn.as_deref();
         runs.entry(&checkpoint.record.run).or_default().entry(turn).or_default().push(at);

@@ -1,10 +1,10 @@
 //! The reasons for which checkpoints go and stay, and the runs that go together.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::records::pins::Pins;
-use crate::model::checkpoint::{CheckpointKind, Record};
+use crate::model::checkpoint::Record;
 use crate::model::id::ObjectId;
 
 /// The reason why a checkpoint is dropped.
@@ -12,7 +12,7 @@ use crate::model::id::ObjectId;
 pub enum DropReason {
     /// More turns with `auto` checkpoints in its run than `retention.auto_per_run`.
     AutoPerRun,
-    /// More further `auto` checkpoints in its run than five for each turn.
+    /// More further `auto` checkpoints in its run than five for each turn, or more quiet steps than fifty.
     Further,
     /// More in the workspace than `retention.per_workspace`.
     PerWorkspace,
@@ -66,7 +66,7 @@ pub enum StayReason {
     OfOpenRun,
     /// It is pinned.
     Pinned,
-    /// A turn that can be undone begins or ends with it, or it is a base capture from within such a turn.
+    /// A turn that can be undone begins or ends with it.
     OfTurn,
     /// It is the newest of its workspace.
     Newest,
@@ -79,9 +79,6 @@ pub struct Kept {
     pub needed: HashSet<ObjectId>,
     /// The checkpoints at the ends of the turns that can be undone, and those with which open turns began.
     pub of_turns: HashSet<ObjectId>,
-    /// The same turns from their beginnings to their ends; an open one has no end. Base captures in between may have content that the
-    /// turn made and destroyed.
-    pub turns: Vec<(ObjectId, Option<ObjectId>)>,
     /// The ids of the runs that are open.
     pub open_runs: BTreeSet<String>,
     /// The pins of the workspace.
@@ -95,7 +92,6 @@ impl Kept {
         for (at, checkpoint) in all.iter().enumerate().filter(|(_, one)| self.open_runs.contains(&one.record.run)) {
             open.insert(&checkpoint.record.run, at);
         }
-        let within = self.within_turns(all);
         let reason = |(at, checkpoint): (usize, &Checkpoint)| {
             let record = &checkpoint.record;
             if self.needed.contains(&checkpoint.id) {
@@ -104,24 +100,13 @@ impl Kept {
                 Some(StayReason::Pinned)
             } else if open.get(record.run.as_str()) == Some(&at) {
                 Some(StayReason::OfOpenRun)
-            } else if self.of_turns.contains(&checkpoint.id) || within.contains(&at) {
+            } else if self.of_turns.contains(&checkpoint.id) {
                 Some(StayReason::OfTurn)
             } else {
                 (at + 1 == all.len()).then_some(StayReason::Newest)
             }
         };
         all.iter().enumerate().map(reason).collect()
-    }
-
-    /// Returns the places of the base captures that were taken within a turn.
-    fn within_turns(&self, all: &[Checkpoint]) -> HashSet<usize> {
-        let places: HashMap<ObjectId, usize> = all.iter().enumerate().map(|(at, one)| (one.id, at)).collect();
-        let span = |(base, end): &(ObjectId, Option<ObjectId>)| {
-            let end = end.map_or(Some(all.len()), |end| places.get(&end).copied())?;
-            Some(places.get(base)?.saturating_add(1)..end)
-        };
-        let is_base = |at: &usize| all[*at].record.kind == CheckpointKind::Turn && all[*at].record.turn.is_some();
-        self.turns.iter().filter_map(span).flatten().filter(is_base).collect()
     }
 }
 

@@ -21,7 +21,7 @@ pub struct Ranked {
 }
 
 /// Ranks checkpoints, the most worthy first: those that stay, labelled ones, typed ones by their runs, those by hand,
-/// `auto` and `pre-restore`, the further ones of a turn, autosaves, base captures. Of equals the newest comes first.
+/// `auto` and `pre-restore`, the further ones of a turn, quiet steps, autosaves, base captures. Of equals the newest comes first.
 /// No size drops a checkpoint that stays, a labelled one, or a typed one of a run with such a checkpoint. The base capture beside a
 /// narrowed checkpoint goes with that one.
 pub fn order(all: &[Checkpoint], kept: &Kept) -> Vec<Ranked> {
@@ -49,6 +49,7 @@ pub fn order(all: &[Checkpoint], kept: &Kept) -> Vec<Ranked> {
         match record.kind {
             _ if record.is_labelled() => (1, 0),
             _ if is_typed => (2, all.len() - newest[&family]),
+            _ if record.is_quiet() => (5, 1),
             CheckpointKind::Manual => (3, 0),
             CheckpointKind::Autosave if thin.contains(&at) => (7, 0),
             CheckpointKind::Autosave => (6, 0),
