@@ -319,8 +319,8 @@ fn kind_of(args: &[Arg]) -> Programs {
     }
 }
 
-/// Returns true if an argument makes a listed program do more than the lists say: a backup of what `cp` or `mv` replaces, a variable
-/// that `printf` sets, a command in the index of a variable that `test` looks at.
+/// Returns true if an argument makes a listed program do more than the lists say. `cp` and `mv` may write a backup of the file that they
+/// replace, and `printf` may set a variable. `test` runs the commands in the index of a variable.
 fn does_more(program: &str, arg: &str) -> bool {
     let has_letter = |letters: &[char]| arg.starts_with('-') && !arg.starts_with("--") && arg.contains(letters);
     match program {
