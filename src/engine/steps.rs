@@ -1,4 +1,4 @@
-//! Steps before actions that call for no checkpoint.
+//! Steps before actions that need no checkpoint.
 //!
 //! A command that names nothing to destroy may still destroy: `git commit` runs hooks, `npm ci` runs scripts. If the workspace is watched
 //! and something changed since the last capture, a step is taken before each action, unless all programs that can run are readers

@@ -52,7 +52,7 @@ struct NamePattern {
 }
 
 impl NamePattern {
-    /// Prepares a pattern. A `*` stands for any text.
+    /// Compiles a pattern. A `*` matches any text.
     fn of(pattern: &'static str) -> NamePattern {
         let parts: Vec<&[u8]> = pattern.as_bytes().split(|byte| *byte == b'*').collect();
         let least = parts.iter().map(|part| part.len()).sum();

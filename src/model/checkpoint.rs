@@ -110,7 +110,7 @@ impl CheckpointKind {
 /// The flag of a checkpoint that was not finished when the client was answered: its action may have begun by then.
 pub const LATE: &str = "late";
 
-/// The flag of a step that was taken although its action called for no checkpoint. The reply did not tell of it.
+/// The flag of a step before an action that needed no checkpoint. The reply to the action does not name it.
 pub const QUIET: &str = "quiet";
 
 /// The reason of a checkpoint that was asked for without a label.
@@ -306,7 +306,7 @@ impl Record {
         !self.flags.iter().any(|flag| flag == "paths")
     }
 
-    /// Returns true if it was taken although its action called for no checkpoint.
+    /// Returns true if it is a step before an action that needed no checkpoint.
     pub fn is_quiet(&self) -> bool {
         self.flags.iter().any(|flag| flag == QUIET)
     }

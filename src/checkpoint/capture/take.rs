@@ -365,7 +365,7 @@ fn same(
         (kind, _) if kind.is_typed() => [None, tip.as_ref(), None],
         // A base capture has no number, and does not stay for long.
         (_, Some(_)) => [own, previous, newest.filter(|newest| newest.record.kind != CheckpointKind::Turn)],
-        // Nobody was told of a quiet step.
+        // No reply named a quiet step, so the turn gets a checkpoint with a row.
         (CheckpointKind::Auto, None) => [None, previous.filter(|previous| !previous.record.is_quiet()), None],
         (_, None) => [None, previous, None],
     };

@@ -300,7 +300,7 @@ impl Walk<'_> {
     }
 }
 
-/// Returns what the closed lists say about a command's program. A shell that only gets a line (`bash -lc 'ls'`) is as its line.
+/// Returns what the closed lists say about a command's program. For `bash -lc 'ls'` the walk checks the line `ls` itself.
 fn kind_of(args: &[Arg]) -> Programs {
     let Some(text) = args.first().and_then(Arg::exact) else { return Programs::Any };
     let name = text.strip_prefix("/usr/bin/").or_else(|| text.strip_prefix("/bin/")).unwrap_or(text);

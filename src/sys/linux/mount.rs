@@ -68,7 +68,7 @@ pub struct Mount {
     pub point: PathBuf,
     /// The name of its kind, such as `ext4`.
     pub kind: String,
-    /// The number by which the kernel identifies the mount.
+    /// The kernel's id of the mount.
     number: u32,
     /// Checksum of its source and options.
     made_of: u32,
