@@ -47,8 +47,10 @@ struct NamePattern {
     parts: Vec<&'static [u8]>,
     /// The least length of a name that matches.
     least: usize,
-    /// The first and last byte of each name that matches, where the pattern says them. Most names differ here.
-    ends: (Option<u8>, Option<u8>),
+    /// The first byte of each name that matches; `None` if the pattern begins with `*`. Most names differ here.
+    first: Option<u8>,
+    /// The last byte of each name that matches; `None` if the pattern ends with `*`.
+    last: Option<u8>,
 }
 
 impl NamePattern {
@@ -56,20 +58,21 @@ impl NamePattern {
     fn of(pattern: &'static str) -> NamePattern {
         let parts: Vec<&[u8]> = pattern.as_bytes().split(|byte| *byte == b'*').collect();
         let least = parts.iter().map(|part| part.len()).sum();
-        let ends = (parts.first().and_then(|part| part.first()), parts.last().and_then(|part| part.last()));
-        NamePattern { ends: (ends.0.copied(), ends.1.copied()), parts, least }
+        let first = parts.first().and_then(|part| part.first()).copied();
+        let last = parts.last().and_then(|part| part.last()).copied();
+        NamePattern { parts, least, first, last }
     }
 
     /// Prepares an ending, before which a name has to begin.
     fn ending(ending: &'static str) -> NamePattern {
         let (parts, last) = (vec![&[][..], ending.as_bytes()], ending.as_bytes().last().copied());
-        NamePattern { parts, least: ending.len() + 1, ends: (None, last) }
+        NamePattern { parts, least: ending.len() + 1, first: None, last }
     }
 
     /// Returns true if it matches a whole name.
     fn matches(&self, name: &[u8]) -> bool {
         let is_end = |end: Option<u8>, byte: Option<&u8>| end.is_none() || end == byte.copied();
-        if name.len() < self.least || !is_end(self.ends.0, name.first()) || !is_end(self.ends.1, name.last()) {
+        if name.len() < self.least || !is_end(self.first, name.first()) || !is_end(self.last, name.last()) {
             return false;
         }
         let (first, last, between) = match self.parts.as_slice() {
