@@ -37,9 +37,11 @@ pub use content::rewritten;
 pub use git_dir::{HeadMove, git_dir_of, head_log, head_moves, is_loose_since, read_regular};
 pub use look::{administration_of, files_below, is_linked_worktree, read_small};
 pub use probe::{Probe, ProbeKind, probe, stamp_of};
+#[cfg(test)]
+pub use request::NonePrivate;
 pub use request::{
-    Capture, PrivatePart, Request, SPARING_BYTES, SPARING_FILES, Sinks, Spare, Stats, TARGET_BYTES, TARGET_FILES,
-    Target,
+    Capture, PrivatePart, PrivatePaths, Request, SPARING_BYTES, SPARING_FILES, Sinks, Spare, Stats, TARGET_BYTES,
+    TARGET_FILES, Target,
 };
 pub use walk::Early;
 pub use warm::{Differences, Renewed, Warm};

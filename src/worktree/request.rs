@@ -38,6 +38,23 @@ pub struct Target {
     pub recursive: bool,
 }
 
+/// The paths of files that earlier checkpoints hold privately.
+pub trait PrivatePaths {
+    /// Returns true if a path is one of them. It is asked for files that are new, and that nothing but the rules admits.
+    fn have(&self, path: &RelPath) -> bool;
+}
+
+/// No file was private.
+#[cfg(test)]
+pub struct NonePrivate;
+
+#[cfg(test)]
+impl PrivatePaths for NonePrivate {
+    fn have(&self, _path: &RelPath) -> bool {
+        false
+    }
+}
+
 /// One capture.
 pub struct Request<'a> {
     /// The workspace's root; may itself be reached through symbolic links.
@@ -48,6 +65,8 @@ pub struct Request<'a> {
     pub known: &'a KnownPaths,
     /// Further sticky paths, captured before but without stamps.
     pub sticky: &'a BTreeSet<RelPath>,
+    /// The private files of earlier checkpoints.
+    pub private: &'a dyn PrivatePaths,
     /// Captured in addition to `extent`.
     pub targets: &'a [Target],
     /// True if targets are free of [`TARGET_BYTES`] and [`TARGET_FILES`], and include secrets even under

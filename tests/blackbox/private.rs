@@ -491,3 +491,113 @@ fn the_watcher_sees_private_files_too() {
     }
     assert_eq!(sidecar.finish(), 0);
 }
+
+#[test]
+fn a_file_stays_private_when_a_restore_takes_the_rule_away() {
+    let lab = Lab::new();
+    let bare = lab.root().join("bare.git");
+    lab.sh(&format!("git init -q --bare {}", bare.display()));
+    lab.write("a", "1");
+    lab.take("before the rule");
+    lab.write(".gitignore", "customers/\n");
+    lab.write("customers/list.csv", "name,iban-of-somebody");
+    std::os::unix::fs::symlink("iban-of-somebody", lab.work.join("customers/link")).unwrap();
+    lab.take("with the rule");
+    let go_back = || {
+        let restored = lab.piton(&["restore", "1", "--yes"]);
+        assert!([0, 3].contains(&restored.code), "{restored:?}");
+        assert!(!lab.work.join(".gitignore").exists());
+        let newest = lab.take("after");
+        let sent = lab.piton(&["push", bare.to_str().unwrap()]);
+        assert_eq!(sent.code, 0, "{sent:?}");
+        let objects = || [objects(&lab.store()), objects(&bare)].concat();
+        assert!(!has(&objects(), "iban-of-somebody"));
+        newest
+    };
+    go_back();
+    // A change of it is saved all the same.
+    lab.write("customers/list.csv", "name,another iban-of-somebody");
+    let newest = go_back();
+    let before = tree(&lab.work);
+    lab.sh("rm -r customers");
+    lab.restore(newest, &["--local"]);
+    assert_eq!(tree(&lab.work), before);
+    // A file that the settings include is shared: somebody has decided that.
+    lab.set("exclude: [\"!customers/*.csv\"]\n");
+    lab.take("included");
+    assert!(has(&objects(&lab.store()), "another iban-of-somebody"));
+}
+
+#[test]
+fn private_files_stay_so_when_the_stamps_are_lost() {
+    let lab = customers();
+    lab.sh(&format!("find {} -name stamps -delete; rm .gitignore", lab.home.display()));
+    assert_private(&lab);
+}
+
+#[test]
+fn a_private_file_that_was_gone_is_still_private_when_it_is_restored() {
+    let lab = customers();
+    lab.sh("rm -r customers .gitignore");
+    lab.take("without it");
+    lab.restore(1, &["customers"]);
+    assert_eq!(lab.read("customers/list.csv"), "name,iban-of-somebody");
+    assert_private(&lab);
+}
+
+#[test]
+fn private_files_stay_so_when_the_daemon_is_killed_before_it_has_written_what_it_knows() {
+    let lab = Lab::new();
+    lab.write(".gitignore", "");
+    lab.write("a", "1");
+    lab.take("before the rule");
+    lab.write(".gitignore", "customers/\n");
+    lab.write("customers/list.csv", "name,iban-of-somebody");
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    sidecar.ask(json!({"type": "turn.start", "turn": "t"}));
+    let reply = sidecar.ask(json!({"type": "shell.before", "command": "./make"}));
+    assert_eq!(reply["ok"], true, "{reply}");
+    sidecar.child.kill().unwrap();
+    sidecar.child.wait().unwrap();
+    lab.write(".gitignore", "");
+    assert_private(&lab);
+}
+
+#[test]
+fn private_files_stay_so_when_the_store_has_lost_an_object() {
+    let lab = customers();
+    let id = git(&lab, &["hash-object", "a"]).unwrap();
+    let (dir, name) = id.trim().split_at(2);
+    let object = lab.store().join("objects").join(dir).join(name);
+    for round in 0.. {
+        std::fs::remove_file(&object).unwrap();
+        lab.write("b", round.to_string());
+        let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
+        let output = command.env("PITON_LOG", "warn").arg("checkpoint").output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert!(!has(&objects(&lab.store()), "iban-of-somebody"));
+        // Until the times of the file prove that it is unchanged, it is read again, and its loss is not noticed.
+        if String::from_utf8_lossy(&output.stderr).contains("the store lost objects") {
+            return assert_private(&lab);
+        }
+    }
+}
+
+fn customers() -> Lab {
+    let lab = Lab::new();
+    lab.write("a", "1");
+    lab.write(".gitignore", "customers/\n");
+    lab.write("customers/list.csv", "name,iban-of-somebody");
+    lab.take("first");
+    lab
+}
+
+/// A checkpoint saves the private file, and nothing of it is in the store that git shows.
+fn assert_private(lab: &Lab) {
+    let n = lab.take("another");
+    assert!(!has(&objects(&lab.store()), "iban-of-somebody"));
+    let before = tree(&lab.work);
+    lab.sh("rm -r a customers");
+    lab.restore(n, &[]);
+    assert_eq!(tree(&lab.work), before);
+}

@@ -61,7 +61,7 @@ impl Capturer {
     fn look_since_scan(&mut self, catalog: &Catalog, control: &dyn Fn() -> Flow) -> Result<Option<Dirty>> {
         let (Some(source), Warmth::Scanned(tree, _)) = (&mut self.source, &self.warmth) else { return Ok(None) };
         let (root, plain) = (&catalog.workspace.path, PlainRequest::new(catalog));
-        if !tree.warm.serves(&plain.on(catalog)) {
+        if !tree.warm.serves(&plain.on_workspace()) {
             return Ok(None);
         }
         if !source.follows_tree {
@@ -71,7 +71,7 @@ impl Capturer {
         let (Some(source), Warmth::Scanned(tree, _)) = (&mut self.source, &self.warmth) else { return Ok(None) };
         // From here on the source reports changes; the look below finds the earlier ones.
         source.sync(root, &tree.warm, &mut self.seen);
-        let Differences { changed, doubtful, .. } = tree.warm.differences(&plain.on(catalog), control)?;
+        let Differences { changed, doubtful, .. } = tree.warm.differences(&plain.on_workspace(), control)?;
         Ok(Some(changed.and(doubtful)))
     }
 
@@ -81,7 +81,7 @@ impl Capturer {
             return Ok(Audit::default());
         };
         let plain = PlainRequest::new(catalog);
-        let request = plain.on(catalog);
+        let request = plain.on_workspace();
         let (from, now) = (self.audits.files, file_clock());
         let since = self.audits.began.map_or(i64::MIN, |at| at.saturating_sub(MOMENT));
         let found = tree.warm.differences(&request, control).and_then(|found| {

@@ -5,7 +5,8 @@ use std::mem;
 use std::sync::Arc;
 
 use super::capturer::Capturer;
-use super::observe::{Destination, Observation, PlainRequest, PriorKnowledge, told};
+use super::knowledge::PriorKnowledge;
+use super::observe::{Destination, Observation, PlainRequest, told};
 use super::request::{Selection, Take};
 use super::warmth::Warmth;
 use crate::checkpoint::catalog::diff::Present;
@@ -30,7 +31,7 @@ pub(super) fn inspect(
     targets: &[Target],
     control: &dyn Fn() -> Flow,
 ) -> Result<Dirty> {
-    tree.inspect(&PlainRequest::new(catalog).on(catalog), targets, control)
+    tree.inspect(&PlainRequest::new(catalog).on_workspace(), targets, control)
 }
 
 impl Capturer {

@@ -3,6 +3,7 @@
 pub(crate) mod capturer;
 pub mod changed;
 mod idle;
+mod knowledge;
 mod look;
 pub(crate) mod observe;
 pub mod request;

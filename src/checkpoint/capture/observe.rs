@@ -1,13 +1,13 @@
 //! Observes the workspace under its rules: gathers earlier knowledge, scans, and builds the trees.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::knowledge::{PriorKnowledge, PrivateOnce};
 use super::request::{Selection, Take};
-use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::layers::covered;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::records::repositories::{Staged, stage};
@@ -21,15 +21,12 @@ use crate::model::manifest::{EntryKind, Manifest};
 use crate::model::meta;
 use crate::model::path::RelPath;
 use crate::model::sink::ObjectSink;
-use crate::model::stamp::KnownFile;
 use crate::model::tree;
 use crate::store::Batch;
-use crate::sys::clock::{boot_id, is_same_boot};
 use crate::sys::interrupt::Flow;
 use crate::sys::memory;
 use crate::worktree::repository::Objects;
-use crate::worktree::stamps::{Built, Stamps};
-use crate::worktree::{Capture, Early, PrivatePart, Request, Sinks, Spare, Stats, capture, rewritten};
+use crate::worktree::{Capture, PrivatePart, Request, Sinks, Spare, Stats, capture};
 
 /// The workspace as a capture found it under its rules, before a commit names it.
 pub(crate) struct Observation {
@@ -88,17 +85,6 @@ pub(crate) struct Scan {
     pub shape: Option<[u8; 20]>,
 }
 
-/// The knowledge before a capture.
-#[derive(Clone, Default)]
-pub(super) struct PriorKnowledge {
-    /// The stamps of the last capture; empty if there are none that can be used.
-    pub(super) stamps: Stamps,
-    /// Paths that were captured before, but without stamps.
-    sticky: BTreeSet<RelPath>,
-    /// Scouts that were started early.
-    early: Option<Arc<Early>>,
-}
-
 /// The place to which captured content goes.
 #[derive(Clone, Copy)]
 pub(super) enum Destination<'b, 's> {
@@ -106,107 +92,6 @@ pub(super) enum Destination<'b, 's> {
     Batch(&'b Batch<'s>, &'b LocalBatch<'s>),
     /// Content is hashed and dropped, for looking only.
     Nowhere,
-}
-
-impl PriorKnowledge {
-    /// Gathers the knowledge from earlier captures. It is checked against the store if that may have lost objects, and
-    /// against the content of the named files. `held` is the memory's part.
-    pub(super) fn gather(
-        catalog: &Catalog,
-        selection: &Selection,
-        all: &[Checkpoint],
-        held: Option<Stamps>,
-        control: &dyn Fn() -> Flow,
-    ) -> Result<PriorKnowledge> {
-        let mut before = PriorKnowledge::remembered(catalog, selection, all, held)?;
-        if selection.names_targets() {
-            let known = &mut before.stamps.known;
-            for path in rewritten(&catalog.workspace.path, known, &selection.targets, control)? {
-                Arc::make_mut(known).distrust(&path);
-            }
-        }
-        Ok(before)
-    }
-
-    fn remembered(
-        catalog: &Catalog,
-        selection: &Selection,
-        all: &[Checkpoint],
-        held: Option<Stamps>,
-    ) -> Result<PriorKnowledge> {
-        let (epoch, boot) = (catalog.epoch()?, boot_id());
-        if let Some(stamps) = held.filter(|stamps| is_same_boot(&stamps.boot, &boot) == Some(true)) {
-            let stamps = if stamps.epoch == epoch { stamps } else { doubted(catalog, stamps, epoch)? };
-            return Ok(PriorKnowledge { stamps, ..PriorKnowledge::default() });
-        }
-        let file = catalog.workspace.dir.join("stamps");
-        let (whole, mut early) = (selection.extent(catalog.workspace.scope) == Extent::Tree, None);
-        let loaded = crate::worktree::stamps::load(&file, &mut |dirs| {
-            early = whole.then(|| Early::start(&catalog.workspace.path, dirs)).flatten().map(Arc::new);
-        })?;
-        let sticky = if loaded.is_none() { sticky_from(catalog, all) } else { BTreeSet::new() };
-        let mut stamps =
-            loaded.unwrap_or_else(|| Stamps { epoch: epoch.clone(), boot: boot.clone(), ..Stamps::default() });
-        if stamps.epoch != epoch || is_same_boot(&stamps.boot, &boot) != Some(true) {
-            stamps = doubted(catalog, stamps, epoch)?;
-            stamps.boot = boot;
-        }
-        Ok(PriorKnowledge { stamps, sticky, early })
-    }
-
-    /// Returns the same paths, without knowledge of their content.
-    pub(super) fn distrusted(&self) -> PriorKnowledge {
-        let mut before = self.clone();
-        let known = std::mem::take(&mut before.stamps.known);
-        before.sticky.extend(known.entries().iter().map(|(path, _)| path.clone()));
-        before
-    }
-
-    /// Returns the stamps after a capture, and says whether they are newer than before it.
-    pub(super) fn after(self, observed: &Observation, is_whole: bool) -> (Stamps, bool) {
-        let (mut stamps, mut is_newer) = (self.stamps, false);
-        if let Some(Scan { capture, shape }) = observed.scan.as_ref().filter(|_| is_whole) {
-            let built = shape.map(|shape| Built { shape, root: observed.root });
-            let moved = capture.known != stamps.known;
-            is_newer = moved || (built.is_some() && built != stamps.built);
-            stamps.built = if moved { built } else { built.or(stamps.built) };
-            stamps.known = Arc::clone(&capture.known);
-            stamps.defaults = Some(capture.coverage.defaults);
-        }
-        (stamps, is_newer)
-    }
-}
-
-/// Returns the knowledge after a possible loss of objects: files whose content is gone are read again, and every tree
-/// is looked up.
-fn doubted(catalog: &Catalog, mut stamps: Stamps, epoch: String) -> Result<Stamps> {
-    let of = |private: bool| {
-        let entries = stamps.known.entries().iter();
-        entries.filter(move |(_, known)| known.private == private).map(|(_, known)| known.id)
-    };
-    let missing = catalog.store.missing(&mut of(false))?;
-    let private = match catalog.local_if_any()? {
-        Some(local) => local.missing(&mut of(true))?,
-        None => of(true).collect(),
-    };
-    let is_gone = |known: &&mut KnownFile| if known.private { &private } else { &missing }.contains(&known.id);
-    for known in Arc::make_mut(&mut stamps.known).values_mut().filter(is_gone) {
-        known.proven = false;
-    }
-    (stamps.epoch, stamps.built) = (epoch, None);
-    Ok(stamps)
-}
-
-/// Lists the paths that stay captured although there are no stamps: those of the newest whole checkpoint. A damaged one
-/// is passed over for the one before it.
-fn sticky_from(catalog: &Catalog, all: &[Checkpoint]) -> BTreeSet<RelPath> {
-    let whole = |checkpoint: &&Checkpoint| {
-        let record = &checkpoint.record;
-        !record.kind.is_typed() && record.is_whole() && !record.flags.iter().any(|flag| flag == "targeted")
-    };
-    let readable = all.iter().rev().filter(whole).find_map(|newest| catalog.load(&newest.tree, &|_| true).ok());
-    let Some((manifest, _)) = readable else { return BTreeSet::new() };
-    manifest.iter().filter(|(_, entry)| entry.kind != EntryKind::Dir).map(|(path, _)| path.clone()).collect()
 }
 
 impl Observation {
@@ -247,11 +132,11 @@ impl Observation {
         destination: Destination<'_, '_>,
         control: &dyn Fn() -> Flow,
     ) -> Result<Observation> {
-        let never = [catalog.home.path().to_owned()];
+        let (never, private) = ([catalog.home.path().to_owned()], PrivateOnce::of(catalog));
         // A step may hold what the turn's checkpoint did not look at.
         let dates = take.draft.standing.is_some();
         let is_deleted = catalog.finds_nothing(take.draft.kind);
-        let request = Request { is_deleted, dates, ..request(catalog, &take.selection, before, &never) };
+        let request = Request { is_deleted, dates, ..request(&private, &take.selection, before, &never) };
         let mut capture = match destination {
             Destination::Batch(batch, local) => {
                 capture(&request, Sinks { shared: batch, local: &|| local.sink() }, control)?
@@ -407,12 +292,13 @@ fn keep_repositories(
 }
 
 /// Makes the request of a capture.
-pub(super) fn request<'r>(
-    catalog: &'r Catalog,
+fn request<'r>(
+    private: &'r PrivateOnce<'r>,
     selection: &'r Selection,
     before: &'r PriorKnowledge,
     never: &'r [PathBuf],
 ) -> Request<'r> {
+    let catalog = private.catalog;
     let (policy, extent) = (&catalog.policy, selection.extent(catalog.workspace.scope));
     let spare = match extent {
         Extent::Tree => Spare::among(&policy.limits.ignored, &before.stamps.known),
@@ -423,6 +309,7 @@ pub(super) fn request<'r>(
         is_deleted: false,
         known: &before.stamps.known,
         sticky: &before.sticky,
+        private,
         targets: &selection.targets,
         unlimited_targets: selection.unlimited,
         sparing: selection.sparing,
@@ -440,22 +327,24 @@ pub(super) fn request<'r>(
 }
 
 /// A request for all that the rules admit, without earlier knowledge.
-pub(super) struct PlainRequest {
+pub(super) struct PlainRequest<'c> {
+    private: PrivateOnce<'c>,
     selection: Selection,
     before: PriorKnowledge,
     never: [PathBuf; 1],
 }
 
-impl PlainRequest {
+impl<'c> PlainRequest<'c> {
     /// Makes a request with the rules of the settings.
-    pub(super) fn new(catalog: &Catalog) -> PlainRequest {
+    pub(super) fn new(catalog: &'c Catalog) -> PlainRequest<'c> {
         let never = [catalog.home.path().to_owned()];
-        PlainRequest { selection: Selection::default(), before: PriorKnowledge::default(), never }
+        let private = PrivateOnce::of(catalog);
+        PlainRequest { private, selection: Selection::default(), before: PriorKnowledge::default(), never }
     }
 
     /// Returns the request on a workspace.
-    pub(super) fn on<'r>(&'r self, catalog: &'r Catalog) -> Request<'r> {
-        request(catalog, &self.selection, &self.before, &self.never)
+    pub(super) fn on_workspace(&self) -> Request<'_> {
+        request(&self.private, &self.selection, &self.before, &self.never)
     }
 }
 

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::observe::{Destination, LocalBatch, Observation, PriorKnowledge, WholePart};
+use super::knowledge::PriorKnowledge;
+use super::observe::{Destination, LocalBatch, Observation, WholePart};
 use super::request::{Draft, Take, Taken};
 use super::warm::Attempt;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::capturer::Capturer;
+use super::knowledge::PriorKnowledge;
 use super::look::inspect;
-use super::observe::{LocalBatch, Observation, PlainRequest, PriorKnowledge, WholePart, cost_of, told};
+use super::observe::{LocalBatch, Observation, PlainRequest, WholePart, cost_of, told};
 use super::request::Take;
 use super::warmth::{PendingLook, Tree, Warmth};
 use crate::checkpoint::catalog::open::Catalog;
@@ -132,7 +133,7 @@ impl Capturer {
         let Some(scan) = scan else { return Ok(()) };
         self.note_touched(Changes::Everything(Why::FirstLook));
         let plain = PlainRequest::new(catalog);
-        let warm = Warm::new(&plain.on(catalog), &scan.capture, &observed.private)?;
+        let warm = Warm::new(&plain.on_workspace(), &scan.capture, &observed.private)?;
         if let Some(source) = &mut self.source {
             // The source was started for another tree: it has to place its watches anew before it is trusted.
             source.follows_tree = false;
@@ -167,7 +168,7 @@ impl Attempt {
         if take.draft.kind.is_typed() || selection.extent(catalog.workspace.scope) != Extent::Tree {
             return None;
         }
-        if !tree.serves(&PlainRequest::new(catalog).on(catalog)) || !tree.is_settled() {
+        if !tree.serves(&PlainRequest::new(catalog).on_workspace()) || !tree.is_settled() {
             return None;
         }
         // A root that the store lost is not used; the full way below finds out more.
@@ -210,7 +211,7 @@ impl Attempt {
         }
         let (dirty, plain) = (pending.due(), PlainRequest::new(catalog));
         let sinks = Sinks { shared: batch, local: &|| local.sink() };
-        let (stats, reach) = match tree.renew(&plain.on(catalog), &dirty, sinks, control)? {
+        let (stats, reach) = match tree.renew(&plain.on_workspace(), &dirty, sinks, control)? {
             Renewed::Done { stats, ruled, reached } => (stats, NewReach { ruled, reached }),
             Renewed::Rescan(why) => {
                 tracing::debug!(why, "everything is looked at");

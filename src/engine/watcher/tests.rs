@@ -114,6 +114,7 @@ impl Lab {
             root: &self.root,
             known: &known,
             sticky: &sticky,
+            private: &crate::worktree::NonePrivate,
             targets: &[],
             unlimited_targets: false,
             sparing: false,

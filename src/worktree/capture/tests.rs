@@ -100,6 +100,7 @@ impl Bench {
             root: self.temp.path(),
             known: &self.known,
             sticky: &self.sticky,
+            private: &crate::worktree::NonePrivate,
             targets: &self.targets,
             unlimited_targets: self.unlimited,
             sparing: self.sparing,

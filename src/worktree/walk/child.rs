@@ -157,6 +157,7 @@ impl Walker<'_> {
         } else {
             None
         };
+        let class = class.filter(|class| gap.is_some() || !self.stays_private(*class, &path, known));
         let targeted = place.forced || self.targets.contains(&path);
         let sealed = secret && self.request.secrets == Secrets::Never && !self.request.unlimited_targets;
         let is_rationed = self.request.sparing && targeted && (place.forced || (class.is_some() && gap.is_none()));
@@ -241,7 +242,8 @@ impl Walker<'_> {
         if self.request.sparing && targeted && !self.may_take(place, &path, stamp.size) {
             return;
         }
-        let class = match self.class(place, &path, known) {
+        let class = self.class(place, &path, known).filter(|class| !self.stays_private(*class, &path, known));
+        let class = match class {
             Some(class) => class,
             None if targeted && self.request.wanted_targets && self.spend(stamp.size) => Class::Wanted,
             None if self.private(place, &path, known, &stamp, true) => Class::Private,
@@ -293,6 +295,14 @@ impl Walker<'_> {
                 || path.name() == b".gitignore"
                 || Level::ruling(place.level.as_ref(), path, false) != Ruling::Ignore);
         open.then_some(Class::Ordinary)
+    }
+
+    /// Returns true for a file that was saved privately before and that no rule ignores any more. It stays private until git
+    /// tracks it or the settings include it: a restore can take the rule away, and then nobody has decided to share the file.
+    fn stays_private(&self, class: Class, path: &RelPath, known: Option<&KnownFile>) -> bool {
+        let is_included = || matches!(Level::ruling(self.configured.as_ref(), path, false), Ruling::Include { .. });
+        let was_private = || known.map_or_else(|| self.request.private.have(path), |known| known.private);
+        class == Class::Ordinary && was_private() && !is_included()
     }
 
     /// Gives the content of an ignore file that was applied to its candidate, the stack's items from `first` on.

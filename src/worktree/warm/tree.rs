@@ -248,7 +248,10 @@ impl Warm {
 
     /// Returns the room that the private files leave for others.
     pub fn spare(&self) -> Spare {
-        let taken = (self.private.paths.len() as u64, self.private.bytes);
+        let captured = (self.private.paths.len() as u64, self.private.bytes);
+        // One that could not be taken this time keeps its room.
+        let retained = self.retained.values().filter(|known| known.private);
+        let taken = retained.fold(captured, |(files, bytes), known| (files + 1, bytes + known.stamp.size));
         Spare::beside(&self.rules.limits.ignored, taken)
     }
 

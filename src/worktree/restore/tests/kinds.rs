@@ -121,6 +121,7 @@ fn captured(world: &World) -> Capture {
         root: &world.root,
         known: &KnownPaths::default(),
         sticky: &BTreeSet::new(),
+        private: &crate::worktree::NonePrivate,
         targets: &[],
         unlimited_targets: false,
         sparing: false,
