@@ -1,7 +1,10 @@
 //! The places of things, judged by their names alone.
 
+use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+
+use globset::Glob;
 
 use crate::model::effect::Scope;
 
@@ -45,6 +48,15 @@ pub enum Whereabouts {
     Piton,
 }
 
+/// The position of a path towards piton's own files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NearPiton {
+    /// It is the store or the directory of the user's settings, or in one of them.
+    Inside,
+    /// It contains one of them.
+    Around,
+}
+
 impl Context {
     /// Returns a path that leads into the workspace, by its name there.
     pub fn own_name(&self, path: PathBuf) -> PathBuf {
@@ -56,6 +68,31 @@ impl Context {
     /// Returns true if something below a path outside of the workspace leads into it.
     pub fn leads_below(&self, path: &Path) -> bool {
         self.aliases.iter().any(|(alias, _)| alias.starts_with(path))
+    }
+
+    /// Returns the position of an absolute path towards piton's own files; `None` for one that is apart from them. The path may be a
+    /// pattern of a shell.
+    pub fn near_piton(&self, path: &Path) -> Option<NearPiton> {
+        let depth = path.components().count();
+        let reaches = |own: &&PathBuf| {
+            let mut parts = path.components();
+            let mut last = OsStr::new("");
+            let is_near = own.components().zip(&mut parts).all(|(name, part)| {
+                last = part.as_os_str();
+                may_be(last, name.as_os_str())
+            });
+            // A pattern for one directory of many reaches only what may be in this one.
+            let next = parts.next().filter(|_| has_wildcard(last));
+            is_near && next.is_none_or(|next| OWN_NAMES.iter().any(|name| may_be(next.as_os_str(), OsStr::new(name))))
+        };
+        let own = self.piton.iter().find(reaches)?;
+        Some(if depth < own.components().count() { NearPiton::Around } else { NearPiton::Inside })
+    }
+
+    /// Returns true if a pattern of names may be one of piton's own files, or of the directories above them.
+    pub fn may_name_piton(&self, names: &str) -> bool {
+        let above = self.piton.iter().flat_map(|own| own.components()).map(Component::as_os_str);
+        above.chain(OWN_NAMES.iter().map(OsStr::new)).any(|name| may_be(OsStr::new(names), name))
     }
 
     /// Returns the place of an absolute path.
@@ -98,6 +135,37 @@ impl Context {
     }
 }
 
+/// Names in piton's own directories.
+const OWN_NAMES: [&str; 12] = [
+    "store.git",
+    "local.git",
+    "workspaces",
+    "config.yaml",
+    "objects",
+    "pack",
+    "pack-0.pack",
+    "pack-0.idx",
+    "refs",
+    "packed-refs",
+    "HEAD",
+    "journal",
+];
+
+fn has_wildcard(part: &OsStr) -> bool {
+    part.as_encoded_bytes().iter().any(|byte| b"*?[{".contains(byte))
+}
+
+/// Returns true if a part of a pattern may stand for a name. A lone `*` may stand for hidden names too.
+fn may_be(part: &OsStr, name: &OsStr) -> bool {
+    part == name
+        || part == "*"
+        || has_wildcard(part)
+            && part.to_str().is_some_and(|part| {
+                // A text that is no pattern is a name.
+                Glob::new(part).is_ok_and(|glob| glob.compile_matcher().is_match(Path::new(name)))
+            })
+}
+
 fn home_place(rest: &Path) -> Whereabouts {
     match rest.components().next() {
         None => Whereabouts::HomeSettings,
@@ -121,6 +189,10 @@ fn is_device(path: &Path) -> bool {
         "/dev/ptmx",
         "/dev/console",
     ];
+    // The first directory alone rules out nearly every path; comparing with each device is slow.
+    if !path.components().nth(1).is_some_and(|top| top.as_os_str() == "dev" || top.as_os_str() == "proc") {
+        return false;
+    }
     HARMLESS.iter().any(|device| path == Path::new(device))
         || ["/dev/fd", "/dev/pts", "/dev/shm", "/dev/tcp", "/dev/udp"]
             .iter()

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::context::{Context, Whereabouts, resolve};
+use super::context::{Context, NearPiton, Whereabouts, resolve};
 use super::expand::{Arg, Shell, TextOrigin};
 use crate::model::effect::{Certainty, Class, Scope, Severity, Stance, Takes};
 use crate::model::loss::PlacedName;
@@ -19,6 +19,8 @@ pub(super) struct FoundEffect {
     pub path: Option<PathBuf>,
     /// The target as an absolute pattern, where the shell will put the names that match it.
     pub pattern: Option<PathBuf>,
+    /// The position of the target towards piton's own files.
+    pub near_piton: Option<NearPiton>,
     /// The part of the target that is certain; without a target, the directory in which it happens.
     pub near: Option<PathBuf>,
     /// True if it deletes or moves what stands there, although its place makes it one of another class.
@@ -58,6 +60,7 @@ impl FoundEffect {
             target: None,
             path: None,
             pattern: None,
+            near_piton: None,
             near: None,
             removes: false,
             deletes: false,

@@ -210,14 +210,13 @@ pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, polic
         let severity = severity.unwrap_or_else(|| usual_severity(found.class, found.scope, found.certainty));
         let (saves, mut warns) = wanted(&found, severity, rule);
         // An effect that calls for nothing is never held: a temporary file, a request to this machine.
-        // An effect on piton's own files would take the net with it.
-        let by_default = (found.class == Class::Piton && found.path.is_some()).then_some(Stance::Ask);
-        let answer = found.answer.or(rule.and_then(|rule| rule.answer)).or(by_default);
+        let wish = found.answer.or(rule.and_then(|rule| rule.answer));
+        let answer = wish.or(by_default(&found));
         if let Some(answer) = answer.filter(|_| saves || warns) {
             warns = answer > Stance::Allow;
             if answer > held.max(Stance::Warn) {
                 held = answer;
-                verdict.hold = Some(holding(answer, &found));
+                verdict.hold = Some(if wish.is_some() { holding(answer, &found) } else { keeping(&found) });
                 verdict.denied = answer == Stance::Deny;
             }
         }
@@ -344,6 +343,20 @@ fn writes_in_place(found: &FoundEffect) -> bool {
 fn holding(answer: Stance, found: &FoundEffect) -> String {
     let does = if answer == Stance::Deny { "denies" } else { "asks before" };
     format!("the policy {does} `{}` ({}, rule {})", found.verb, found.class.as_str(), found.rule)
+}
+
+/// Returns the answer to an effect on piton's own files where no policy and no rule has one: without them the net is gone.
+fn by_default(found: &FoundEffect) -> Option<Stance> {
+    found.near_piton.map(|_| Stance::Ask)
+}
+
+/// Says why an effect on piton's own files is held, and what moves them safely.
+fn keeping(found: &FoundEffect) -> String {
+    let verb = &found.verb;
+    format!(
+        "`{verb}` would reach piton's own files, without which nothing can be brought back: `piton store move DIR` moves \
+         the store, and PITON_HOME names another"
+    )
 }
 
 fn wanted(found: &FoundEffect, severity: Severity, rule: Option<&ClassRule>) -> (bool, bool) {

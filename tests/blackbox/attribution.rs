@@ -555,3 +555,25 @@ fn what_a_hook_of_git_changed_may_be_the_turns() {
         assert_eq!(session.lab.work.join("c").exists(), has_hook, "{undone:?}");
     }
 }
+
+#[test]
+fn files_behind_a_link_that_the_same_line_made_are_named() {
+    let lines = [
+        "ln -s d lnk; rm lnk/1",
+        "ln -s d lnk && rm -rf lnk/*",
+        "ln -sfn d lnk; echo x > lnk/1",
+        "mkdir n && ln -s ../d n/l && sed -i s/0/1/ n/l/1",
+        "cd e && ln -s ../d && rm d/1 && cd ..",
+    ];
+    for command in lines {
+        let mut session = Session::claude(&["d/1", "d/2", "e/3"]);
+        session.prompt("do it");
+        let before = tree(&session.lab.work);
+        let call = session.bash(command);
+        session.lab.sh(command);
+        session.after(&call);
+        session.stop();
+        let undone = session.undo(&[]);
+        assert_eq!((undone.code, tree(&session.lab.work)), (0, before), "{command}: {}", undone.stdout);
+    }
+}

@@ -43,10 +43,12 @@ impl Home {
             })
     }
 
-    /// piton's own directories: this one, and that of the user's settings.
+    /// piton's own directories: this one, the link that was left where it was moved from, and that of the user's settings.
     pub fn own_dirs(&self) -> Vec<PathBuf> {
         let settings = crate::settings::user_file().and_then(|file| Some(file.parent()?.to_owned()));
-        std::iter::once(self.0.clone()).chain(settings.filter(|dir| dir.is_absolute())).collect()
+        let link = Home::place().ok().filter(|place| *place != self.0);
+        let others = link.into_iter().chain(settings).filter(|dir| dir.is_absolute());
+        std::iter::once(self.0.clone()).chain(others).collect()
     }
 
     /// Returns a given directory; created when missing.

@@ -128,14 +128,18 @@ impl Scanner<'_, '_> {
         }
     }
 
-    /// Looks ahead at the rest of `${name…}`; `None` if there is more in it than a plain word.
+    /// Looks ahead at the rest of `${name…}`; `None` if there is more in it than a plain word, or variables in a default.
     fn change(&self, name: String) -> Option<Change> {
         let rest = self.source.get(self.position..)?;
         let inside = &rest[..rest.bytes().take(MAX_CHANGE).position(|byte| byte == b'}')?];
         let operator = OPERATORS.into_iter().find(|operator| inside.starts_with(operator))?;
         let word = &inside[operator.len()..];
         let is_pattern = operator.starts_with(['%', '#']);
-        let is_plain = |c: char| c.is_alphanumeric() || "_./-+,=@:".contains(c) || is_pattern && "*?".contains(c);
+        let is_default = matches!(operator, ":-" | ":=" | "-" | "=");
+        let is_plain = |c: char| {
+            let is_special = is_pattern && "*?".contains(c) || is_default && c == '$';
+            c.is_alphanumeric() || "_./-+,=@:".contains(c) || is_special
+        };
         let is_asked = operator.ends_with('?');
         let is_known = !name.is_empty() && (is_asked || word.chars().all(is_plain));
         is_known.then(|| Change { name, operator, word: word.to_owned() })

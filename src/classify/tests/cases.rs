@@ -314,6 +314,96 @@ fn aimed_at_piton() {
 }
 
 #[test]
+fn what_reaches_pitons_own_files_is_held() {
+    let held = [
+        "rm -rf ~/.local/share/piton",
+        "rm -rf ~/.local/share/pit*",
+        "rm -rf ~/.local/sh*/pi*/",
+        "rm -rf ~/.local/share/*",
+        "rm -rf ~/*",
+        "rm -rf ~ && reboot",
+        "rm -rf /",
+        "rm -rf \"${XDG_DATA_HOME:-$HOME/.local/share}/piton\"",
+        "cd ~/.local/share && rm -rf *",
+        "cd ~/.local && rm -rf share",
+        "S=piton; rm -rf ~/.local/share/$S",
+        "find / -name '*.git' -exec rm -rf {} +",
+        "sudo find / -name '*.git' -delete",
+        "find ~/.local/share -mindepth 1 -maxdepth 1 -exec rm -rf {} \\;",
+        "rsync -a --delete x/ ~/.local/share/",
+        "tar --remove-files -cf x.tar ~/.local/share",
+        "zip -m -r x.zip ~/.local/share/piton",
+        "git -C ~/.local/share/piton/store.git gc --prune=now",
+        "git --git-dir=$HOME/.local/share/piton/store.git update-ref -d refs/piton/a",
+        "GIT_DIR=~/.local/share/piton/store.git git gc",
+        "cd ~/.local/share/piton/store.git && git reflog expire --all",
+        "chmod -R 000 ~/.local/share",
+        "chown -R nobody ~/.local/share/piton",
+        "ln -sfn x ~/.local/share/piton",
+        "shred -u ~/.local/share/piton/store.git/packed-refs",
+        "truncate -s 0 ~/.local/share/piton/store.git/objects/pack/*.pack",
+        "mv ~/.local/share/piton x",
+        "ls | xargs rm -rf ~/.local/share/piton",
+        "bash -c 'rm -rf ~/.local/share/piton'",
+        "unheard-of ~/.local/share/piton",
+        "echo x >> ~/.config/piton/config.yaml",
+        "rm -rf ~/.config/*",
+        "rm -rf ~/.local/share/*/store.git",
+        "rm -rf ~/.local/share/*/*",
+        "find ~ -name 'store*' -exec rm -rf {} +",
+        "find ~ -name '*.pack' -delete",
+        "chmod 000 ~/.local/share/piton",
+        "dd if=/dev/null of=~/.config/piton/config.yaml",
+        "git push --mirror ~/.local/share/piton/store.git",
+        "git push file://$HOME/.local/share/piton/store.git :refs/piton/x",
+        "git -C ~/.local/share/piton/store.git branch -D x",
+        "git -C ~/.local/share/piton/store.git push . :refs/piton/x",
+        "git bundle create ~/.local/share/piton/store.git/HEAD --all",
+    ];
+    for line in held {
+        let hold = verdict(line).hold.unwrap_or_else(|| panic!("{line} is not held"));
+        assert!(hold.contains("piton store move") && hold.contains("PITON_HOME"), "{line}: {hold}");
+    }
+    // These only read there, or change something beside them.
+    let free = [
+        "ls -R ~/.local/share/piton",
+        "du -sh ~/.local/share",
+        "cat ~/.config/piton/config.yaml",
+        "git -C ~/.local/share/piton/store.git log --all",
+        "GIT_DIR=~/.local/share/piton/store.git git show x",
+        "rsync -a ~/.local/share/piton /mnt/backup/",
+        "tar cf x.tar ~/.local/share/piton",
+        "cp x ~/",
+        "mv x ~/",
+        "tar xf x.tar -C ~",
+        "mkdir -p ~/.local/share/other",
+        "rm ~/*.log",
+        "rm -rf ~/.cache/*",
+        "rm -rf ~/.local/share/pitons",
+        "chmod -R 755 ~/.local/bin",
+        "find . -name '*.git' -delete",
+        "git gc",
+        "git push origin main",
+        "git -C ~/.local/share/piton/store.git fsck --full",
+        "git -C ~/.local/share/piton/store.git branch -a",
+        "find ~/.local/share/piton -type f",
+        "find ~/.local/share/piton -name '*.pack' -exec git verify-pack {} +",
+        "find ~ -name '*.pyc' -delete",
+        "find ~ -type d -name __pycache__ -exec rm -rf {} +",
+        "find ~ -name '*.swp' -print0 | xargs -0 rm -f",
+        "find / -xdev -name core -type f -delete",
+        "chmod 700 ~",
+        "chmod go-w ~ ~/.ssh ~/.ssh/authorized_keys",
+        "chown me ~/.config",
+        "rm -rf ~/.local/share/*/Cache",
+        "rm -f ~/.config/*/*.bak",
+    ];
+    for line in free {
+        assert_eq!(verdict(line).hold, None, "{line}");
+    }
+}
+
+#[test]
 fn confidence() {
     let table = [
         ("rm a", Confidence::Exact),
@@ -390,7 +480,7 @@ fn answers_hold_actions() {
     for line in ["psql -c 'SELECT 1'", "rm -rf /tmp/x", "mkdir a", "echo 'rm a'"] {
         assert_eq!(judged(line).hold, None, "{line}");
     }
-    assert_eq!(shared().shell("rm -rf / && reboot", &context(), &super::evaluation::policy()).hold, None);
+    assert_eq!(shared().shell("rm -rf /opt && reboot", &context(), &super::evaluation::policy()).hold, None);
 }
 
 #[test]

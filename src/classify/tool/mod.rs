@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::Classifier;
-use super::context::{Context, resolve};
+use super::context::{Context, NearPiton, resolve};
 use super::expand::{Arg, Shell};
 use super::found::{FoundEffect, Site, place, settle};
 use super::verdict::Understanding;
@@ -253,6 +253,8 @@ fn file(tool: &str, path: &str, class: Class, context: &Context) -> Option<Found
     let mut found = FoundEffect::new(class, tool, "tool", (0, 0));
     found.target = Some(path.to_owned());
     (found.path, found.near) = (placed.path, placed.near);
+    found.near_piton =
+        found.path.as_ref().and_then(|path| context.near_piton(path)).filter(|near| *near == NearPiton::Inside);
     settle(found, placed.whereabouts)
 }
 

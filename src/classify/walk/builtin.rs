@@ -3,12 +3,11 @@
 use super::dispatch::Invocation;
 use super::report::unset_variable;
 use super::{Stream, Walk};
-use crate::classify::context::{Whereabouts, resolve};
+use crate::classify::context::resolve;
 use crate::classify::expand::{Arg, Shell, TextOrigin, Value};
 use crate::classify::found::{FoundEffect, place};
 use crate::classify::rules::args::{Grammar, parse};
-use crate::model::effect::{Class, Severity};
-use crate::model::words::GIT_READS;
+use crate::model::effect::Class;
 
 /// Programs that begin in the directory that an option names.
 const DIRECTED: [(&[&str], &[&str]); 7] = [
@@ -169,63 +168,6 @@ impl Walk<'_> {
                 self.found.push(found);
             }
         }
-    }
-
-    /// Commands against piton: its switch, its store, its processes.
-    pub(crate) fn aimed_at_piton(&mut self, call: &Invocation<'_>, shell: &Shell) -> bool {
-        let words: Vec<&str> =
-            call.args.iter().map(|arg| arg.text.as_str()).filter(|text| !text.starts_with('-')).collect();
-        let names = call.args.iter().any(|arg| arg.text.contains("piton"));
-        if matches!(call.program, "pgrep" | "pidof" | "ps" | "grep" | "lsof") && names {
-            self.sought_piton = true;
-        }
-        let kills = matches!(call.program, "kill" | "killall" | "pkill" | "fuser" | "taskkill")
-            && (names || self.sought_piton && call.args.iter().any(|arg| !arg.is_exact()));
-        let stops = matches!(call.program, "systemctl" | "launchctl" | "service" | "brew" | "cargo")
-            && words.iter().any(|word| *word == "piton" || word.starts_with("piton.") || *word == "piton-daemon")
-            && words
-                .iter()
-                .any(|word| matches!(*word, "stop" | "disable" | "mask" | "kill" | "unload" | "remove" | "uninstall"));
-        let switches = call.program == "piton" && switches_off(&words);
-        if kills || stops || switches {
-            let found = FoundEffect::new(Class::Piton, call.program, "piton", call.span);
-            self.found.push(FoundEffect {
-                severity: Some(Severity::High),
-                target: words.first().map(|word| (*word).to_owned()),
-                ..found
-            });
-            return true;
-        }
-        let in_store = call.args.iter().any(|arg| {
-            arg.text.contains('/')
-                && !self.site.elsewhere
-                && place(arg, shell, &self.site, self.context).whereabouts == Whereabouts::Piton
-        });
-        // A git command inside the store, `sqlite3` on its files, an editor: whatever writes there is not ours to guess.
-        if in_store
-            && !self.rules.is_quiet(call.program)
-            && !matches!(call.program, "piton" | "rm" | "mv" | "cp" | "find")
-        {
-            let found = FoundEffect::new(Class::Piton, call.program, "piton-store", call.span);
-            self.found.push(FoundEffect { severity: Some(Severity::High), ..found });
-            return call.program != "git";
-        }
-        false
-    }
-}
-
-/// Verbs of piton that take the net away.
-fn switches_off(words: &[&str]) -> bool {
-    match words {
-        ["off" | "disable" | "stop" | "uninstall" | "gc" | "delete" | "prune" | "forget" | "purge", ..] => true,
-        [
-            "daemon" | "hook" | "hooks" | "agent" | "shell" | "git-hooks",
-            "stop" | "off" | "disable" | "uninstall" | "remove" | "kill",
-            ..,
-        ] => true,
-        ["config", "set" | "unset" | "trust", ..] | ["store", "clear" | "move", ..] => true,
-        ["git", sub, ..] => !GIT_READS.contains(sub),
-        _ => false,
     }
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use super::outputs::Familiarity;
+use super::search::is_recursive;
 use super::{Stream, Walk};
 use crate::classify::expand::{Arg, Shell, TextOrigin};
 use crate::classify::found::FoundEffect;
@@ -119,16 +120,22 @@ impl Walk<'_> {
             // Its `push` and `fetch` run git on the way to a server.
             self.git_environment(&Parsed::default(), call.span, &mut shell.clone());
         }
-        if self.aimed_at_piton(&call, shell) {
+        if self.aimed_at_piton(&call) {
             return Stream::Opaque;
         }
         if call.program == "git" {
             return self.git(&call, shell);
         }
-        match self.directed(&call, shell) {
+        let before = self.found.len();
+        let output = match self.directed(&call, shell) {
             Some(mut there) => self.tabled(&call, first, &mut there),
             None => self.tabled(&call, first, shell),
+        };
+        self.makes_link(&call, shell);
+        if !self.found[before.min(self.found.len())..].iter().any(|found| found.near_piton.is_some()) {
+            self.touches_piton(&call, shell);
         }
+        output
     }
 
     /// Judges a program by the tables.
@@ -247,6 +254,7 @@ impl Walk<'_> {
             severity => severity,
         };
         let placed = self.placed(hit, call, shell);
+        let first = self.found.len();
         for class in rule.class.iter().chain(rule.and.iter()) {
             let found = FoundEffect {
                 severity,
@@ -270,6 +278,9 @@ impl Walk<'_> {
                 let found = if target.is_exact() { found } else { found.certainty(uncertain) };
                 self.report(found, Some(target), shell);
             }
+        }
+        if rule.class == Some(Class::FilePerm) && !is_recursive(call.args) {
+            self.spare_piton(first);
         }
     }
 

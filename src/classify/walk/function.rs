@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::dispatch::Invocation;
 use super::{Stream, Walk};
 use crate::classify::expand::{Arg, Shell, TextOrigin, Value};
-use crate::classify::shell::Script;
+use crate::classify::shell::{PipelineStage, Script};
 
 /// Calls that a line's functions are walked for; past them a body was seen often enough.
 const MAX_CALLS: usize = 64;
@@ -118,4 +118,18 @@ fn of_arg(arg: &Arg) -> Value {
         _ if arg.is_exact() => Value::Known(vec![arg.text.clone()]),
         _ => Value::List(vec![arg.clone()]),
     }
+}
+
+/// Returns whether a function pipes itself into itself.
+pub(super) fn breeds(name: &str, body: &Script) -> bool {
+    let calls = |command: &PipelineStage| match command {
+        PipelineStage::Simple(simple) => simple.words.first().and_then(|word| word.bare()) == Some(name),
+        PipelineStage::Compound(_) => false,
+    };
+    body.pipelines.iter().any(|pipeline| {
+        let own = pipeline.stages.iter().filter(|stage| calls(stage)).count();
+        let inside =
+            |stage: &PipelineStage| matches!(stage, PipelineStage::Compound(compound) if breeds(name, &compound.body));
+        own > 1 || pipeline.stages.iter().any(inside)
+    })
 }

@@ -114,6 +114,7 @@ impl Walk<'_> {
         if let Some(alias) = alias.or(configured) {
             return self.git_alias(&alias, rest, call, &mut shell);
         }
+        self.works_on_store(&options, rest, &shell);
         let mut rest = self.rules.spelled_out("git", rest, &own_options(&sub.text)).into_owned();
         let forces = parse(&rest, &Grammar::default(), false).flags.iter().filter(|flag| is_force(&flag.name)).count();
         for (key, value) in &settings {

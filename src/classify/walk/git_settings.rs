@@ -184,7 +184,7 @@ fn kind(key: &str) -> Option<SettingKind> {
 }
 
 /// Returns the values that a variable may hold, as arguments.
-fn texts(shell: &Shell, name: &str, span: Span) -> impl Iterator<Item = Arg> {
+pub(super) fn texts(shell: &Shell, name: &str, span: Span) -> impl Iterator<Item = Arg> {
     let values = match shell.variables.get(name) {
         Some(Value::Known(texts)) => texts.iter().map(|text| Arg::literal(text.clone(), span)).collect(),
         Some(Value::Unknown(origin)) => vec![Arg { origin: *origin, ..Arg::unknown("$", span) }],

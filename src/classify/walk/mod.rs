@@ -14,8 +14,10 @@ mod git;
 mod git_aliases;
 mod git_losses;
 mod git_settings;
+mod links;
 mod output;
 mod outputs;
+mod piton;
 mod placed;
 mod query;
 mod report;
@@ -38,7 +40,7 @@ use super::shell::{
 };
 use crate::model::effect::{Class, Programs, Severity};
 use crate::model::loss::{Loss, RepositoryFiles};
-use function::Function;
+use function::{Function, breeds};
 use output::OutputPlace;
 use search::Search;
 
@@ -134,8 +136,9 @@ pub(super) struct Walk<'a> {
     functions: Vec<Function>,
     /// Calls of functions so far.
     calls: usize,
-    /// Aliases that the line defines.
+    /// Aliases and symbolic links that the line makes.
     aliases: HashMap<String, Arg>,
+    links: Vec<links::MadeLink>,
     /// Times a loop's body was walked once more for one of its values.
     rounds: usize,
     /// Process substitutions so far.
@@ -178,6 +181,7 @@ impl<'a> Walk<'a> {
             functions: Vec::new(),
             calls: 0,
             aliases: HashMap::new(),
+            links: Vec::new(),
             rounds: 0,
             processes: 0,
             written: HashMap::new(),
@@ -473,20 +477,6 @@ impl<'a> Walk<'a> {
             self.bounds.overflow = true;
         }
     }
-}
-
-/// Returns whether a function pipes itself into itself.
-fn breeds(name: &str, body: &Script) -> bool {
-    let calls = |command: &PipelineStage| match command {
-        PipelineStage::Simple(simple) => simple.words.first().and_then(|word| word.bare()) == Some(name),
-        PipelineStage::Compound(_) => false,
-    };
-    body.pipelines.iter().any(|pipeline| {
-        let own = pipeline.stages.iter().filter(|stage| calls(stage)).count();
-        let inside =
-            |stage: &PipelineStage| matches!(stage, PipelineStage::Compound(compound) if breeds(name, &compound.body));
-        own > 1 || pipeline.stages.iter().any(inside)
-    })
 }
 
 fn heredoc_stream(text: Arg) -> Stream {

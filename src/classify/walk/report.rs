@@ -1,9 +1,7 @@
 //! Effects as the walk records them: placed, and with what an unknown path may reach.
 
-use std::path::PathBuf;
-
 use super::Walk;
-use crate::classify::context::Whereabouts;
+use crate::classify::context::{NearPiton, Whereabouts};
 use crate::classify::expand::{Arg, Shell};
 use crate::classify::found::{FoundEffect, is_file_class, pattern, place, settle};
 use crate::classify::names;
@@ -37,23 +35,33 @@ impl Walk<'_> {
             });
         }
         let here = Arg::literal(".", found.span);
-        let placed = place(target.unwrap_or(&here), shell, &self.site, self.context);
-        found.path = placed.path.filter(|_| target.is_some());
+        let mut placed = place(target.unwrap_or(&here), shell, &self.site, self.context);
         found.pattern = target.and_then(|target| pattern(target, shell, &self.site, self.context));
+        self.follow_links(&mut placed, &mut found.pattern);
+        found.path = placed.path.filter(|_| target.is_some());
         if placed.whereabouts == Whereabouts::Plain(Scope::Unknown) && found.pattern.is_none() {
             found.anywhere = true;
             self.mention(&here, shell);
         }
         found.near = placed.near;
+        // A file that is put into a directory around them takes nothing else of it.
+        let takes_all =
+            matches!(found.class, Class::FileDelete | Class::FileMove | Class::FilePerm) && found.placed.is_none();
+        found.near_piton = (found.path.as_ref().or(found.pattern.as_ref()))
+            .and_then(|path| self.context.near_piton(path))
+            .filter(|near| takes_all || *near == NearPiton::Inside);
         if found.replaces && found.path.as_ref().is_some_and(|path| self.context.existing.contains(path)) {
             found.class = Class::FileOverwrite;
         }
-        // A directory around piton's own files holds more than them.
-        let own = |path: &PathBuf| self.context.piton.iter().any(|own| own.starts_with(path) && own != path);
-        if placed.whereabouts == Whereabouts::Piton && found.path.as_ref().is_some_and(own) {
+        let whereabouts = match (placed.whereabouts, found.near_piton) {
+            (Whereabouts::Piton, None) if target.is_some() => Whereabouts::HomeSettings,
+            (whereabouts, _) => whereabouts,
+        };
+        // A directory around piton's own files has more in it than them.
+        if whereabouts == Whereabouts::Piton && found.path.is_some() && found.near_piton == Some(NearPiton::Around) {
             self.found.extend(settle(found.clone(), Whereabouts::HomeSettings));
         }
-        self.found.extend(settle(found, placed.whereabouts));
+        self.found.extend(settle(found, whereabouts));
     }
 
     /// Notes the path outside of the workspace that a word names, and returns true if there is one.

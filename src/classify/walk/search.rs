@@ -118,6 +118,9 @@ impl Walk<'_> {
     /// Says of what a search led to where it is, and which repositories it takes along. `words` are those that the command has itself.
     pub(super) fn searched(&mut self, first: usize, search: &Search, words: &[Arg]) {
         self.assumed |= self.found.len() > first;
+        if search.names.as_ref().is_some_and(|names| !self.context.may_name_piton(names)) {
+            self.spare_piton(first);
+        }
         let names_root = words.iter().any(|word| search.matched.iter().any(|root| root.text == word.text));
         for found in &mut self.found[first..] {
             found.certainty = found.certainty.max(Certainty::Likely);
@@ -188,7 +191,7 @@ impl Sought {
 }
 
 /// Returns true if a command takes directories with all that is in them.
-fn is_recursive(words: &[Arg]) -> bool {
+pub(super) fn is_recursive(words: &[Arg]) -> bool {
     let is_short = |word: &str| word.starts_with('-') && !word.starts_with("--") && word.contains(['r', 'R']);
     words.iter().any(|word| word.text == "--recursive" || word.text == "mv" || is_short(&word.text))
 }

@@ -88,7 +88,7 @@ impl Walk<'_> {
                     let unknown = || Chunk::unknown("${}", *quoted, TextOrigin::Plain);
                     match change.as_ref().map(|change| (changed(change, shell), instead(change, shell))) {
                         Some((Some(text), _)) => vec![known(&text)],
-                        Some((None, Some(word))) => vec![unknown(), known(word)],
+                        Some((None, Some(word))) => vec![unknown(), known(&word)],
                         Some((None, None)) | None => vec![unknown()],
                     }
                 }
@@ -102,6 +102,13 @@ impl Walk<'_> {
     }
 
     fn text(&mut self, text: &str, quoted: bool, first: bool) -> Chunk {
+        // bash reads `of=~/x` as an assignment.
+        let assigned = text.split_once("=~").filter(|(name, _)| name.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        if let (Some((name, rest)), Some(home), true, false) = (assigned, &self.context.home, first, quoted)
+            && (rest.is_empty() || rest.starts_with('/'))
+        {
+            return Chunk::text(&format!("{name}={}{rest}", home.to_string_lossy()), false);
+        }
         if quoted || !first || !text.starts_with('~') {
             return Chunk::text(text, quoted);
         }
@@ -171,7 +178,7 @@ fn changed(change: &Change, shell: &Shell) -> Option<String> {
     let word = change.word.as_str();
     let text = text.as_str();
     Some(match change.operator {
-        ":-" | ":=" if text.is_empty() => word.to_owned(),
+        ":-" | ":=" if text.is_empty() => with_values(word, shell)?,
         ":+" if text.is_empty() => String::new(),
         ":+" | "+" => word.to_owned(),
         "%" | "%%" | "#" | "##" => without(text, change.operator, word)?.to_owned(),
@@ -180,9 +187,24 @@ fn changed(change: &Change, shell: &Shell) -> Option<String> {
 }
 
 /// Returns the word of `${name:-word}`, which a variable that the line does not set may become.
-fn instead<'c>(change: &'c Change, shell: &Shell) -> Option<&'c str> {
+fn instead(change: &Change, shell: &Shell) -> Option<String> {
     let is_default = matches!(change.operator, ":-" | ":=" | "-" | "=");
-    (is_default && !change.word.is_empty() && !shell.variables.contains_key(&change.name)).then_some(&*change.word)
+    let is_it = is_default && !change.word.is_empty() && !shell.variables.contains_key(&change.name);
+    if is_it { with_values(&change.word, shell) } else { None }
+}
+
+/// Returns a text with the values of the variables in it (`$HOME/x`); `None` where one is not known.
+fn with_values(text: &str, shell: &Shell) -> Option<String> {
+    let mut parts = text.split('$');
+    let mut made = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(part.len());
+        let Some(Value::Known(values)) = shell.variables.get(&part[..end]) else { return None };
+        let [value] = values.as_slice() else { return None };
+        made.push_str(value);
+        made.push_str(&part[end..]);
+    }
+    Some(made)
 }
 
 /// Longest text of which a pattern takes something away, in bytes.

@@ -1,0 +1,123 @@
+//! Commands that are aimed at piton itself: its processes, its own verbs, its store and its settings.
+
+use std::path::PathBuf;
+
+use super::Walk;
+use super::dispatch::Invocation;
+use super::git_settings::texts;
+use crate::classify::context::{NearPiton, resolve};
+use crate::classify::expand::{Arg, Shell};
+use crate::classify::found::{FoundEffect, place};
+use crate::classify::rules::args::Parsed;
+use crate::classify::shell::Span;
+use crate::model::effect::{Class, Severity};
+use crate::model::words::GIT_READS;
+
+impl Walk<'_> {
+    /// Commands against piton: its switch, its store, its processes.
+    pub(crate) fn aimed_at_piton(&mut self, call: &Invocation<'_>) -> bool {
+        let words: Vec<&str> =
+            call.args.iter().map(|arg| arg.text.as_str()).filter(|text| !text.starts_with('-')).collect();
+        let names = call.args.iter().any(|arg| arg.text.contains("piton"));
+        if matches!(call.program, "pgrep" | "pidof" | "ps" | "grep" | "lsof") && names {
+            self.sought_piton = true;
+        }
+        let kills = matches!(call.program, "kill" | "killall" | "pkill" | "fuser" | "taskkill")
+            && (names || self.sought_piton && call.args.iter().any(|arg| !arg.is_exact()));
+        let stops = matches!(call.program, "systemctl" | "launchctl" | "service" | "brew" | "cargo")
+            && words.iter().any(|word| *word == "piton" || word.starts_with("piton.") || *word == "piton-daemon")
+            && words
+                .iter()
+                .any(|word| matches!(*word, "stop" | "disable" | "mask" | "kill" | "unload" | "remove" | "uninstall"));
+        let switches = call.program == "piton" && switches_off(&words);
+        if kills || stops || switches {
+            let found = FoundEffect::new(Class::Piton, call.program, "piton", call.span);
+            self.found.push(FoundEffect {
+                severity: Some(Severity::High),
+                target: words.first().map(|word| (*word).to_owned()),
+                ..found
+            });
+            return true;
+        }
+        false
+    }
+
+    /// Reports a program that names piton's own files and that no rule knows: what an editor writes there cannot be told.
+    pub(crate) fn touches_piton(&mut self, call: &Invocation<'_>, shell: &Shell) {
+        if self.site.elsewhere || matches!(call.program, "piton" | "find") || self.rules.knows(call.program) {
+            return;
+        }
+        let is_inside = |arg: &Arg| {
+            let path = arg.text.contains('/').then(|| place(arg, shell, &self.site, self.context).path).flatten();
+            path.and_then(|path| self.context.near_piton(&path)) == Some(NearPiton::Inside)
+        };
+        if call.args.iter().any(is_inside) {
+            self.found.push(on_piton(call.program, call.span));
+        }
+    }
+
+    /// Reports a git that works on piton's store or sends something there, unless it only reads. `words` begin with the verb.
+    pub(crate) fn works_on_store(&mut self, options: &Parsed, words: &[Arg], shell: &Shell) {
+        let verb = &words[0];
+        let given =
+            options.flags.iter().rev().find(|flag| flag.name == "--git-dir").and_then(|flag| flag.value.clone());
+        let given = given.or_else(|| texts(shell, "GIT_DIR", verb.span).last());
+        let at =
+            |text: &str| shell.cwd.as_deref().map(|cwd| resolve(cwd, text.strip_prefix("file://").unwrap_or(text)));
+        let dir = given.map_or_else(|| shell.cwd.clone(), |dir| dir.exact().and_then(at));
+        let is_inside = |dir: PathBuf| self.context.near_piton(&dir) == Some(NearPiton::Inside);
+        let sends = matches!(verb.text.as_str(), "push" | "bundle" | "send-pack" | "archive");
+        let reaches = |word: &Arg| word.text.contains('/') && word.exact().and_then(at).is_some_and(is_inside);
+        let is_reached = match reads(words) {
+            _ if sends => dir.is_some_and(is_inside) || words[1..].iter().any(reaches),
+            true => false,
+            false => dir.is_some_and(is_inside),
+        };
+        if is_reached && !self.site.elsewhere {
+            self.found.push(on_piton(&format!("git {}", verb.text), verb.span));
+        }
+    }
+
+    /// Takes back that the effects from `first` on reach piton's own files, where they are only somewhere below their targets.
+    pub(super) fn spare_piton(&mut self, first: usize) {
+        for mut found in self.found.split_off(first) {
+            let is_around = found.near_piton == Some(NearPiton::Around);
+            if is_around && found.class == Class::Piton {
+                continue;
+            }
+            found.near_piton = found.near_piton.filter(|_| !is_around);
+            self.found.push(found);
+        }
+    }
+}
+
+/// Returns true if a verb of git with its arguments only reads.
+fn reads(words: &[Arg]) -> bool {
+    let is_change = |word: &Arg| !matches!(word.text.as_str(), "-a" | "-r" | "-v" | "-vv" | "--list" | "--all");
+    match words[0].text.as_str() {
+        "fsck" | "verify-pack" | "help" => true,
+        "branch" => !words[1..].iter().any(is_change),
+        verb => GIT_READS.contains(&verb),
+    }
+}
+
+/// Returns an unknown effect on piton's own files.
+fn on_piton(verb: &str, span: Span) -> FoundEffect {
+    let found = FoundEffect::new(Class::Piton, verb, "piton-store", span);
+    FoundEffect { severity: Some(Severity::High), near_piton: Some(NearPiton::Inside), ..found }
+}
+
+/// Verbs of piton that take the net away.
+fn switches_off(words: &[&str]) -> bool {
+    match words {
+        ["off" | "disable" | "stop" | "uninstall" | "gc" | "delete" | "prune" | "forget" | "purge", ..] => true,
+        [
+            "daemon" | "hook" | "hooks" | "agent" | "shell" | "git-hooks",
+            "stop" | "off" | "disable" | "uninstall" | "remove" | "kill",
+            ..,
+        ] => true,
+        ["config", "set" | "unset" | "trust", ..] | ["store", "clear" | "move", ..] => true,
+        ["git", sub, ..] => !GIT_READS.contains(sub),
+        _ => false,
+    }
+}
