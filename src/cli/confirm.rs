@@ -98,11 +98,6 @@ fn shown(context: &Context, preview: &Preview) -> PreviewReply {
     reply
 }
 
-/// Returns the option that a further command needs for the same workspace.
-fn option(context: &Context) -> &'static str {
-    if context.is_outside() { " --outside" } else { "" }
-}
-
 /// Prints the result of a verb that changed files, and returns its exit code. The words of the preview that was shown are
 /// not repeated. `back` is the command that takes it back, where that is not the ordinary one.
 ///
@@ -119,7 +114,7 @@ pub(super) fn finished(
     if context.json {
         print::json_as_declared(&replies::restored(restored))?;
     } else {
-        let back = back.map_or_else(|| format!("{}{}", Words::TERMINAL.undo(), option(context)), str::to_owned);
+        let back = back.map_or_else(|| format!("{}{}", Words::TERMINAL.undo(), context.option()), str::to_owned);
         let said = shown.map(|shown| report::preview(&self::shown(context, shown))).unwrap_or_default();
         let mut reply = replies::restored(restored);
         if context.is_outside() {

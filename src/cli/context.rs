@@ -13,6 +13,7 @@ use crate::engine::reach::normalise;
 use crate::error::{Code, Error, Result};
 use crate::model::path::RelPath;
 use crate::model::policy::OnFailure;
+use crate::model::text::shell_word;
 use crate::settings::{self, Effective};
 use crate::sys::process::deleted_working_dir;
 use crate::worktree::repository_state::RepositoryPlace;
@@ -103,6 +104,20 @@ impl Context {
     pub(super) fn is_outside(&self) -> bool {
         // A root that cannot be told is an error of the verb itself.
         self.root().is_ok_and(|root| root == Path::new(OUTSIDE))
+    }
+
+    /// Returns the option that a further command needs for the same workspace, after a space; none where the working directory is in it.
+    pub(super) fn option(&self) -> String {
+        if self.is_outside() {
+            return " --outside".to_owned();
+        }
+        let Some(named) = &self.named else { return String::new() };
+        // Where the workspaces cannot be listed, the option is right in any case.
+        let here = self.cwd().ok().and_then(|cwd| Some(root_for(cwd, &Workspace::known(&self.home).ok()?)));
+        match here.is_some_and(|here| here == real_path(named)) {
+            true => String::new(),
+            false => format!(" --workspace {}", shell_word(&named.to_string_lossy())),
+        }
     }
 
     /// Returns the beginning of a path as a person reads it: a slash where paths are absolute.

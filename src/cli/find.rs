@@ -97,8 +97,8 @@ pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
         // Relative to the working directory, as it was typed, and as a shell takes it.
         let typed = args.path.as_os_str().as_bytes();
         let back = shell_name(typed);
-        let option = if context.is_outside() { " --outside" } else { "" };
-        let columns = width("restore N ") + width(option) + width(&back);
+        let option = context.option();
+        let columns = width("restore N ") + width(&option) + width(&back);
         add!(text, "\n  piton {}  print it\n", padded(&format!("show{option} N:{back}"), columns));
         add!(text, "  piton restore{option} N {back}  bring it back\n");
         print::data(&text)?;

@@ -404,7 +404,7 @@ fn elsewhere(context: &Context, direction: Direction) -> Result<String> {
 
 /// Names the command that takes a step back.
 pub(super) fn back(context: &Context, timeline: &Timeline, direction: Direction, step: &UndoStep) -> Result<String> {
-    let option = if context.is_outside() { " --outside" } else { "" };
+    let option = context.option();
     if direction == Direction::Undo {
         return Ok(format!("piton redo{option}"));
     }
