@@ -67,6 +67,8 @@ pub enum Code {
     StaleSelection,
     /// Files changed since the preview that the request agrees to; [`Error::fresh_preview`] has the present one.
     StalePlan,
+    /// A session of an agent asks for what nothing could undo; a person may do it.
+    NeedsPerson,
     /// Another process holds a lock for too long.
     StoreLocked,
     /// The store has missing or broken objects or refs.
@@ -117,6 +119,7 @@ impl Code {
             Code::Conflict => "conflict",
             Code::StaleSelection => "stale-selection",
             Code::StalePlan => "stale-plan",
+            Code::NeedsPerson => "needs-person",
             Code::StoreLocked => "store-locked",
             Code::StoreDamaged => "store-damaged",
             Code::TooLarge => "too-large",

@@ -26,6 +26,7 @@ pub mod stream;
 mod tests;
 pub mod trail;
 pub mod trust;
+pub mod within;
 
 pub use ask::Ask;
 pub use client::Client;

@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 
 use super::context::Context;
 use super::exit::Exit;
+use super::person;
 use super::print;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::runs::narrow::TrackedNow;
@@ -137,6 +138,7 @@ fn some_of(paths: &[RelPath]) -> String {
 }
 
 fn trust_file(context: &Context) -> Result<Exit> {
+    person::require("settings that guard or keep less are a person's to trust")?;
     let root = context.workspace()?.path;
     let path = root.join(WORKSPACE_FILE);
     let facts = path.symlink_metadata().map_err(|error| {

@@ -53,6 +53,7 @@ pub(super) fn exit_of(error: &Error) -> Exit {
         | Code::Conflict
         | Code::StaleSelection
         | Code::StalePlan
+        | Code::NeedsPerson
         | Code::TooLarge => Exit::Refused,
         Code::StoreDamaged | Code::IncompleteCheckpoint => Exit::Damaged,
         Code::PreRestoreFailed

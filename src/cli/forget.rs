@@ -9,6 +9,7 @@ use clap::Args;
 use super::confirm::agreed;
 use super::context::Context;
 use super::exit::Exit;
+use super::person;
 use super::print;
 use crate::checkpoint::Workspace;
 use crate::checkpoint::upkeep::forget::{
@@ -110,6 +111,7 @@ pub(super) fn forget(context: &mut Context, args: &ForgetArgs) -> Result<Exit> {
             (_, false) => Exit::Refused,
         });
     }
+    person::require("what is forgotten never comes back")?;
     if let Some(exit) = (!args.yes).then(|| agreed("Forget it for good")).flatten() {
         return Ok(exit);
     }
@@ -323,6 +325,7 @@ fn forget_workspace(context: &Context, args: &ForgetArgs) -> Result<Exit> {
         }
         return Ok(if args.dry_run { Exit::Done } else { Exit::Refused });
     }
+    person::require("what is forgotten never comes back")?;
     if let Some(exit) = (!args.yes).then(|| agreed("Forget all of it for good")).flatten() {
         return Ok(exit);
     }

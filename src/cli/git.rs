@@ -1,17 +1,21 @@
 //! `piton git`: an ordinary git on a view of this workspace.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
 
 use super::context::Context;
 use super::exit::Exit;
+use super::person;
 use super::print;
 use super::view::{prepare_index, up_to_date};
 use crate::checkpoint::Timeline;
+use crate::checkpoint::records::workspace::real_path;
+use crate::engine::reach::normalise;
 use crate::error::{Code, Error, Result};
-use crate::git::{self, GitReach};
+use crate::git::{self, Asked, GitReach};
 use crate::model::text::printable;
 
 /// The arguments of `piton git`.
@@ -37,6 +41,12 @@ pub(super) fn git(context: &Context, args: &GitArgs) -> Result<ExitCode> {
             return Ok(refused(context, &what, "Nothing was changed. `piton git --unsafe …` runs it all the same."));
         }
     };
+    if anything {
+        person::require("git may take away there what nothing brings back")?;
+    }
+    if let Some(asked) = asked.as_ref().filter(|asked| WRITING.contains(&asked.verb.as_str())) {
+        refuse_own(context, asked, line)?;
+    }
     let view = up_to_date(context)?;
     let sends = asked.as_ref().is_some_and(|asked| asked.sends);
     if sends && !anything && is_secretive(&context.timeline()?)? {
@@ -51,6 +61,38 @@ pub(super) fn git(context: &Context, args: &GitArgs) -> Result<ExitCode> {
     let mut command = view.command(if far { GitReach::Server } else { GitReach::Here });
     command.args(line);
     Err(git::become_it(command))
+}
+
+/// Verbs that write where they are told to.
+const WRITING: [&str; 3] = ["archive", "bundle", "push"];
+
+/// Refuses to write into piton's own files; and to a session of an agent, to take refs away from a remote.
+///
+/// # Errors
+/// `bad-path`, `needs-person`.
+fn refuse_own(context: &Context, asked: &Asked, line: &[OsString]) -> Result<()> {
+    let cwd = std::env::current_dir().unwrap_or_default();
+    let own = context.home.own_dirs();
+    let is_own = |path: &Path| own.iter().any(|own| path.starts_with(own) || path.starts_with(real_path(own)));
+    for word in line {
+        let text = word.to_string_lossy();
+        let typed = text.rsplit_once('=').map_or(&*text, |(_, value)| value);
+        let path = normalise(&cwd.join(typed.strip_prefix("file://").unwrap_or(typed)));
+        // A file that is not there yet is in its directory.
+        let dir = path.parent().map(real_path).unwrap_or_default();
+        if is_own(&path) || is_own(&real_path(&path)) || is_own(&dir) {
+            return Err(Error::new(
+                Code::BadPath,
+                format!("`git {}` may not write into piton's own files", asked.verb),
+            )
+            .path(&path));
+        }
+        let takes = ["--mirror", "--delete", "-d", "--prune", "--force", "-f"].contains(&&*text);
+        if asked.verb == "push" && (takes || text.starts_with(['+', ':'])) {
+            person::require("git may take away on the remote what nothing brings back")?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns true if a checkpoint of the workspace contains a secret, in its shared files or in its message.

@@ -1,5 +1,5 @@
 //! The git door by variables alone: for an agent of `piton run`, and for clients whose hooks may set variables of their commands. No
-//! file of git is touched.
+//! file of git is touched. Beside them goes the mark of the session.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::install::git_hook_link::variables_program;
 use super::install::program;
+use crate::agents::within::SESSION;
 use crate::agents::{Client, Decision, Event, EventKind};
 use crate::checkpoint::Home;
 use crate::error::{IoContext, Result};
@@ -41,7 +42,7 @@ pub(super) fn git_variables(dir: &Path) -> Vec<(String, OsString)> {
     variables(value, &|name| std::env::var_os(name)).map(Vec::from).unwrap_or_default()
 }
 
-/// Gives a client's commands the git door, if this event is the one for that.
+/// Gives a client's commands the git door, and the mark of an agent's session, if this event is the one for that.
 ///
 /// # Errors
 /// I/O errors of the client's file.
@@ -56,7 +57,9 @@ pub(super) fn give(name: &str, event: &Event, decision: &mut Decision) -> Result
         }
         Client::ClaudeCode if event.kind == EventKind::SessionStart => {
             let file = std::env::var_os(CLAUDE_FILE).filter(|file| !file.is_empty()).map(PathBuf::from);
-            file.map_or(Ok(()), |file| append(&file, &git_variables(&dir())))
+            let all: Vec<_> =
+                git_variables(&dir()).into_iter().chain([(SESSION.to_owned(), event.client.name().into())]).collect();
+            file.map_or(Ok(()), |file| append(&file, &all))
         }
         _ => Ok(()),
     }
@@ -64,9 +67,6 @@ pub(super) fn give(name: &str, event: &Event, decision: &mut Decision) -> Result
 
 /// Adds a line for a shell to a file, once.
 fn append(file: &Path, variables: &[(String, OsString)]) -> Result<()> {
-    if variables.is_empty() {
-        return Ok(());
-    }
     let words = variables.iter().flat_map(|(name, text)| [b" ", name.as_bytes(), b"=", sh(text).as_slice()].concat());
     let line: Vec<u8> = b"export".iter().copied().chain(words).chain(*b"\n").collect();
     let mut opened = OpenOptions::new().read(true).append(true).create(true).open(file).at("opening", file)?;

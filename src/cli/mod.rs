@@ -38,6 +38,7 @@ mod list_remote;
 mod mcp_proxy;
 mod named;
 mod overview;
+mod person;
 mod pin;
 mod print;
 mod progress;
@@ -164,6 +165,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         init::refuse_unasked(&cli.global, args)?;
     }
     let mut context = Context::new(&cli.global)?;
+    person::refuse_narrower(&context)?;
     let exit = match &cli.verb {
         None => overview::overview(&mut context),
         // It starts without a home too, see above.

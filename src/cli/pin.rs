@@ -5,6 +5,7 @@ use clap::Args;
 use super::confirm::agreed;
 use super::context::Context;
 use super::exit::Exit;
+use super::person;
 use super::print;
 use crate::checkpoint::Checkpoint;
 use crate::doors::replies;
@@ -44,6 +45,7 @@ pub(super) fn pin(context: &mut Context, args: &PinArgs) -> Result<Exit> {
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn unpin(context: &mut Context, args: &PinArgs) -> Result<Exit> {
+    person::require("retention may drop for good what is not pinned any more")?;
     put(context, args, false)
 }
 
@@ -76,9 +78,10 @@ pub(super) fn delete(context: &mut Context, args: &DeleteArgs) -> Result<Exit> {
         }
         let lines: String = named.iter().map(|one| format!("  {}\n", described(one))).collect();
         print::data(&format!("Nothing brings these back:\n{lines}"))?;
-        if let Some(exit) = agreed("Delete") {
-            return Ok(exit);
-        }
+    }
+    person::require("a checkpoint that is deleted never comes back")?;
+    if let Some(exit) = (!args.yes).then(|| agreed("Delete")).flatten() {
+        return Ok(exit);
     }
     let gone = timeline.delete(&named, &|| Flow::Continue)?;
     if context.json {

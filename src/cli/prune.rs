@@ -8,6 +8,7 @@ use super::confirm::agreed;
 use super::context::Context;
 use super::exit::Exit;
 use super::forget::complete_first;
+use super::person;
 use super::print;
 use crate::checkpoint::Workspace;
 use crate::checkpoint::catalog::retention::DropReason;
@@ -16,6 +17,7 @@ use crate::checkpoint::upkeep::prune::{PruneLine, PrunePlan, PruneWish, Pruned, 
 use crate::checkpoint::upkeep::rounds::{UpkeepLock, looks_of_person, policy_of};
 use crate::checkpoint::upkeep::schedule::Looks;
 use crate::error::{Code, Result};
+use crate::model::policy::Retention;
 use crate::model::text::{bytes, count, cut, padded, printable};
 use crate::protocol::{PruneDocument, PruneItem};
 use crate::settings;
@@ -53,6 +55,18 @@ pub(super) struct PruneArgs {
     /// Do not ask
     #[arg(long, short = 'y')]
     pub yes: bool,
+}
+
+impl PruneArgs {
+    /// Refuses limits below those of the settings to a session of an agent.
+    fn require_person(&self, kept: &Retention) -> Result<()> {
+        let is_sooner = |days: u32| !kept.enabled || kept.days.is_none_or(|kept| days < kept);
+        let is_smaller = |megabytes: u32| !kept.enabled || u64::from(megabytes) * 1_000_000 < kept.total_bytes;
+        match self.retention_days.is_some_and(is_sooner) || self.max_size_mb.is_some_and(is_smaller) {
+            true => person::require("limits below those of the settings are a person's to choose"),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Prunes.
@@ -106,6 +120,7 @@ pub(super) fn prune(context: &mut Context, args: &PruneArgs) -> Result<Exit> {
             (false, _) => Exit::Refused,
         });
     }
+    args.require_person(&common.policy.retention)?;
     if let Some(exit) = (!may).then(|| agreed("Drop them")).flatten() {
         return Ok(exit);
     }

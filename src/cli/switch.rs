@@ -4,13 +4,18 @@ use clap::Args;
 
 use super::context::Context;
 use super::exit::Exit;
+use super::person;
 use super::print;
+use crate::checkpoint::records::state::WorkspaceState;
 use crate::engine::workspace::why_off;
 use crate::error::{Code, Error, Result};
 use crate::model::policy::Guard;
 use crate::model::text::printable;
 use crate::protocol::{OffDocument, OnDocument};
 use crate::sys::clock::{local_minute, now_ms, rfc3339};
+
+/// The longest time for which an agent may switch the guard off: its turn ends before, or reports no end.
+const AGENTS_MS: i64 = 3_600_000;
 
 /// The arguments of `piton off`.
 #[derive(Debug, Args)]
@@ -26,21 +31,34 @@ pub(super) struct OffArgs {
 /// Returns the error of what could not be done.
 pub(super) fn off(context: &mut Context, args: &OffArgs) -> Result<Exit> {
     let now = now_ms();
-    let until = match &args.span {
-        None => i64::MAX,
-        Some(text) => now.saturating_add(span_ms(text, "for")?),
-    };
+    let span = args.span.as_deref().map(|text| span_ms(text, "for")).transpose()?;
+    let is_agents = person::is_agents();
+    if context.named_workspace().is_some() {
+        person::require("it may switch off only the guard of its own directory")?;
+    }
+    let span = if is_agents { Some(span.unwrap_or(AGENTS_MS).min(AGENTS_MS)) } else { span };
+    let until = span.map_or(i64::MAX, |span| now.saturating_add(span));
     let mut timeline = context.timeline()?;
+    let state = timeline.catalog().state();
+    if is_agents && state.is_off(now) && !state.off_by_agent {
+        print::say("The guard is switched off already, and not by this session. Nothing was changed.");
+        return Ok(Exit::Nothing);
+    }
     timeline.change_state(|state| {
         state.off_until = Some(until);
-        state.off_since = args.span.as_ref().map(|_| now);
+        state.off_since = span.map(|_| now);
+        state.off_by_agent = is_agents;
     })?;
     let how_long = match until {
         i64::MAX => "until `piton on`".to_owned(),
+        until if is_agents => format!(
+            "for the rest of this turn, at most until {}: this session is an agent's. The person is told",
+            local_minute(until)
+        ),
         until => format!("until {}, or until `piton on`", local_minute(until)),
     };
     if context.json {
-        let until = args.span.as_ref().map(|_| rfc3339(until));
+        let until = span.map(|_| rfc3339(until));
         let workspace = timeline.workspace().path.to_string_lossy().into_owned();
         print::json(&OffDocument { workspace, guard: Guard::Off.into(), until })?;
         return Ok(Exit::Done);
@@ -73,10 +91,7 @@ pub(super) fn span_ms(text: &str, field: &str) -> Result<i64> {
 /// Returns the error of what could not be done.
 pub(super) fn on(context: &mut Context) -> Result<Exit> {
     let mut timeline = context.timeline()?;
-    timeline.change_state(|state| {
-        state.off_until = None;
-        state.off_since = None;
-    })?;
+    timeline.change_state(WorkspaceState::switch_on)?;
     let (root, settings) = (print::path(&timeline.workspace().path), context.settings()?);
     if context.json {
         let guard_off = why_off(settings.policy.guard, &timeline.workspace().dir, &settings.origin("guard"));

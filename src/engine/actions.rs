@@ -14,6 +14,7 @@ use super::named_paths::{NamedPaths, names_git};
 use super::parts::OUTSIDE;
 use super::session::{Reply, Session};
 use super::told::Note;
+use super::turns::guard_again;
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::capture::request::Take;
 use crate::checkpoint::history::actions::NewAction;
@@ -377,7 +378,9 @@ impl Session {
             let (key, told, left) = (key.clone(), Arc::clone(&told), Arc::clone(&left));
             let (run, roots) = (run.clone(), roots.clone());
             let option = option_of(&place.workspace.path, own.as_deref());
+            let again = Arc::clone(&told);
             let work = move |timeline: &mut Timeline, control: Interrupt<'_>| {
+                again.lock().unwrap_or_else(PoisonError::into_inner).extend(guard_again(timeline));
                 if let Err(error) = timeline.end_git(&run, (None, None), control) {
                     tracing::warn!(%error, "the end of a command of git could not be noted");
                 }

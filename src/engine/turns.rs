@@ -9,10 +9,13 @@ use super::names::{prompt_words, turn_name};
 use super::session::{Reply, Session};
 use super::told::Note;
 use super::workspace::OpenWorkspace;
+use crate::checkpoint::Timeline;
 use crate::checkpoint::records::process_names::{is_gone, own_name};
+use crate::checkpoint::records::state::WorkspaceState;
 use crate::error::{Code, Error};
 use crate::model::door::Door;
 use crate::model::run::run_id;
+use crate::model::text::printable;
 use crate::sys::clock::now_ms;
 
 impl Session {
@@ -219,5 +222,20 @@ impl Session {
             state.keep();
         }
         changed
+    }
+}
+
+/// Switches the guard on where an agent has switched it off, and returns the sentence for the person.
+pub(super) fn guard_again(timeline: &mut Timeline) -> Option<String> {
+    if !timeline.catalog().state().off_by_agent {
+        return None;
+    }
+    let root = printable(&timeline.workspace().path.to_string_lossy());
+    match timeline.change_state(WorkspaceState::switch_on) {
+        Ok(()) => Some(format!("The agent switched the guard of {root} off in this turn. It is on again.")),
+        Err(error) => Some(format!(
+            "The agent switched the guard of {root} off, and it cannot be switched on ({}): try `piton on`.",
+            error.text()
+        )),
     }
 }

@@ -192,7 +192,7 @@ pub(super) const KEYS: &[Key] = &[
             policy.retention.enabled = value.as_bool().ok_or_else(|| wants("true or false", value))?;
             Ok(())
         },
-        widens: |_, new| !new.retention.enabled,
+        widens: |old, new| old.retention.enabled || !new.retention.enabled,
     },
     Key {
         name: "retention.auto_per_run",

@@ -222,6 +222,21 @@ pub fn load_over(
     Ok(effective)
 }
 
+/// Returns the first key by which the second of two settings guards or keeps less than the first.
+pub fn narrower(kept: &Effective, other: &Effective) -> Option<&'static str> {
+    let number = |of: &Effective, key: &Key| of.settings.iter().find(|set| set.key == key.name)?.value.as_f64();
+    let is_limit = |key: &Key| {
+        let sections = ["limits.", "ignored."];
+        key.name == "retention.total_mb" || sections.iter().any(|section| key.name.starts_with(section))
+    };
+    // A workspace's file may not raise a limit of the whole machine, but a larger one takes nothing away.
+    let is_less = |key: &&Key| match number(kept, key).zip(number(other, key)).filter(|_| is_limit(key)) {
+        Some((old, new)) => new < old,
+        None => key.name != "backup" && !(key.widens)(&kept.policy, &other.policy),
+    };
+    KEYS.iter().find(is_less).map(|key| key.name)
+}
+
 /// Returns the user's file: `$XDG_CONFIG_HOME/piton/config.yaml`, else `~/.config/piton/config.yaml`.
 pub fn user_file() -> Option<PathBuf> {
     let base = std::env::var_os("XDG_CONFIG_HOME").filter(|value| !value.is_empty()).map(PathBuf::from);

@@ -1319,6 +1319,7 @@ fn hooks_of_clients_give_their_commands_the_door() {
     }
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.starts_with("export A=b\nexport GIT_CONFIG_KEY_0=") && text.lines().count() == 2, "{text}");
+    assert!(text.ends_with(" PITON_SESSION='claude-code'\n"), "{text}");
     let script = format!(". '{}' && {VARIABLES}", file.display());
     let said = door.run_in(&door.lab.work, Path::new("/bin/sh"), &["-c", &script]);
     assert!(said.stdout.contains("command\t[ -x '") && said.stdout.contains("GIT_CONFIG_COUNT=1\n"), "{said:?}");
@@ -1333,6 +1334,6 @@ fn hooks_of_clients_give_their_commands_the_door() {
     assert_eq!(hook("opencode", "shell.env", &asks), "");
     std::fs::remove_file(&file).unwrap();
     hook("claude-code", "SessionStart", &start);
-    assert!(!file.exists());
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "export PITON_SESSION='claude-code'\n");
     door.piton(&["daemon", "stop"]);
 }

@@ -1,5 +1,6 @@
 //! Black-box tests: the built binary, real files, real git.
 
+mod agent_session;
 mod agreed;
 mod attacks;
 mod attribution;

@@ -27,6 +27,7 @@ pub(super) const PROFILE: Profile = Profile {
     captured: true,
     ends: ReportedEnds::Always,
     program: "claude",
+    marks: &["CLAUDECODE"],
     directory: Spot { env: Some("CLAUDE_CONFIG_DIR"), dir: ".claude", path: "" },
     shape: Shape { agent: &["/agent_id"], agent_kind: &["/agent_type"], ..CLAUDE },
     reply: reply::claude,

@@ -23,6 +23,7 @@ pub(crate) const PROFILE: Profile = Profile {
     captured: true,
     ends: ReportedEnds::Always,
     program: "cline",
+    marks: &["CLINE_ACTIVE"],
     directory: Spot { env: None, dir: ".cline", path: "" },
     shape: Shape {
         steps: &[

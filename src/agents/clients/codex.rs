@@ -34,6 +34,7 @@ pub(crate) const PROFILE: Profile = Profile {
     captured: true,
     ends: ReportedEnds::Always,
     program: "codex",
+    marks: &["CODEX_THREAD_ID", "CODEX_SANDBOX"],
     directory: Spot { env: Some("CODEX_HOME"), dir: ".codex", path: "" },
     shape: Shape {
         turn: &["/turn_id"],

@@ -31,6 +31,7 @@ pub(crate) const PROFILE: Profile = Profile {
     captured: true,
     ends: ReportedEnds::Always,
     program: "copilot",
+    marks: &["COPILOT_CLI"],
     directory: Spot { env: Some("COPILOT_HOME"), dir: ".copilot", path: "" },
     shape: Shape {
         steps: &[

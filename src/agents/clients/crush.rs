@@ -21,6 +21,7 @@ pub(super) const PROFILE: Profile = Profile {
     captured: false,
     ends: ReportedEnds::Never,
     program: "crush",
+    marks: &["CRUSH"],
     directory: Spot { env: Some("XDG_CONFIG_HOME"), dir: ".config", path: "crush" },
     shape: Shape {
         steps: &[("PreToolUse", Moment::Before), ("PreCompact", Moment::Unused)],

@@ -33,6 +33,7 @@ pub(super) const PROFILE: Profile = Profile {
     captured: false,
     ends: ReportedEnds::Always,
     program: "cursor-agent",
+    marks: &["CURSOR_AGENT"],
     directory: Spot { env: None, dir: ".cursor", path: "" },
     shape: Shape {
         steps: &[

@@ -27,6 +27,7 @@ pub(super) const PROFILE: Profile = Profile {
     captured: true,
     ends: ReportedEnds::OnSuccess,
     program: "droid",
+    marks: &[],
     directory: Spot { env: None, dir: ".factory", path: "" },
     shape: Shape {
         turn: &[],

@@ -32,6 +32,7 @@ pub(crate) const PROFILE: Profile = Profile {
     captured: true,
     ends: ReportedEnds::Always,
     program: "gemini",
+    marks: &["GEMINI_CLI"],
     directory: Spot { env: None, dir: ".gemini", path: "" },
     shape: Shape {
         steps: &[

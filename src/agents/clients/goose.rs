@@ -30,6 +30,7 @@ pub(super) const PROFILE: Profile = Profile {
     captured: false,
     ends: ReportedEnds::Always,
     program: "goose",
+    marks: &["GOOSE_TERMINAL"],
     directory: Spot { env: Some("XDG_CONFIG_HOME"), dir: ".config", path: "goose" },
     shape: Shape {
         echo: &["/event"],

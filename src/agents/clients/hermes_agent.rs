@@ -32,6 +32,7 @@ pub(super) const PROFILE: Profile = Profile {
     captured: true,
     ends: ReportedEnds::Always,
     program: "hermes",
+    marks: &[],
     directory: Spot { env: Some("HERMES_HOME"), dir: ".hermes", path: "" },
     shape: Shape {
         steps: &[

@@ -31,6 +31,7 @@ pub(super) const PROFILE: Profile = Profile {
     captured: true,
     ends: ReportedEnds::Always,
     program: "kimi",
+    marks: &[],
     directory: Spot { env: Some("KIMI_CODE_HOME"), dir: ".kimi-code", path: "" },
     shape: Shape {
         steps: &[

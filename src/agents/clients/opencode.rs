@@ -17,6 +17,7 @@ pub(crate) const PROFILE: Profile = Profile {
     captured: true,
     ends: ReportedEnds::OnSuccess,
     program: "opencode",
+    marks: &["OPENCODE"],
     directory: Spot { env: Some("XDG_CONFIG_HOME"), dir: ".config", path: "opencode" },
     shape: Shape {
         steps: &[

@@ -17,6 +17,7 @@ pub(crate) const PROFILE: Profile = Profile {
     captured: true,
     ends: ReportedEnds::Always,
     program: "pi",
+    marks: &["PI_CODING_AGENT"],
     directory: Spot { env: Some("PI_CODING_AGENT_DIR"), dir: ".pi/agent", path: "" },
     shape: Shape {
         steps: &[

@@ -21,6 +21,7 @@ pub(crate) const PROFILE: Profile = Profile {
     captured: true,
     ends: ReportedEnds::Always,
     program: "qwen",
+    marks: &["QWEN_CODE"],
     directory: Spot { env: None, dir: ".qwen", path: "" },
     // The typed text comes first: the prompt may be the text of a custom command.
     shape: Shape {

@@ -82,6 +82,8 @@ pub struct WorkspaceState {
     /// The time at which it was switched off for a span: if the clock is before that, it was set back, and the span is
     /// over.
     pub off_since: Option<i64>,
+    /// True if an agent switched it off: it is on again when a turn ends here.
+    pub off_by_agent: bool,
     /// The runs that were moved and have recorded nothing since, by run id.
     pub detached: BTreeMap<String, Detached>,
 }
@@ -112,6 +114,11 @@ impl WorkspaceState {
         let text = serde_json::to_vec(self)
             .map_err(|error| Error::new(Code::Internal, "writing the state file").caused_by(error))?;
         replace_file(&dir.join("state.json"), &text)
+    }
+
+    /// Switches the guard on.
+    pub fn switch_on(&mut self) {
+        (self.off_until, self.off_since, self.off_by_agent) = (None, None, false);
     }
 
     /// Returns true if the guard is switched off at `now_ms`.

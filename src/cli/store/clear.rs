@@ -12,6 +12,7 @@ use crate::checkpoint::upkeep::survey::{Survey, SurveyedWorkspace};
 use crate::cli::confirm::agreed;
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
+use crate::cli::person;
 use crate::cli::print;
 use crate::error::{Code, Error, Result};
 use crate::model::policy::Policy;
@@ -43,14 +44,13 @@ pub(super) fn clear(context: &Context, policy: &Policy, yes: bool) -> Result<Exi
     if !context.json {
         print::data(&preview(&chosen))?;
     }
-    if !yes {
-        if context.json {
-            print::json_as_declared(&document(&chosen, 0, None))?;
-            return Ok(Exit::Refused);
-        }
-        if let Some(exit) = agreed("Clear") {
-            return Ok(exit);
-        }
+    if !yes && context.json {
+        print::json_as_declared(&document(&chosen, 0, None))?;
+        return Ok(Exit::Refused);
+    }
+    person::require("a history that is cleared never comes back")?;
+    if let Some(exit) = (!yes).then(|| agreed("Clear")).flatten() {
+        return Ok(exit);
     }
     let _upkeep = UpkeepLock::take(&context.home, "clearing", PATIENCE)?;
     let mut checkpoints = 0;

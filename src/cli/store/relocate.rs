@@ -6,6 +6,7 @@ use crate::checkpoint::upkeep::relocate::Relocation;
 use crate::cli::confirm::agreed;
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
+use crate::cli::person;
 use crate::cli::print;
 use crate::doors::socket::{Probe, probe};
 use crate::error::{Code, Error, IoContext, Result};
@@ -34,14 +35,13 @@ pub(super) fn relocate(context: &Context, to: &Path, yes: bool) -> Result<Exit> 
         let how = if plan.is_copy { "copied to another file system" } else { "renamed" };
         print::data(&format!("{from} ({}) is {how}: {new}\nA link stays in its place.\n", bytes(plan.bytes)))?;
     }
-    if !yes {
-        if context.json {
-            print::json_as_declared(&document(false))?;
-            return Ok(Exit::Refused);
-        }
-        if let Some(exit) = agreed("Move") {
-            return Ok(exit);
-        }
+    if !yes && context.json {
+        print::json_as_declared(&document(false))?;
+        return Ok(Exit::Refused);
+    }
+    person::require("the place of the store is a person's to choose")?;
+    if let Some(exit) = (!yes).then(|| agreed("Move")).flatten() {
+        return Ok(exit);
     }
     plan.carry_out(&context.home)?;
     match context.json {

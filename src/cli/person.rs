@@ -1,0 +1,99 @@
+//! Refuses to a session of an agent what it could not undo: verbs that take saved content away for good, and settings of the command
+//! line that keep or guard less.
+
+use std::ffi::OsString;
+
+use super::context::Context;
+use super::run::RUN;
+use crate::agents::within::{ListedProcess, is_in_session};
+use crate::error::{Code, Error, Result};
+use crate::model::text::{shell_line, shell_word};
+use crate::settings;
+use crate::sys::process::session_leader;
+use crate::sys::processes::{above, program, words};
+
+/// The most processes above this one that are looked at.
+const DEEPEST: usize = 64;
+
+/// Returns true if this process was started in the session of an agent, or by an agent of `piton run`.
+pub(super) fn is_agents() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let around = above(std::process::id(), DEEPEST).into_iter().chain(session_leader());
+    is_set(RUN) || is_in_session(&is_set, around.map(|pid| ListedProcess { words: words(pid), program: program(pid) }))
+}
+
+/// Refuses what nothing brings back to a session of an agent. `what` says what the command would do, as `it drops saved content`.
+///
+/// # Errors
+/// `needs-person`, with the line that a person types.
+pub(super) fn require(what: &str) -> Result<()> {
+    if !is_agents() {
+        return Ok(());
+    }
+    let cwd = std::env::current_dir().ok().map(|cwd| format!("cd {} && ", shell_word(&cwd.to_string_lossy())));
+    let home = std::env::var("PITON_HOME").ok().map(|home| format!("PITON_HOME={} ", shell_word(&home)));
+    let line = shell_line(line(std::env::args_os().skip(1)));
+    let line = [cwd.unwrap_or_default(), home.unwrap_or_default(), line].concat();
+    Err(Error::new(Code::NeedsPerson, format!("this session is an agent's, and {what}; nothing was changed"))
+        .hint(format!("if that is wanted, a person types it in a terminal of their own: `{line}`")))
+}
+
+/// Refuses settings of the command line that guard or keep less than those of the files, in a session of an agent. A setting that
+/// is wrong is left to the verb.
+///
+/// # Errors
+/// `needs-person`; the errors of reading the settings.
+pub(super) fn refuse_narrower(context: &Context) -> Result<()> {
+    if context.flags.is_empty() || !is_agents() {
+        return Ok(());
+    }
+    let (home, root) = (context.home.path(), context.root().ok());
+    let kept = settings::load(root.as_deref(), home, &[])?;
+    let typed = settings::load(root.as_deref(), home, &context.flags)?;
+    match settings::narrower(&kept, &typed) {
+        None => Ok(()),
+        Some(key) => require(&format!("`{key}` would guard or keep less than the settings do")),
+    }
+}
+
+/// Returns the words of a command for a person: without the agreement, and without a secret.
+fn line(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut words = vec![OsString::from("piton")];
+    let (mut is_secret, mut is_path) = (false, false);
+    for arg in args {
+        let text = arg.to_string_lossy();
+        // Of the letters of `-yw`, the others stay.
+        let bundle = text.strip_prefix("-y").filter(|rest| rest.bytes().all(|byte| byte.is_ascii_alphabetic()));
+        match text.as_ref() {
+            _ if is_path => words.push(arg),
+            _ if std::mem::take(&mut is_secret) => words.push("-".into()),
+            "--yes" | "-y" => {}
+            _ if text.starts_with("--secret=") => words.push("--secret=-".into()),
+            _ if bundle.is_some() => words.push(format!("-{}", bundle.unwrap_or_default()).into()),
+            _ => {
+                (is_secret, is_path) = (text == "--secret", text == "--");
+                words.push(arg);
+            }
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_for_a_person_has_neither_the_agreement_nor_a_secret() {
+        let lines = [
+            ("forget a b --yes", "piton forget a b"),
+            ("-w /x delete 3 -y", "piton -w /x delete 3"),
+            ("forget --secret hush --yes", "piton forget --secret -"),
+            ("forget --secret=hush", "piton forget --secret=-"),
+            ("forget -yw x a -- -y", "piton forget -w x a -- -y"),
+        ];
+        for (typed, shown) in lines {
+            assert_eq!(shell_line(line(typed.split(' ').map(OsString::from))), shown);
+        }
+    }
+}
