@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
@@ -519,6 +519,11 @@ fn a_commit_just_before_the_prompt_is_none_of_the_turn() {
         std::thread::yield_now();
     }
     git(&session.lab, &["commit", "-qam", "mine"]);
+    // The times of files may lie a tick of the kernel's clock behind.
+    let committed = Instant::now();
+    while committed.elapsed() < Duration::from_millis(50) {
+        std::thread::yield_now();
+    }
     session.prompt("do it");
     let call = session.bash("git commit -qm own --allow-empty && rm a");
     git(&session.lab, &["commit", "-qm", "own", "--allow-empty"]);
