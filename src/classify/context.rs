@@ -91,8 +91,10 @@ impl Context {
 
     /// Returns true if a pattern of names may be one of piton's own files, or of the directories above them.
     pub fn may_name_piton(&self, names: &str) -> bool {
+        let Ok(names) = Glob::new(names) else { return true };
+        let names = names.compile_matcher();
         let above = self.piton.iter().flat_map(|own| own.components()).map(Component::as_os_str);
-        above.chain(OWN_NAMES.iter().map(OsStr::new)).any(|name| may_be(OsStr::new(names), name))
+        above.chain(OWN_NAMES.iter().map(OsStr::new)).any(|name| names.is_match(Path::new(name)))
     }
 
     /// Returns the place of an absolute path.

@@ -130,8 +130,7 @@ fn many(judge: &CommandJudge) -> Result<Exit> {
         // Most lines are plain text: for them this is no mistake.
         let command = serde_json::from_str::<String>(&text).unwrap_or(text);
         // As a value: its fields come in the order of the alphabet, as everywhere.
-        let answer = serde_json::to_value(answer(&command, &judge.verdict(&command))).unwrap_or_default();
-        print::data(&format!("{answer}\n"))?;
+        print::line(&serde_json::to_value(answer(&command, &judge.verdict(&command))).unwrap_or_default())?;
         line.clear();
     }
     Ok(Exit::Done)

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::dispatch::Invocation;
 use super::{Stream, Walk};
+use crate::classify::context::NearPiton;
 use crate::classify::expand::{Arg, Shell};
 use crate::classify::found::{FoundEffect, place};
 use crate::classify::rules::condition::glob;
@@ -118,7 +119,8 @@ impl Walk<'_> {
     /// Says of what a search led to where it is, and which repositories it takes along. `words` are those that the command has itself.
     pub(super) fn searched(&mut self, first: usize, search: &Search, words: &[Arg]) {
         self.assumed |= self.found.len() > first;
-        if search.names.as_ref().is_some_and(|names| !self.context.may_name_piton(names)) {
+        let is_around = self.found[first..].iter().any(|found| found.near_piton == Some(NearPiton::Around));
+        if is_around && search.names.as_ref().is_some_and(|names| !self.context.may_name_piton(names)) {
             self.spare_piton(first);
         }
         let names_root = words.iter().any(|word| search.matched.iter().any(|root| root.text == word.text));
