@@ -67,21 +67,34 @@ impl Guarded {
         id
     }
 
-    /// The trees of a checkpoint: path to mode and id, directories included; piton's own records left out.
+    /// The trees of a checkpoint: path to mode and id, directories included; piton's own records left out. A file that was ignored once
+    /// is in the private one.
     fn tree(&self, id: &str) -> BTreeMap<String, String> {
-        listing(&self.lab, &self.lab.store(), id)
+        let (store, local) = (self.lab.store(), self.lab.home.join("piton/local.git"));
+        let mut tree = listing(&self.lab, &store, id);
+        let message = read(&self.lab, &store, &["cat-file", "commit", id]);
+        if let Some(number) = message.lines().find_map(|line| line.strip_prefix("Local: ")) {
+            let refs = read(&self.lab, &local, &["for-each-ref", "--format=%(refname)"]);
+            // A checkpoint without private files names no layer.
+            let layer = refs.lines().find(|name| name.ends_with(&format!("/local/{number}")));
+            for (path, side) in layer.into_iter().flat_map(|layer| listing(&self.lab, &local, layer)) {
+                tree.entry(path).or_insert(side);
+            }
+        }
+        tree
     }
 }
 
-fn listing(lab: &Lab, store: &Path, id: &str) -> BTreeMap<String, String> {
-    let output = lab
-        .command("git", &lab.work)
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .args(["--git-dir", store.to_str().unwrap(), "ls-tree", "-r", "-t", "-z", id])
-        .output()
-        .unwrap();
+/// Returns what git prints of a store.
+fn read(lab: &Lab, store: &Path, args: &[&str]) -> String {
+    let mut command = lab.command("git", &lab.work);
+    let output = command.env("GIT_CONFIG_NOSYSTEM", "1").arg("--git-dir").arg(store).args(args).output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8(output.stdout).unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn listing(lab: &Lab, store: &Path, id: &str) -> BTreeMap<String, String> {
+    let text = read(lab, store, &["ls-tree", "-r", "-t", "-z", id]);
     let entries = text.split('\0').filter_map(|line| line.split_once('\t'));
     // The id of a directory says nothing that its entries do not say.
     let side = |facts: &str| if facts.contains(" tree ") { "tree".to_owned() } else { facts.to_owned() };
