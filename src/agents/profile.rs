@@ -25,7 +25,7 @@ pub(super) struct Profile {
     pub ends: ReportedEnds,
     /// The program that is found on the path where the client is installed.
     pub program: &'static str,
-    /// The variables that it sets in its commands and hooks: each alone says that it runs them. None where none is known.
+    /// The environment variables that it sets in its commands and hooks; empty if none is known.
     pub marks: &'static [&'static str],
     /// The client's own directory, which is there where the client was used.
     pub directory: Spot,

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use super::Client;
 use super::clients::profile;
 
-/// The variable by which piton marks the commands of a session, where the client lets a hook set variables.
+/// The environment variable that piton sets in the commands of a session, if the client's hooks can set variables.
 pub const SESSION: &str = "PITON_SESSION";
 
-/// The variable by which several agents name themselves to the programs that they run.
+/// The environment variable in which several agents put their name for the programs that they run.
 const COMMON: &str = "AI_AGENT";
 
 /// A process as the system lists it.
@@ -23,7 +23,7 @@ pub struct ListedProcess {
 /// Returns true if a process was started in the session of an agent. `is_set` says whether it has a variable that is not empty.
 /// `around` are the processes above it, and the leader of its session.
 ///
-/// A process that was started with an empty environment, and has left the processes of the client, cannot be told from a person's.
+/// A process with an empty environment, outside of the client's process tree and session, is not recognized.
 pub fn is_in_session(is_set: &dyn Fn(&str) -> bool, mut around: impl Iterator<Item = ListedProcess>) -> bool {
     let marks = || Client::ALL.iter().flat_map(|client| profile(*client).marks);
     let is_client = |process: &ListedProcess| {

@@ -345,7 +345,7 @@ fn holding(answer: Stance, found: &FoundEffect) -> String {
     format!("the policy {does} `{}` ({}, rule {})", found.verb, found.class.as_str(), found.rule)
 }
 
-/// Returns the answer to an effect on piton's own files where no policy and no rule has one: without them the net is gone.
+/// Returns the answer to an effect on piton's own files, if neither a policy nor a rule has one.
 fn by_default(found: &FoundEffect) -> Option<Stance> {
     found.near_piton.map(|_| Stance::Ask)
 }
@@ -354,7 +354,7 @@ fn by_default(found: &FoundEffect) -> Option<Stance> {
 fn keeping(found: &FoundEffect) -> String {
     let verb = &found.verb;
     format!(
-        "`{verb}` would reach piton's own files, without which nothing can be brought back: `piton store move DIR` moves \
+        "`{verb}` would reach piton's own files, and nothing could be restored without them: `piton store move DIR` moves \
          the store, and PITON_HOME names another"
     )
 }

@@ -138,7 +138,7 @@ fn some_of(paths: &[RelPath]) -> String {
 }
 
 fn trust_file(context: &Context) -> Result<Exit> {
-    person::require("settings that guard or keep less are a person's to trust")?;
+    person::require("only a person may trust settings")?;
     let root = context.workspace()?.path;
     let path = root.join(WORKSPACE_FILE);
     let facts = path.symlink_metadata().map_err(|error| {

@@ -111,7 +111,7 @@ pub(super) fn forget(context: &mut Context, args: &ForgetArgs) -> Result<Exit> {
             (_, false) => Exit::Refused,
         });
     }
-    person::require("what is forgotten never comes back")?;
+    person::require("forgotten content cannot be restored")?;
     if let Some(exit) = (!args.yes).then(|| agreed("Forget it for good")).flatten() {
         return Ok(exit);
     }
@@ -325,7 +325,7 @@ fn forget_workspace(context: &Context, args: &ForgetArgs) -> Result<Exit> {
         }
         return Ok(if args.dry_run { Exit::Done } else { Exit::Refused });
     }
-    person::require("what is forgotten never comes back")?;
+    person::require("forgotten content cannot be restored")?;
     if let Some(exit) = (!args.yes).then(|| agreed("Forget all of it for good")).flatten() {
         return Ok(exit);
     }

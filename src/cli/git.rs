@@ -12,8 +12,7 @@ use super::person;
 use super::print;
 use super::view::{prepare_index, up_to_date};
 use crate::checkpoint::Timeline;
-use crate::checkpoint::records::workspace::real_path;
-use crate::engine::reach::normalise;
+use crate::checkpoint::records::home::resolved;
 use crate::error::{Code, Error, Result};
 use crate::git::{self, Asked, GitReach};
 use crate::model::text::printable;
@@ -42,7 +41,7 @@ pub(super) fn git(context: &Context, args: &GitArgs) -> Result<ExitCode> {
         }
     };
     if anything {
-        person::require("git may take away there what nothing brings back")?;
+        person::require("git may delete checkpoints for good")?;
     }
     if let Some(asked) = asked.as_ref().filter(|asked| WRITING.contains(&asked.verb.as_str())) {
         refuse_own(context, asked, line)?;
@@ -66,30 +65,22 @@ pub(super) fn git(context: &Context, args: &GitArgs) -> Result<ExitCode> {
 /// Verbs that write where they are told to.
 const WRITING: [&str; 3] = ["archive", "bundle", "push"];
 
-/// Refuses to write into piton's own files; and to a session of an agent, to take refs away from a remote.
+/// Refuses to write into piton's own files. Also refuses, in a session of an agent, to remove refs of a remote.
 ///
 /// # Errors
 /// `bad-path`, `needs-person`.
 fn refuse_own(context: &Context, asked: &Asked, line: &[OsString]) -> Result<()> {
-    let cwd = std::env::current_dir().unwrap_or_default();
-    let own = context.home.own_dirs();
-    let is_own = |path: &Path| own.iter().any(|own| path.starts_with(own) || path.starts_with(real_path(own)));
     for word in line {
         let text = word.to_string_lossy();
         let typed = text.rsplit_once('=').map_or(&*text, |(_, value)| value);
-        let path = normalise(&cwd.join(typed.strip_prefix("file://").unwrap_or(typed)));
-        // A file that is not there yet is in its directory.
-        let dir = path.parent().map(real_path).unwrap_or_default();
-        if is_own(&path) || is_own(&real_path(&path)) || is_own(&dir) {
-            return Err(Error::new(
-                Code::BadPath,
-                format!("`git {}` may not write into piton's own files", asked.verb),
-            )
-            .path(&path));
+        let path = resolved(Path::new(typed.strip_prefix("file://").unwrap_or(typed)))?;
+        if context.home.is_inside(&path)? {
+            let text = format!("`git {}` may not write into piton's own files", asked.verb);
+            return Err(Error::new(Code::BadPath, text).path(&path));
         }
-        let takes = ["--mirror", "--delete", "-d", "--prune", "--force", "-f"].contains(&&*text);
-        if asked.verb == "push" && (takes || text.starts_with(['+', ':'])) {
-            person::require("git may take away on the remote what nothing brings back")?;
+        let removes = ["--mirror", "--delete", "-d", "--prune", "--force", "-f"].contains(&&*text);
+        if asked.verb == "push" && (removes || text.starts_with(['+', ':'])) {
+            person::require("git may remove refs of the remote, which piton cannot restore")?;
         }
     }
     Ok(())

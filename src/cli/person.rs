@@ -22,7 +22,7 @@ pub(super) fn is_agents() -> bool {
     is_set(RUN) || is_in_session(&is_set, around.map(|pid| ListedProcess { words: words(pid), program: program(pid) }))
 }
 
-/// Refuses what nothing brings back to a session of an agent. `what` says what the command would do, as `it drops saved content`.
+/// Refuses a command in a session of an agent. `what` is the reason, as in `forgotten content cannot be restored`.
 ///
 /// # Errors
 /// `needs-person`, with the line that a person types.

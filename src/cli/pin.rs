@@ -45,7 +45,7 @@ pub(super) fn pin(context: &mut Context, args: &PinArgs) -> Result<Exit> {
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn unpin(context: &mut Context, args: &PinArgs) -> Result<Exit> {
-    person::require("retention may drop for good what is not pinned any more")?;
+    person::require("retention may then drop the checkpoint for good")?;
     put(context, args, false)
 }
 
@@ -79,7 +79,7 @@ pub(super) fn delete(context: &mut Context, args: &DeleteArgs) -> Result<Exit> {
         let lines: String = named.iter().map(|one| format!("  {}\n", described(one))).collect();
         print::data(&format!("Nothing brings these back:\n{lines}"))?;
     }
-    person::require("a checkpoint that is deleted never comes back")?;
+    person::require("a deleted checkpoint cannot be restored")?;
     if let Some(exit) = (!args.yes).then(|| agreed("Delete")).flatten() {
         return Ok(exit);
     }

@@ -63,7 +63,7 @@ impl PruneArgs {
         let is_sooner = |days: u32| !kept.enabled || kept.days.is_none_or(|kept| days < kept);
         let is_smaller = |megabytes: u32| !kept.enabled || u64::from(megabytes) * 1_000_000 < kept.total_bytes;
         match self.retention_days.is_some_and(is_sooner) || self.max_size_mb.is_some_and(is_smaller) {
-            true => person::require("limits below those of the settings are a person's to choose"),
+            true => person::require("only a person may set limits below those of the settings"),
             false => Ok(()),
         }
     }

@@ -14,7 +14,7 @@ use crate::model::text::printable;
 use crate::protocol::{OffDocument, OnDocument};
 use crate::sys::clock::{local_minute, now_ms, rfc3339};
 
-/// The longest time for which an agent may switch the guard off: its turn ends before, or reports no end.
+/// The longest time for which an agent may switch the guard off, if no end of its turn is reported before.
 const AGENTS_MS: i64 = 3_600_000;
 
 /// The arguments of `piton off`.
@@ -52,7 +52,7 @@ pub(super) fn off(context: &mut Context, args: &OffArgs) -> Result<Exit> {
     let how_long = match until {
         i64::MAX => "until `piton on`".to_owned(),
         until if is_agents => format!(
-            "for the rest of this turn, at most until {}: this session is an agent's. The person is told",
+            "for the rest of this turn, at most until {}: this session is an agent's. The person sees a notice",
             local_minute(until)
         ),
         until => format!("until {}, or until `piton on`", local_minute(until)),

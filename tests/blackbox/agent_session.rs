@@ -153,7 +153,7 @@ fn hook(lab: &Lab, event: &str, more: Value) -> Value {
 }
 
 #[test]
-fn an_agent_switches_the_guard_off_for_its_turn_only_and_the_person_is_told() {
+fn an_agent_switches_the_guard_off_for_its_turn_only_and_the_person_sees_it() {
     let lab = Lab::new();
     lab.write("a", "first");
     lab.write("b", "first");
@@ -172,8 +172,8 @@ fn an_agent_switches_the_guard_off_for_its_turn_only_and_the_person_is_told() {
     remove("a", "u1");
     assert_eq!(number(), before, "the guard is off");
     let ended = hook(&lab, "Stop", json!({}));
-    let told = ended["systemMessage"].as_str().unwrap_or_default();
-    assert!(told.contains("The agent switched the guard of") && told.contains("It is on again."), "{ended}");
+    let notice = ended["systemMessage"].as_str().unwrap_or_default();
+    assert!(notice.contains("The agent switched the guard of") && notice.contains("It is on again."), "{ended}");
     let status = lab.piton(&["status"]).stdout;
     assert!(!status.contains("switched off"), "{status}");
     hook(&lab, "UserPromptSubmit", json!({ "prompt": "go on", "prompt_id": "q" }));
@@ -185,4 +185,40 @@ fn an_agent_switches_the_guard_off_for_its_turn_only_and_the_person_is_told() {
     assert!(!ended.to_string().contains("on again"), "{ended}");
     assert!(lab.piton(&["status"]).stdout.contains("switched off"));
     assert_eq!(tree(&lab.work).len(), 0);
+}
+
+#[test]
+fn git_writes_nothing_into_pitons_own_files() {
+    let lab = lab();
+    let before = stored(&lab);
+    let store = lab.store();
+    std::os::unix::fs::symlink(&store, lab.work.join("link")).unwrap();
+    let head = store.join("HEAD");
+    let lines = [
+        format!("git bundle create {} --all", head.display()),
+        "git bundle create link/packed-refs --all".to_owned(),
+        format!("git push --mirror {}", store.display()),
+        format!("git push file://{} :refs/heads/x", store.display()),
+        "git push link --all".to_owned(),
+    ];
+    for line in lines {
+        let refused = lab.piton(&line.split(' ').collect::<Vec<_>>());
+        assert!(refused.code == 2 && refused.stderr.contains("piton's own files"), "{line}: {refused:?}");
+    }
+    assert_eq!(stored(&lab), before);
+    let elsewhere = lab.piton(&["git", "bundle", "create", "all.bundle", "--all"]);
+    assert!(elsewhere.code == 0 && lab.work.join("all.bundle").exists(), "{elsewhere:?}");
+}
+
+#[test]
+fn the_link_of_a_moved_store_is_held_too() {
+    let lab = lab();
+    let old = lab.home.join("piton");
+    let new = lab.root().join("moved");
+    let moved = lab.piton(&["store", "move", new.to_str().unwrap(), "--yes"]);
+    assert_eq!(moved.code, 0, "{moved:?}");
+    for target in [old, new] {
+        let judged = lab.piton(&["classify", "--json", &format!("rm -rf {}", target.display())]).json();
+        assert!(judged["hold"].as_str().is_some_and(|hold| hold.contains("piton store move")), "{judged}");
+    }
 }

@@ -479,18 +479,23 @@ fn a_checkout_of_files_switches_no_branch() {
     assert_eq!((undone.code, session.lab.read("a")), (0, "uncommitted work\n".to_owned()), "{}", undone.stdout);
 }
 
+/// A turn of one command, whose undo restores every file.
+fn undoes_all_of(command: &str, files: &[&str]) {
+    let mut session = Session::claude(files);
+    session.prompt("do it");
+    let before = tree(&session.lab.work);
+    let call = session.bash(command);
+    session.lab.sh(command);
+    session.after(&call);
+    session.stop();
+    let undone = session.undo(&[]);
+    assert_eq!((undone.code, tree(&session.lab.work)), (0, before), "{command}: {}", undone.stdout);
+}
+
 #[test]
 fn the_files_of_a_loop_over_a_pattern_are_named() {
     for command in ["for f in src/*; do : > \"$f\"; done", "for f in src/*; do sed -i s/0/1/ $f; done"] {
-        let mut session = Session::claude(&["src/a", "src/b", "c"]);
-        session.prompt("do it");
-        let before = tree(&session.lab.work);
-        let call = session.bash(command);
-        session.lab.sh(command);
-        session.after(&call);
-        session.stop();
-        let undone = session.undo(&[]);
-        assert_eq!((undone.code, tree(&session.lab.work)), (0, before), "{command}: {}", undone.stdout);
+        undoes_all_of(command, &["src/a", "src/b", "c"]);
     }
 }
 
@@ -571,14 +576,6 @@ fn files_behind_a_link_that_the_same_line_made_are_named() {
         "cd e && ln -s ../d && rm d/1 && cd ..",
     ];
     for command in lines {
-        let mut session = Session::claude(&["d/1", "d/2", "e/3"]);
-        session.prompt("do it");
-        let before = tree(&session.lab.work);
-        let call = session.bash(command);
-        session.lab.sh(command);
-        session.after(&call);
-        session.stop();
-        let undone = session.undo(&[]);
-        assert_eq!((undone.code, tree(&session.lab.work)), (0, before), "{command}: {}", undone.stdout);
+        undoes_all_of(command, &["d/1", "d/2", "e/3"]);
     }
 }

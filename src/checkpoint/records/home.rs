@@ -1,6 +1,8 @@
 //! The place of piton's own files.
 
-use std::path::{Path, PathBuf};
+use std::collections::HashSet;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
 
 use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::fs::durable::{create_private_dir, replace_cache};
@@ -51,6 +53,25 @@ impl Home {
         std::iter::once(self.0.clone()).chain(others).collect()
     }
 
+    /// Returns true if a real path is one of piton's own directories, or in one. The path need not exist.
+    ///
+    /// # Errors
+    /// When the working directory is gone.
+    pub fn is_inside(&self, path: &Path) -> Result<bool> {
+        let object = |path: &Path| path.metadata().ok().map(|facts| (facts.dev(), facts.ino()));
+        // Compared by device and inode too: bind mounts and file systems that ignore case give it other names.
+        let above: HashSet<(u64, u64)> = path.ancestors().filter_map(object).collect();
+        for own in self.own_dirs() {
+            // A directory that does not exist yet gets its real name from those above it.
+            let own = resolved(&own)?;
+            let is_same = |dir: PathBuf| object(&dir).is_some_and(|dir| above.contains(&dir));
+            if path.starts_with(&own) || directories(&own).any(is_same) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Returns a given directory; created when missing.
     ///
     /// # Errors
@@ -95,4 +116,37 @@ impl Home {
     pub fn workspaces(&self) -> PathBuf {
         self.0.join("workspaces")
     }
+}
+
+/// Returns the real path of a directory. Its last parts need not exist.
+///
+/// # Errors
+/// When the working directory is gone.
+pub fn resolved(dir: &Path) -> Result<PathBuf> {
+    let mut real = PathBuf::new();
+    for part in std::path::absolute(dir).at("resolving", dir)?.components() {
+        if part == Component::ParentDir {
+            real.pop();
+            continue;
+        }
+        real.push(part);
+        if let Ok(found) = real.canonicalize() {
+            real = found;
+        }
+    }
+    Ok(real)
+}
+
+/// Lists a directory and all directories below it.
+fn directories(top: &Path) -> impl Iterator<Item = PathBuf> {
+    let mut open = vec![top.to_owned()];
+    std::iter::from_fn(move || {
+        let dir = open.pop()?;
+        // If piton cannot list a directory of its own, it cannot write there either.
+        let listing = std::fs::read_dir(&dir).into_iter().flatten().flatten();
+        open.extend(
+            listing.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()),
+        );
+        Some(dir)
+    })
 }

@@ -9,6 +9,7 @@ mod git;
 mod hostile;
 mod lines;
 mod oracle;
+mod piton;
 mod scripts;
 mod second_parser;
 mod tools;

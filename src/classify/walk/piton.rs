@@ -42,7 +42,7 @@ impl Walk<'_> {
         false
     }
 
-    /// Reports a program that names piton's own files and that no rule knows: what an editor writes there cannot be told.
+    /// Reports a program without rules that names piton's own files: it may write to them.
     pub(crate) fn touches_piton(&mut self, call: &Invocation<'_>, shell: &Shell) {
         if self.site.elsewhere || matches!(call.program, "piton" | "find") || self.rules.knows(call.program) {
             return;
@@ -78,7 +78,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Takes back that the effects from `first` on reach piton's own files, where they are only somewhere below their targets.
+    /// Clears the mark of effects from `first` on whose targets only contain piton's own files.
     pub(super) fn spare_piton(&mut self, first: usize) {
         for mut found in self.found.split_off(first) {
             let is_around = found.near_piton == Some(NearPiton::Around);

@@ -48,7 +48,7 @@ pub(super) fn clear(context: &Context, policy: &Policy, yes: bool) -> Result<Exi
         print::json_as_declared(&document(&chosen, 0, None))?;
         return Ok(Exit::Refused);
     }
-    person::require("a history that is cleared never comes back")?;
+    person::require("a cleared history cannot be restored")?;
     if let Some(exit) = (!yes).then(|| agreed("Clear")).flatten() {
         return Ok(exit);
     }

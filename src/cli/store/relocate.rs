@@ -39,7 +39,7 @@ pub(super) fn relocate(context: &Context, to: &Path, yes: bool) -> Result<Exit> 
         print::json_as_declared(&document(false))?;
         return Ok(Exit::Refused);
     }
-    person::require("the place of the store is a person's to choose")?;
+    person::require("only a person may move the store")?;
     if let Some(exit) = (!yes).then(|| agreed("Move")).flatten() {
         return Ok(exit);
     }

@@ -1,0 +1,139 @@
+//! Lines that are aimed at piton itself, and lines that are not.
+
+use super::cases::verdict;
+use crate::model::effect::Class;
+
+#[test]
+fn aimed_at_piton() {
+    let lines = [
+        "piton off",
+        "piton delete 3 --yes",
+        "piton prune --yes",
+        "piton store clear --yes",
+        "piton daemon stop",
+        "rm -rf ~/.local/share/piton",
+        "rm -rf ~/.local/share/piton/store.git",
+        "pkill piton",
+        "pkill -9 -f 'piton daemon'",
+        "killall piton",
+        "kill $(pgrep piton)",
+        "git -C ~/.local/share/piton/store.git gc",
+        "echo x > ~/.local/share/piton/store.git/HEAD",
+        "echo guard: off > ~/.config/piton/config.yaml",
+        "sed -i s/turn/off/ ~/.config/piton/config.yaml",
+        "rm -rf ~/.config",
+        "systemctl --user stop piton",
+        "piton uninstall",
+        "sudo rm -rf ~/.local/share",
+        "find ~/.local/share/piton -delete",
+        "chmod -R 000 ~/.local/share/piton",
+    ];
+    for line in lines {
+        let verdict = verdict(line);
+        assert!(verdict.warnings.iter().any(|warning| warning.code == "piton-aimed-at"), "{line}: {verdict:?}");
+        assert!(verdict.needs.warn() && verdict.effects.iter().any(|effect| effect.class == Class::Piton), "{line}");
+    }
+    for line in [
+        "piton status",
+        "piton list",
+        "piton store list",
+        "piton undo",
+        "pgrep piton",
+        "ls ~/.local/share/piton",
+        "cat ~/.config/piton/config.yaml",
+        "echo piton off",
+        "git log --grep piton",
+    ] {
+        assert!(verdict(line).warnings.is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn what_reaches_pitons_own_files_is_held() {
+    let held = [
+        "rm -rf ~/.local/share/piton",
+        "rm -rf ~/.local/share/pit*",
+        "rm -rf ~/.local/sh*/pi*/",
+        "rm -rf ~/.local/share/*",
+        "rm -rf ~/*",
+        "rm -rf ~ && reboot",
+        "rm -rf /",
+        "rm -rf \"${XDG_DATA_HOME:-$HOME/.local/share}/piton\"",
+        "cd ~/.local/share && rm -rf *",
+        "cd ~/.local && rm -rf share",
+        "S=piton; rm -rf ~/.local/share/$S",
+        "find / -name '*.git' -exec rm -rf {} +",
+        "sudo find / -name '*.git' -delete",
+        "find ~/.local/share -mindepth 1 -maxdepth 1 -exec rm -rf {} \\;",
+        "rsync -a --delete x/ ~/.local/share/",
+        "tar --remove-files -cf x.tar ~/.local/share",
+        "zip -m -r x.zip ~/.local/share/piton",
+        "git -C ~/.local/share/piton/store.git gc --prune=now",
+        "git --git-dir=$HOME/.local/share/piton/store.git update-ref -d refs/piton/a",
+        "GIT_DIR=~/.local/share/piton/store.git git gc",
+        "cd ~/.local/share/piton/store.git && git reflog expire --all",
+        "chmod -R 000 ~/.local/share",
+        "chown -R nobody ~/.local/share/piton",
+        "ln -sfn x ~/.local/share/piton",
+        "shred -u ~/.local/share/piton/store.git/packed-refs",
+        "truncate -s 0 ~/.local/share/piton/store.git/objects/pack/*.pack",
+        "mv ~/.local/share/piton x",
+        "ls | xargs rm -rf ~/.local/share/piton",
+        "bash -c 'rm -rf ~/.local/share/piton'",
+        "unheard-of ~/.local/share/piton",
+        "echo x >> ~/.config/piton/config.yaml",
+        "rm -rf ~/.config/*",
+        "rm -rf ~/.local/share/*/store.git",
+        "rm -rf ~/.local/share/*/*",
+        "find ~ -name 'store*' -exec rm -rf {} +",
+        "find ~ -name '*.pack' -delete",
+        "chmod 000 ~/.local/share/piton",
+        "dd if=/dev/null of=~/.config/piton/config.yaml",
+        "git push --mirror ~/.local/share/piton/store.git",
+        "git push file://$HOME/.local/share/piton/store.git :refs/piton/x",
+        "git -C ~/.local/share/piton/store.git branch -D x",
+        "git -C ~/.local/share/piton/store.git push . :refs/piton/x",
+        "git bundle create ~/.local/share/piton/store.git/HEAD --all",
+    ];
+    for line in held {
+        let hold = verdict(line).hold.unwrap_or_else(|| panic!("{line} is not held"));
+        assert!(hold.contains("piton store move") && hold.contains("PITON_HOME"), "{line}: {hold}");
+    }
+    // These only read there, or change something beside them.
+    let free = [
+        "ls -R ~/.local/share/piton",
+        "du -sh ~/.local/share",
+        "cat ~/.config/piton/config.yaml",
+        "git -C ~/.local/share/piton/store.git log --all",
+        "GIT_DIR=~/.local/share/piton/store.git git show x",
+        "rsync -a ~/.local/share/piton /mnt/backup/",
+        "tar cf x.tar ~/.local/share/piton",
+        "cp x ~/",
+        "mv x ~/",
+        "tar xf x.tar -C ~",
+        "mkdir -p ~/.local/share/other",
+        "rm ~/*.log",
+        "rm -rf ~/.cache/*",
+        "rm -rf ~/.local/share/pitons",
+        "chmod -R 755 ~/.local/bin",
+        "find . -name '*.git' -delete",
+        "git gc",
+        "git push origin main",
+        "git -C ~/.local/share/piton/store.git fsck --full",
+        "git -C ~/.local/share/piton/store.git branch -a",
+        "find ~/.local/share/piton -type f",
+        "find ~/.local/share/piton -name '*.pack' -exec git verify-pack {} +",
+        "find ~ -name '*.pyc' -delete",
+        "find ~ -type d -name __pycache__ -exec rm -rf {} +",
+        "find ~ -name '*.swp' -print0 | xargs -0 rm -f",
+        "find / -xdev -name core -type f -delete",
+        "chmod 700 ~",
+        "chmod go-w ~ ~/.ssh ~/.ssh/authorized_keys",
+        "chown me ~/.config",
+        "rm -rf ~/.local/share/*/Cache",
+        "rm -f ~/.config/*/*.bak",
+    ];
+    for line in free {
+        assert_eq!(verdict(line).hold, None, "{line}");
+    }
+}
