@@ -9,8 +9,7 @@ use crate::agents::within::{ListedProcess, is_in_session};
 use crate::error::{Code, Error, Result};
 use crate::model::text::{shell_line, shell_word};
 use crate::settings;
-use crate::sys::process::session_leader;
-use crate::sys::processes::{above, program, words};
+use crate::sys::processes::{above, program, session_leader, words};
 
 /// The most processes above this one that are looked at.
 const DEEPEST: usize = 64;
@@ -18,7 +17,8 @@ const DEEPEST: usize = 64;
 /// Returns true if this process was started in the session of an agent, or by an agent of `piton run`.
 pub(super) fn is_agents() -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let around = above(std::process::id(), DEEPEST).into_iter().chain(session_leader());
+    let own = std::process::id();
+    let around = above(own, DEEPEST).into_iter().chain(session_leader(own));
     is_set(RUN) || is_in_session(&is_set, around.map(|pid| ListedProcess { words: words(pid), program: program(pid) }))
 }
 

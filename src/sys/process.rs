@@ -81,11 +81,6 @@ pub fn leave_session() {
     let _ = rustix::process::setsid();
 }
 
-/// Returns the leader of this process's session, which may have ended; `None` where another container started the session.
-pub fn session_leader() -> Option<u32> {
-    rustix::process::getsid(None).ok().and_then(|leader| u32::try_from(leader.as_raw_nonzero().get()).ok())
-}
-
 /// Asks a process to end (SIGTERM).
 ///
 /// # Errors

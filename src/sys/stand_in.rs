@@ -19,6 +19,7 @@ use signal_hook::low_level::siginfo::{Cause, Origin};
 
 use super::child;
 use super::process::{end_by, ignore, ignored_signals};
+use super::processes::session_leader;
 
 /// The signals that are handed on.
 const HANDED: [i32; 8] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT];
@@ -92,7 +93,7 @@ impl StandIn {
 /// Returns true for a signal that the child did not get too, as it does those of the terminal's keys. The end of a terminal is told to
 /// the leader of its session alone.
 fn is_for_us(origin: &Origin) -> bool {
-    let leads = || rustix::process::getsid(None).is_ok_and(|session| session == rustix::process::getpid());
+    let leads = || session_leader(std::process::id()) == Some(std::process::id());
     match (origin.signal, origin.cause) {
         (SIGCONT, _) => true,
         (SIGHUP, Cause::Kernel) => leads(),

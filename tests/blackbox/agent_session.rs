@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::support::{Lab, Output, tree};
+use crate::support::{Lab, Output, not_allowed, tree};
 
 /// Lines that take saved content away for good, or have piton guard or keep less.
 const LINES: &[&str] = &[
@@ -220,5 +220,21 @@ fn the_link_of_a_moved_store_is_held_too() {
     for target in [old, new] {
         let judged = lab.piton(&["classify", "--json", &format!("rm -rf {}", target.display())]).json();
         assert!(judged["hold"].as_str().is_some_and(|hold| hold.contains("piton store move")), "{judged}");
+    }
+}
+
+#[test]
+fn a_session_whose_leader_is_outside_of_the_container_is_a_persons() {
+    let lab = lab();
+    for (mark, code) in [("PITON_SESSION", 5), ("NONE", 0)] {
+        let mut command = lab.command("unshare", &lab.work);
+        command.args(["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]);
+        command.args([env!("CARGO_BIN_EXE_piton"), "delete", "label", "--yes"]).env(mark, "1");
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        if said.starts_with("unshare: ") {
+            return not_allowed(&format!("a container ({said})"));
+        }
+        assert_eq!(output.status.code(), Some(code), "{mark}: {said}");
     }
 }

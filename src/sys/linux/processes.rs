@@ -135,6 +135,12 @@ pub fn facts(pid: u32) -> Option<ProcessFacts> {
     Some(ProcessFacts { parent: stat.parent, words })
 }
 
+/// Returns the leader of a process's session, which may have ended; `None` if there is no such process, or if the leader is outside of
+/// this container and has no number here.
+pub fn session_leader(pid: u32) -> Option<u32> {
+    KernelLine::of(pid).map(|stat| stat.session).filter(|leader| *leader != 0)
+}
+
 /// Returns the numbers of the processes above one, the nearest first and at most `most`. The last may be the first process of a
 /// container, which can be a client.
 pub fn above(pid: u32, most: usize) -> Vec<u32> {
@@ -218,6 +224,7 @@ struct KernelLine {
     name: String,
     has_ended: bool,
     parent: u32,
+    session: u32,
     started: u64,
 }
 
@@ -233,9 +240,10 @@ impl KernelLine {
         let mut fields = rest.split_ascii_whitespace();
         let has_ended = matches!(fields.next()?, "Z" | "X" | "x");
         let parent = fields.next()?.parse().ok()?;
-        // The 22nd field of the line; the next one here is the fifth.
-        let started = fields.nth(17)?.parse().ok()?;
-        Some(KernelLine { name, has_ended, parent, started })
+        // The 6th and the 22nd field of the line; the next one here is the fifth.
+        let session = fields.nth(1)?.parse().ok()?;
+        let started = fields.nth(15)?.parse().ok()?;
+        Some(KernelLine { name, has_ended, parent, session, started })
     }
 }
 
@@ -262,7 +270,7 @@ mod tests {
         let tail = "7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 10 20";
         for (name, state, has_ended) in [("sh", 'S', false), ("a) Z (b", 'R', false), ("node", 'Z', true)] {
             let stat = KernelLine::parse(&format!("42 ({name}) {state} 41 {tail}")).unwrap();
-            assert_eq!(stat, KernelLine { name: name.to_owned(), has_ended, parent: 41, started: 98765 });
+            assert_eq!(stat, KernelLine { name: name.to_owned(), has_ended, parent: 41, session: 7, started: 98765 });
         }
         for odd in ["", "42 (sh", "42 (sh) S", "42 (sh) S x", "42 (sh) S 41 7 7"] {
             assert_eq!(KernelLine::parse(odd), None, "{odd}");
