@@ -14,7 +14,6 @@ use super::records::state::WorkspaceState;
 use super::runs::at_work::Codons;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
-use crate::model::policy::Durability;
 use crate::store::{Batch, BatchStats, Landing};
 use crate::sys::fs::durable::open_private;
 
@@ -32,16 +31,16 @@ pub(crate) struct Locked<'t> {
 }
 
 impl Locked<'_> {
-    /// Writes the objects of a checkpoint and moves its ref.
+    /// Writes the objects of a checkpoint and moves its ref. Without `synced` it survives a power cut a moment later.
     pub(crate) fn land(
         &self,
         batch: Batch<'_>,
         name: &str,
         expect: Option<ObjectId>,
         new: ObjectId,
+        synced: bool,
     ) -> Result<BatchStats> {
         self.catalog.forget_moved();
-        let synced = self.catalog.policy.durability == Durability::Power;
         let store = &self.catalog.store;
         let stats =
             self.catalog.with_log(&self.lock, |log| batch.land(store, Landing { log, name, expect, new, synced }))?;
@@ -60,7 +59,8 @@ impl Locked<'_> {
     pub(crate) fn flush_long(&self) -> Result<()> {
         self.catalog.flush_local(SHORT_LOG)?;
         let store = &self.catalog.store;
-        self.catalog.with_log(&self.lock, |log| if log.length() >= SHORT_LOG { store.flush(log) } else { Ok(()) })
+        self.catalog
+            .with_log(&self.lock, |log| if log.length() >= SHORT_LOG { store.flush(log) } else { log.sync_late() })
     }
 
     /// Deletes a ref that is at a commit.

@@ -262,30 +262,6 @@ impl Timeline {
         self.lock("saving stamps")?.save_stamps()
     }
 
-    /// Does the writes that may be late: the stamps, the log, and the drops of retention. Called in idle time. Many drops
-    /// are done for a moment at a time, and `control` may stop them; the next call does the rest.
-    ///
-    /// # Errors
-    /// Returns the errors of the lock, the stamps file and the refs; no checkpoint is lost by them.
-    pub fn settle(&mut self, control: &dyn Fn() -> Flow) -> Result<()> {
-        self.keep_repository();
-        let mut is_done = self.lock("settling")?.settle()?;
-        while !is_done && control() == Flow::Continue {
-            is_done = self.lock("settling")?.thin_out()?;
-        }
-        Ok(())
-    }
-
-    /// As [`Timeline::settle`], for a process that is about to end while a client waits: a short log stays, and if
-    /// another process is at work, all of it is left to that process.
-    ///
-    /// # Errors
-    /// As [`Timeline::settle`].
-    pub fn leave(&mut self) -> Result<()> {
-        self.keep_repository_at_end();
-        self.lock_if_free("settling")?.map_or(Ok(()), |mut locked| locked.leave())
-    }
-
     /// Compresses the objects that large checkpoints left uncompressed, as much as `slice` allows or until `control`
     /// stops it.
     ///

@@ -241,7 +241,8 @@ pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, polic
     verdict.needs = Needs::of(checkpoint || understanding.broken, warn);
     verdict.confidence = match understanding {
         Understanding { opaque: true, .. } | Understanding { broken: true, .. } => Confidence::Opaque,
-        Understanding { assumed: true, .. } => Confidence::Assumed,
+        // A program of no closed list may start others.
+        Understanding { assumed: true, .. } | Understanding { programs: Programs::Any, .. } => Confidence::Assumed,
         Understanding { .. } => Confidence::Exact,
     };
     verdict

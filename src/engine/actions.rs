@@ -13,10 +13,10 @@ use super::job::Answer;
 use super::named_paths::{NamedPaths, names_git};
 use super::parts::OUTSIDE;
 use super::session::{Reply, Session};
+use super::steps::Step;
 use super::told::Note;
 use super::turns::guard_again;
 use super::workspace::OpenWorkspace;
-use crate::checkpoint::capture::request::Take;
 use crate::checkpoint::history::actions::NewAction;
 use crate::checkpoint::history::collision::{Asker, is_persons_name};
 use crate::checkpoint::history::turn_end::{EndedTurn, TurnName};
@@ -63,7 +63,7 @@ pub(super) struct ActionNote {
     /// The moment at which the event came.
     asked: i64,
     /// The step to take first, in case that something changed; `None` where the action only reads, or gets a checkpoint of its own.
-    pub(super) step: Option<Box<Take>>,
+    pub(super) step: Option<Step>,
 }
 
 impl ActionNote {
@@ -238,21 +238,23 @@ impl Session {
         }
     }
 
-    /// Gives the worker the note of an action, and the client its answer once that is done, or after `patience`.
+    /// Gives the worker the note of an action, and the client its answer once that is done, or after `patience`. The work returns the
+    /// time for which it scanned a workspace that is not watched.
     fn answer_behind(
         &mut self,
         (open, begins): (&OpenWorkspace, bool),
         (decision, reply): (Decision, Reply<Decision>),
         patience: Duration,
-        work: impl FnOnce(&mut Timeline, Interrupt<'_>) + Send + 'static,
+        work: impl FnOnce(&mut Timeline, Interrupt<'_>) -> Duration + Send + 'static,
     ) {
         let ticket = self.deadlines.next_ticket();
         let later = Arc::clone(&self.later);
         let job = move |timeline: &mut Timeline, control: Interrupt<'_>| -> Answer {
-            work(timeline, control);
+            let scanned = work(timeline, control);
             Box::new(move || {
                 later(Box::new(move |session| {
                     session.jobs -= 1;
+                    session.state().has_scanned(scanned);
                     session.caught_up(ticket, Vec::new());
                 }));
             })
@@ -282,8 +284,10 @@ impl Session {
         let patience = wait.map_or(patience, |wait| wait.min(patience));
         let deadline = Instant::now() + patience;
         self.answer_behind((open, true), answer, patience, move |timeline, control| {
-            let files = note.take_step(timeline, control).or(files);
+            let mut scanned = Duration::ZERO;
+            let files = note.take_step(timeline, &mut scanned, control).or(files);
             note.write(timeline, Instant::now() > deadline, files, control);
+            scanned
         });
     }
 
@@ -326,6 +330,7 @@ impl Session {
             if let Err(error) = timeline.end_git(&run, (ended_call.action.as_deref(), ended), control) {
                 tracing::warn!(%error, "the end of a command of git could not be noted");
             }
+            Duration::ZERO
         });
     }
 

@@ -314,9 +314,9 @@ impl Session {
         let mut note = self.note_of(&open, action, (&cwd, &verdict), paths);
         let record = self.record_of(action, &verdict, &reach, &due);
         if let Some(protection) = at_once(&open, &due, &reach) {
-            if let Some(note) = note.as_mut().filter(|_| due == Due::Nothing) {
-                note.step = self.step_before(&open, &verdict, &reason);
-            }
+            let note_of_step = note.as_mut().filter(|_| due == Due::Nothing);
+            let left_out = note_of_step.and_then(|note| self.add_step(note, &open, &verdict, &reason));
+            let protection = left_out.unwrap_or(protection);
             self.record_quietly(&open, record, &protection);
             let decision = Decision::Action(Box::new(ActionDecision { protection, ..*decision }));
             return self.answer_noted(&open, note, action.wait, (decision, reply));

@@ -27,11 +27,11 @@ const AT_END: Duration = Duration::from_millis(300);
 pub(super) enum IdleTask {
     /// Start the watcher, or trust again what it reports. At once.
     Watch,
-    /// Make late writes durable, remove leftovers, apply retention.
+    /// Write the stamps where nothing is watched, remove leftovers, apply retention.
     Settle,
     /// Compress the objects that a large checkpoint left uncompressed, and pack many loose objects.
     Recompress,
-    /// Do a round of maintenance for all of piton's home, if one is due.
+    /// Empty the log. Do a round of maintenance for all of piton's home, if one is due.
     Maintain,
     /// Scan without a watcher, so that new content is read before an event waits for it (`watcher: poll`).
     Poll,
@@ -106,7 +106,10 @@ impl Idle {
                 }
                 note(status, |status| status.fault = fault);
             }
-            IdleTask::Maintain => self.maintain(timeline, give_way),
+            IdleTask::Maintain => {
+                flush(timeline);
+                self.maintain(timeline, give_way);
+            }
             IdleTask::Poll => {
                 let polled = timeline.take(&Take::of(CheckpointKind::Turn, "local", "polling"), give_way);
                 if let Err(error) = polled.map(drop) {
@@ -201,7 +204,14 @@ pub(super) fn finish(timeline: &mut Timeline, idle: &Idle, rest_until: Option<In
 /// Makes late writes durable. Drops what is too much until `control` stops it: the next process does the rest.
 fn write_rest(timeline: &mut Timeline, control: Interrupt<'_>) {
     settle(timeline, control);
+    flush(timeline);
     save(timeline);
+}
+
+fn flush(timeline: &mut Timeline) {
+    if let Err(error) = timeline.flush() {
+        tracing::warn!(%error, "the log could not be emptied");
+    }
 }
 
 fn save(timeline: &mut Timeline) {

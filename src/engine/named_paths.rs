@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::event::{Action, Doing};
-use super::git_hooks::starts_hook;
+use super::hidden_programs::starts_others;
 use super::reach::{ActionReach, gives_secret_away, has_magic, inside, resolved};
 use crate::classify::commands;
 use crate::git::line::{GitLine, within};
@@ -40,7 +40,7 @@ impl NamedPaths {
             Doing::Shell { command } => (command.as_str(), [].as_slice()),
         };
         let by_git = may_write_by_git(command);
-        let starts_hook = starts_hook(command, cwd);
+        let starts_others = starts_others(command, cwd);
         // The directory of the workspace itself, or one above it, goes with everything that is in it.
         let searches = verdict.patterns.iter().any(|pattern| pattern.contains("**"));
         let takes_root = reach.targets.iter().any(|target| target.path.is_root());
@@ -48,11 +48,11 @@ impl NamedPaths {
             // The matches of patterns are among the targets, but a search may find more than is there now.
             and_others: verdict.writes_unnamed
                 || by_git
-                || starts_hook
+                || starts_others
                 || searches
                 || (reach.is_everything && !verdict.reaches_all && !takes_root),
             by_git: by_git
-                && !starts_hook
+                && !starts_others
                 && verdict.confidence != Confidence::Opaque
                 && verdict.effects.iter().all(|effect| effect.verb.starts_with("git")),
             ..NamedPaths::default()

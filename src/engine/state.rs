@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::guard::Turns;
+use super::scan_time::ScanTime;
 use super::told::Told;
 use crate::checkpoint::Home;
 use crate::checkpoint::runs::client::RunClient;
@@ -47,6 +48,8 @@ pub struct SessionState {
     /// The run in whose turn this one works, where it is a sub-agent's: some clients tell that once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<String>,
+    /// The time that scans for steps have used.
+    pub(super) scans: ScanTime,
     /// The workspaces and runs for which the client is noted, with what is noted there.
     #[serde(skip)]
     pub noted: HashMap<(String, String), RunClient>,

@@ -1,26 +1,89 @@
 //! Steps before actions that need no checkpoint.
 //!
-//! A command that names nothing to destroy may still destroy: `git commit` runs hooks, `npm ci` runs scripts. If the workspace is watched
-//! and something changed since the last capture, a step is taken before each action, unless all programs that can run are readers
-//! ([`Verdict::only_reads`]). No reply and no list shows these steps.
+//! A command that names nothing to destroy may still destroy: `git commit` runs hooks, `npm ci` runs scripts. If something changed since
+//! the last capture, a step is taken before each action, unless all programs that can run are readers ([`Verdict::only_reads`]). No reply
+//! and no list shows these steps.
+//!
+//! In a workspace that is not watched, the step is a scan. It is taken while scans have used a small part of the session's time.
+
+use std::time::{Duration, Instant};
 
 use super::actions::{ActionNote, note_mishap};
+use super::decision::Protection;
 use super::session::Session;
+use super::state::SessionState;
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::capture::request::Take;
 use crate::checkpoint::records::workspace::Scope;
 use crate::error::Code;
+use crate::filter::database::is_restless;
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::effect::Verdict;
 use crate::model::id::ObjectId;
+use crate::sys::clock::{file_clock, since_boot_ns};
 use crate::sys::interrupt::Interrupt;
 
+/// The reason in replies to actions that get no step any more, because each would cost a scan.
+const UNWATCHED: &str = "changes are not watched here, and scans have used a tenth of the session's time: changes since the \
+                                    last checkpoint are saved only before actions that piton takes for destructive";
+
+/// The time after which a step is taken although only files changed that change all the time.
+const RESTLESS: i64 = 2_000_000_000;
+
+/// A step to take before an action, in case that something changed.
+#[derive(Clone)]
+pub(super) struct Step {
+    take: Box<Take>,
+    /// True if it may be a scan.
+    may_scan: bool,
+}
+
+fn since_boot() -> Duration {
+    Duration::from_nanos(since_boot_ns().unsigned_abs())
+}
+
+impl SessionState {
+    /// Counts the time of a scan for a step; none where nothing was scanned.
+    pub(super) fn has_scanned(&mut self, used: Duration) {
+        if !used.is_zero() {
+            self.scans.add(used, since_boot());
+            self.keep();
+        }
+    }
+}
+
+/// Returns true if a step of a moment ago has everything as it is now, except files that change all the time.
+fn only_restless(timeline: &mut Timeline) -> bool {
+    let newest = |timeline: &Timeline| timeline.catalog().all().ok()?.newest_whole().cloned(); // without it a step is taken
+    let Some(looked) =
+        newest(timeline).filter(|newest| newest.record.is_quiet()).and_then(|newest| newest.record.looked)
+    else {
+        return false;
+    };
+    if !(0..RESTLESS).contains(&file_clock().saturating_sub(looked)) {
+        return false;
+    }
+    let touched = timeline.touched_since(looked);
+    !touched.is_empty() && touched.iter().all(|path| is_restless(path.name()))
+}
+
 impl ActionNote {
-    /// Takes the step, on the worker's thread, if the workspace is watched. Returns the checkpoint that has the files as they are now.
-    pub(super) fn take_step(&mut self, timeline: &mut Timeline, control: Interrupt<'_>) -> Option<ObjectId> {
-        let step = self.step.take().filter(|_| timeline.is_live())?;
-        match timeline.take(&step, control) {
+    /// Takes the step, on the worker's thread. Returns the checkpoint that has the files as they are now. `scanned` is the time that it
+    /// took where the workspace is not watched.
+    pub(super) fn take_step(
+        &mut self,
+        timeline: &mut Timeline,
+        scanned: &mut Duration,
+        control: Interrupt<'_>,
+    ) -> Option<ObjectId> {
+        let (is_live, began) = (timeline.is_live(), Instant::now());
+        let step = self.step.take().filter(|step| if is_live { !only_restless(timeline) } else { step.may_scan })?;
+        let taken = timeline.take(&step.take, control);
+        if !is_live {
+            *scanned = began.elapsed();
+        }
+        match taken {
             Ok(taken) => {
                 self.action.checkpoint = Some(taken.checkpoint.record.ordinal());
                 Some(taken.checkpoint.id)
@@ -36,16 +99,32 @@ impl ActionNote {
 }
 
 impl Session {
+    /// Adds the step to the note of an action that calls for no checkpoint. Returns the answer to the client if it is left out, because it
+    /// would be one scan too many.
+    pub(super) fn add_step(
+        &self,
+        note: &mut ActionNote,
+        open: &OpenWorkspace,
+        verdict: &Verdict,
+        reason: &str,
+    ) -> Option<Protection> {
+        note.step = self.step_before(open, verdict, reason);
+        let is_scan = |_: &&Step| !open.worker.watcher().warm;
+        let step = note.step.as_ref().filter(|step| !step.may_scan).filter(is_scan);
+        step.map(|_| Protection::NotNeeded(Some(UNWATCHED.to_owned())))
+    }
+
     /// Returns the step to take before an action that calls for no checkpoint; `None` where it only reads. If the turn has no checkpoint yet,
     /// the step is a base capture.
-    pub(super) fn step_before(&self, open: &OpenWorkspace, verdict: &Verdict, reason: &str) -> Option<Box<Take>> {
+    fn step_before(&self, open: &OpenWorkspace, verdict: &Verdict, reason: &str) -> Option<Step> {
         if verdict.only_reads() || open.workspace.scope != Scope::Tree {
             return None;
         }
         let (run, turn) = self.recording();
         let main = self.state().turns.checkpoint(&open.workspace.id).and_then(|main| main.id.parse().ok()); // a damaged id is none
         let mut take = Take::of(CheckpointKind::Step, &run, reason);
-        (take.draft.turn, take.draft.standing) = (turn, main);
-        Some(Box::new(take))
+        (take.draft.turn, take.draft.standing, take.draft.soon) = (turn, main, true);
+        let may_scan = self.state().scans.allows(since_boot());
+        Some(Step { take: Box::new(take), may_scan })
     }
 }

@@ -12,6 +12,11 @@ pub fn is_database(name: &[u8]) -> bool {
     DATABASE_ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known.as_bytes()))
 }
 
+/// Returns true for the names of files that programs write all the time: databases and logs.
+pub fn is_restless(name: &[u8]) -> bool {
+    is_database(name) || name.len() > 4 && name[name.len() - 4..].eq_ignore_ascii_case(b".log")
+}
+
 /// Bytes of the longest ending.
 const LONGEST: usize = 10;
 
@@ -32,6 +37,9 @@ mod tests {
             ("dbx", false),
         ] {
             assert_eq!(is_database(name.as_bytes()), expected, "{name}");
+            assert_eq!(is_restless(name.as_bytes()), expected, "{name}");
         }
+        let logs = [("dev.log", true), ("DEV.LOG", true), ("log", false), (".log", false), ("a.log.rs", false)];
+        logs.iter().for_each(|(name, expected)| assert_eq!(is_restless(name.as_bytes()), *expected, "{name}"));
     }
 }

@@ -49,7 +49,7 @@ pub enum FilesWritten {
 }
 
 /// The command line of a git.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GitLine {
     /// The verb; empty where there is none (`--version`).
     pub verb: String,
@@ -59,16 +59,31 @@ pub struct GitLine {
     pub dirs: Vec<String>,
     /// True if it has settings of its own (`-c`, `--config-env`).
     pub has_settings: bool,
+    /// The values of `-c`, in their order.
+    pub settings: Vec<String>,
+    /// The value of `--git-dir`.
+    pub git_dir: Option<String>,
 }
 
 /// Reads the words of a process; `None` if it is no git.
 pub fn read(words: &[String]) -> Option<GitLine> {
-    let (mut dirs, mut has_settings) = (Vec::new(), false);
+    let mut line = GitLine::default();
     let (verb, arguments) = quiet::parts(words.iter().map(String::as_str), |option, value| {
-        has_settings |= option == "-c" || option.starts_with("--config-env");
-        dirs.extend(value.filter(|_| option == "-C").map(str::to_owned));
+        let (option, value) = match option.split_once('=') {
+            Some((option, value)) if value.is_empty() => (option, None),
+            Some((option, value)) => (option, Some(value)),
+            None => (option, value),
+        };
+        line.has_settings |= matches!(option, "-c" | "--config-env");
+        match (option, value.map(str::to_owned)) {
+            ("-C", value) => line.dirs.extend(value),
+            ("-c", value) => line.settings.extend(value),
+            ("--git-dir", value) => line.git_dir = value,
+            _ => {}
+        }
     })?;
-    Some(GitLine { verb: verb.to_owned(), arguments: arguments.map(str::to_owned).collect(), dirs, has_settings })
+    (line.verb, line.arguments) = (verb.to_owned(), arguments.map(str::to_owned).collect());
+    Some(line)
 }
 
 /// Programs that run the command that follows them.
@@ -79,12 +94,15 @@ const WRAPPERS: &[&str] = &[
 
 /// Reads the words of a command that may run a git by another program (`sudo git push`); `None` if it runs none.
 pub fn within(words: &[String]) -> Option<GitLine> {
+    read(unwrapped(words, &|word| read(std::slice::from_ref(word)).is_some())?)
+}
+
+/// Returns the words of a command from its program on, which another program may start (`sudo npm ci`). `is_program` says which words
+/// are names of the program; `None` if there is no such word behind a program that starts others.
+pub fn unwrapped<'w>(words: &'w [String], is_program: &dyn Fn(&String) -> bool) -> Option<&'w [String]> {
     let first = words.first()?.rsplit('/').next().unwrap_or_default();
-    let at = match WRAPPERS.contains(&first) {
-        true => words.iter().position(|word| read(std::slice::from_ref(word)).is_some())?,
-        false => 0,
-    };
-    read(&words[at..])
+    let at = if WRAPPERS.contains(&first) { words.iter().position(is_program)? } else { 0 };
+    Some(&words[at..])
 }
 
 impl GitLine {

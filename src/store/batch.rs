@@ -99,7 +99,7 @@ pub struct Landing<'l> {
     pub expect: Option<ObjectId>,
     /// The commit that the ref moves to, an object of the batch.
     pub new: ObjectId,
-    /// True if it is to survive a power cut at once.
+    /// True if it is to survive a power cut at once; else it does after a moment.
     pub synced: bool,
 }
 
@@ -202,7 +202,7 @@ impl<'s> Batch<'s> {
         let record = Record { name: name.to_owned(), old: expect, new, objects };
         if synced {
             // This checkpoint may share objects with log records that are not synced yet.
-            store.sync_logs()?;
+            store.sync_logs(Some(log.path()))?;
         } else {
             lazy::announce(&store.home.join(store.names.lazy), log.path())?;
         }

@@ -1,13 +1,15 @@
-//! Marks of workspaces that write without syncing (`durability: process`), so that other workspaces do not rely on
-//! their objects unsynced.
+//! Marks of workspaces whose newest records are synced a moment later, so that other workspaces do not rely on their objects
+//! unsynced.
 //!
-//! The file `lazy/<workspace>` exists from a workspace's first unsynced record until the first start after a power cut.
-//! It has two readers. A writer that syncs makes these workspaces' logs durable before its own record, since it may
-//! share objects with them. The first start after a boot checks every loose object if it finds such a file.
+//! The file `lazy/<workspace>` exists from a workspace's first unsynced record until its log is emptied, or the first start after a
+//! power cut. It has two readers. A writer that syncs makes these workspaces' logs durable before its own record, since it may
+//! share objects with them; marks that were not renewed for [`RECENT`] are of logs that are durable by now. The first start after a
+//! boot checks every loose object if it finds such a file.
 
-use std::fs::File;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use super::repository::Store;
 use crate::error::{Error, IoContext, Result};
@@ -24,11 +26,32 @@ pub(super) fn marked(dir: &Path) -> Result<Vec<String>> {
     names.collect::<Result<_, _>>().at("listing", dir)
 }
 
-/// Makes the mark of the workspace that `log` belongs to.
+/// The age of a mark from which on the log was synced: by its process after a moment, or else by the system.
+const RECENT: Duration = Duration::from_mins(2);
+
+/// The age from which on a mark is renewed.
+const RENEW: Duration = Duration::from_secs(30);
+
+fn mark_of(dir: &Path, log: &Path) -> PathBuf {
+    dir.join(log.parent().and_then(Path::file_name).unwrap_or_default())
+}
+
+/// Returns true if a file was modified less than so long ago; also if the clock does not say.
+fn is_younger(facts: &Metadata, than: Duration) -> bool {
+    let age = facts.modified().map(|modified| modified.elapsed());
+    !age.is_ok_and(|age| age.is_ok_and(|age| age >= than))
+}
+
+/// Makes or renews the mark of the workspace that `log` belongs to.
 pub(super) fn announce(dir: &Path, log: &Path) -> Result<()> {
-    let mark = dir.join(log.parent().and_then(Path::file_name).unwrap_or_default());
-    if mark.exists() {
-        return Ok(());
+    let mark = mark_of(dir, log);
+    match std::fs::metadata(&mark) {
+        Ok(facts) if is_younger(&facts, RENEW) => return Ok(()),
+        Ok(_) => {
+            let file = OpenOptions::new().write(true).open(&mark).at("opening", &mark)?;
+            return file.set_modified(SystemTime::now()).at("renewing", &mark);
+        }
+        Err(_) => {}
     }
     if !dir.is_dir() {
         create_private_dir(dir)?;
@@ -37,14 +60,24 @@ pub(super) fn announce(dir: &Path, log: &Path) -> Result<()> {
     replace_file(&mark, b"")
 }
 
+/// Removes the mark of the workspace that `log` belongs to. If that fails, the next start after a boot checks more than it need.
+pub(super) fn withdraw(dir: &Path, log: &Path) {
+    let _ = std::fs::remove_file(mark_of(dir, log));
+}
+
 impl Store {
-    /// Makes the unsynced records of other workspaces durable.
+    /// Makes the unsynced records of all logs but `own` durable.
     ///
     /// # Errors
     /// Returns the errors of the system.
-    pub(super) fn sync_logs(&self) -> Result<()> {
-        for name in marked(&self.home.join(self.names.lazy))? {
-            let path = self.home.join("workspaces").join(name).join(self.names.log);
+    pub(super) fn sync_logs(&self, own: Option<&Path>) -> Result<()> {
+        let dir = self.home.join(self.names.lazy);
+        for name in marked(&dir)? {
+            let path = self.home.join("workspaces").join(&name).join(self.names.log);
+            let is_recent = || std::fs::metadata(dir.join(&name)).is_ok_and(|facts| is_younger(&facts, RECENT));
+            if own == Some(&path) || !is_recent() {
+                continue;
+            }
             match File::open(&path) {
                 Ok(file) => file.sync_data().at("syncing the log", &path)?,
                 Err(error) if error.kind() == ErrorKind::NotFound => {}

@@ -1,7 +1,7 @@
 //! The log of one workspace. It holds the checkpoints that were answered and are not durable elsewhere yet.
 //!
 //! A small checkpoint is one record, appended and synced once: its objects as their loose files hold them, and the ref
-//! it moves. Only then the loose files and the ref are written, without waiting for the disk, so that every process
+//! it moves. The record of a step that no reply names is synced a moment later ([`super::late`]). Only then the loose files and the ref are written, without waiting for the disk, so that every process
 //! sees them. In idle time they are synced and the log is emptied ([`Store::flush`]). After a power cut all logs are
 //! applied before anything else is done ([`Store::recover`]): objects that are missing or torn are written again, refs
 //! that did not move are moved.
@@ -19,16 +19,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::late::LateSync;
 use super::repository::{LOCAL, Store};
 use super::{lazy, loose};
 use crate::error::{Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::sys::clock::is_same_boot;
+use crate::sys::fs::dir::Dir;
 use crate::sys::fs::durable::{replace_file, sync_dir};
 use crate::sys::fs::lock::{FileLock, Mode};
 use crate::sys::fs::mark::FileMark;
@@ -41,6 +44,9 @@ const CAP: u64 = 1 << 30;
 
 /// The size from which on a log is flushed before anything is appended.
 pub const FULL: u64 = 32 << 20;
+
+/// The number of files from which on the whole file system is synced, and not each of them.
+const MANY_FILES: usize = 64;
 
 /// The time that the first process after a power cut waits for others.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -147,6 +153,8 @@ pub struct Log {
     file: File,
     /// Bytes of whole records.
     length: u64,
+    /// The records that a thread syncs.
+    late: Arc<LateSync>,
 }
 
 impl Log {
@@ -162,7 +170,7 @@ impl Log {
         };
         let file = match options(false).open(path) {
             Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let file = options(true).open(path).at("creating the log", path)?;
                 // Without this a power cut could take the name of the log, and its synced records with it.
                 sync_dir(path.parent().unwrap_or(Path::new(".")))?;
@@ -171,7 +179,7 @@ impl Log {
             Err(error) => return Err(Error::io(error, "opening the log", path)),
         };
         let size = file.metadata().at("looking at the log", path)?.len();
-        let mut log = Log { path: path.to_owned(), file, length: size };
+        let mut log = Log { path: path.to_owned(), file, length: size, late: Arc::default() };
         if size > 0 {
             let (_, whole) = log.records()?;
             log.length = whole as u64;
@@ -208,8 +216,8 @@ impl Log {
         Ok(decode(&bytes))
     }
 
-    /// Appends a record; with `synced` it survives a power cut from here on. Returns where it begins, so that it can be
-    /// taken back.
+    /// Appends a record. With `synced` it survives a power cut from here on, without it a moment later. Returns where it begins, so
+    /// that it can be taken back.
     ///
     /// # Errors
     /// `disk-full`, `permission`; the log is as it was then.
@@ -217,7 +225,8 @@ impl Log {
         let bytes = record.encode();
         let begin = self.length;
         let written = self.file.seek(SeekFrom::Start(begin)).and_then(|_| self.file.write_all(&bytes));
-        let written = written.and_then(|()| if synced { self.file.sync_data() } else { Ok(()) });
+        let written =
+            written.and_then(|()| if synced { self.sync() } else { self.late.sync_soon(&self.file, &self.path) });
         if let Err(error) = written {
             // The first error is the one to report. A tail that stays is torn, or holds a checkpoint that was never
             // answered.
@@ -226,6 +235,22 @@ impl Log {
         }
         self.length += bytes.len() as u64;
         Ok(begin)
+    }
+
+    /// Makes all records durable.
+    fn sync(&self) -> io::Result<()> {
+        self.late.sync(&self.file)
+    }
+
+    /// Makes the records durable that were appended unsynced, if there are any. Needs no lock.
+    ///
+    /// # Errors
+    /// Returns the errors of the system.
+    pub fn sync_late(&self) -> Result<()> {
+        match self.late.is_due() {
+            true => self.sync().at("syncing the log", &self.path),
+            false => Ok(()),
+        }
     }
 
     /// Takes back the records from `length` on.
@@ -244,7 +269,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(bytes),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(bytes),
         Err(error) => return Err(Error::io(error, "opening the log", path)),
     };
     file.take(CAP).read_to_end(&mut bytes).at("reading the log", path)?;
@@ -255,7 +280,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
 fn last(path: &Path) -> Result<Option<Record>> {
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::io(error, "opening the log", path)),
     };
     let size = file.metadata().at("looking at the log", path)?.len().min(CAP);
@@ -291,15 +316,26 @@ impl Store {
             files.insert(self.git_dir().join(&record.name));
         }
         // Files before their directories, and the log is emptied last: until then it can replace each of them.
-        loose::sync_files(&files)?;
+        let is_synced = files.len() >= MANY_FILES && Dir::open_root(self.git_dir())?.sync_file_system()?;
+        if !is_synced {
+            self.sync_each(&files)?;
+        }
+        log.cut(0)?;
+        log.sync().at("syncing the log", &log.path)?;
+        // Everything is durable, so that no sharer has to wait for this log. Still there, it only costs a check.
+        lazy::withdraw(&self.home.join(self.names.lazy), &log.path);
+        Ok(())
+    }
+
+    /// Syncs files and the directories above them.
+    fn sync_each(&self, files: &BTreeSet<PathBuf>) -> Result<()> {
+        loose::sync_files(files)?;
         // The directories up to the repository: each may be new.
         let above = |path: &PathBuf| {
             path.ancestors().skip(1).take_while(|dir| *dir != self.git_dir()).map(PathBuf::from).collect::<Vec<_>>()
         };
         let dirs: BTreeSet<PathBuf> = files.iter().flat_map(above).collect();
-        loose::sync_files(&dirs)?;
-        log.cut(0)?;
-        log.file.sync_data().at("syncing the log", &log.path)
+        loose::sync_files(&dirs)
     }
 
     /// Moves the ref of a log's last record, if the writer was killed before it did that. Each writer calls this before
@@ -370,8 +406,8 @@ impl Store {
     /// Applies all logs below `workspaces`. The store lock is held alone.
     fn recover_logs(&self, workspaces: &Path) -> Result<()> {
         let listing = match std::fs::read_dir(workspaces) {
-            Ok(listing) => listing.collect::<std::io::Result<Vec<_>>>().at("listing", workspaces)?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Ok(listing) => listing.collect::<io::Result<Vec<_>>>().at("listing", workspaces)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(Error::io(error, "listing", workspaces)),
         };
         let torn = !lazy::marked(&self.home.join(self.names.lazy))?.is_empty();

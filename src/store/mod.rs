@@ -28,6 +28,7 @@ pub mod health;
 mod holes;
 mod index;
 mod inventory;
+mod late;
 mod layout;
 mod lazy;
 mod levels;

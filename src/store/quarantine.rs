@@ -123,7 +123,7 @@ impl Store {
             return Err(Error::new(Code::Busy, "the store changed while it was being fetched into").hint("try again"));
         }
         // Borrowed objects may be in log records that are not synced yet.
-        self.sync_logs()?;
+        self.sync_logs(None)?;
         let dir = self.git_dir.join("objects/pack");
         for pack in quarantine.packs()? {
             let place = |kind: &str| {

@@ -45,6 +45,35 @@ pub fn hooks_path(git_dir: &Path) -> Option<PathBuf> {
     config.get_path("core.hooksPath").ok() // not set
 }
 
+/// Returns the files with settings that git reads for a repository, those that count most first.
+fn configurations(git_dir: &Path) -> impl Iterator<Item = Config> {
+    isolate();
+    let home = std::env::home_dir();
+    let named = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let shared = named.or_else(|| home.as_ref().map(|home| home.join(".config")));
+    let places = [
+        Some(git_dir.join("config")),
+        home.map(|home| home.join(".gitconfig")),
+        shared.map(|dir| dir.join("git/config")),
+        Some(PathBuf::from("/etc/gitconfig")),
+    ];
+    // A configuration that libgit2 cannot read is not one that git would follow.
+    places.into_iter().flatten().filter(|place| place.is_file()).filter_map(|place| Config::open(&place).ok())
+}
+
+/// Returns the setting `core.hooksPath` that counts in a repository, also that of the user; `None` if it is not set.
+pub fn hooks_path_in_force(git_dir: &Path) -> Option<PathBuf> {
+    configurations(git_dir).find_map(|config| config.get_path("core.hooksPath").ok()) // not set there
+}
+
+/// Returns the commands of a filter for contents (gitattributes(5)) that count in a repository; none if it is not set up.
+pub fn filter_commands(git_dir: &Path, filter: &str) -> Vec<String> {
+    let keys = ["clean", "smudge", "process"].map(|kind| format!("filter.{filter}.{kind}"));
+    let all: Vec<Config> = configurations(git_dir).collect();
+    let command = |key: &String| all.iter().find_map(|config| config.get_string(key).ok()); // not set there
+    keys.iter().filter_map(command).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,9 @@
 //! Numbers of checkpoints: a turn's first one has a number of its own, the further ones are steps of it.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -132,6 +134,125 @@ fn a_step_is_taken_before_each_action_that_may_start_more_than_readers() {
         assert_eq!(sidecar.finish(), 0);
         let Some(is_saved) = is_saved(&lab, &content) else { return };
         assert_eq!(is_saved, is_step, "{line}: {reply}");
+    }
+}
+
+/// Counts the waits for the disk in a trace.
+fn syncs(trace: &Path) -> usize {
+    let text = std::fs::read_to_string(trace).unwrap();
+    text.lines().filter(|line| ["fsync(", "fdatasync(", "syncfs("].iter().any(|call| line.contains(call))).count()
+}
+
+#[test]
+fn steps_that_no_reply_names_share_their_waits_for_the_disk() {
+    let lab = Lab::new();
+    lab.write("a", "0\n");
+    let trace = lab.root().join("trace");
+    let options = ["-f", "-e", "trace=fsync,fdatasync,syncfs", "-o", trace.to_str().unwrap()];
+    let Some(mut sidecar) = Sidecar::start_traced(&lab, &options) else { return };
+    sidecar.ask(json!({"type": "hello", "session": "s", "workspace": lab.work}));
+    sidecar.await_warm();
+    sidecar.ask(json!({"type": "turn.start", "turn": "t"}));
+    let act = |sidecar: &mut Sidecar, at: usize| {
+        lab.write("a", format!("{at} in a turn\n"));
+        let reply = sidecar.ask(json!({"type": "shell.before", "command": "cargo build", "action": "a"}));
+        assert_eq!(reply["checkpoint"]["status"], "none", "{reply}");
+        sidecar.ask(json!({"type": "shell.after", "action": "a"}));
+    };
+    // The first one makes the marks that recovery needs.
+    act(&mut sidecar, 0);
+    let (before, began) = (syncs(&trace), Instant::now());
+    (1..=200).for_each(|at| act(&mut sidecar, at));
+    let (count, most) = (syncs(&trace) - before, began.elapsed().as_millis() / 80 + 5);
+    assert!(count as u128 <= most, "{count} of {most}");
+    // A wait for the whole rest is not one for each file.
+    assert_eq!(sidecar.finish(), 0);
+    let rest = syncs(&trace) - before - count;
+    assert!(rest <= 25, "{rest}");
+    let Some(is_saved) = is_saved(&lab, "17 in a turn\n") else { return };
+    assert!(is_saved);
+}
+
+#[test]
+fn files_that_change_all_the_time_cause_no_step_each_time() {
+    let lab = Lab::new();
+    lab.write("a", "0\n");
+    let mut sidecar = in_turn(&lab);
+    let steps = || {
+        let all = lab.piton(&["list", "--all", "--steps", "--json"]).json();
+        all["checkpoints"].as_array().unwrap().len()
+    };
+    let mut act = |file: &str, content: &str| {
+        lab.write(file, content);
+        sidecar.ask(json!({"type": "shell.before", "command": "cargo build", "action": "a"}));
+        sidecar.ask(json!({"type": "shell.after", "action": "a"}));
+    };
+    let began = Instant::now();
+    act("a", "1\n");
+    let first = steps();
+    // The first one makes the file.
+    (0..20).for_each(|at| act("dev.log", &format!("{at}\n")));
+    let (many, most) = (steps() - first, began.elapsed().as_secs() / 2 + 1);
+    assert!(many as u64 <= most, "{many} steps for 20 changes of a log, at most {most}");
+    // Any other file has its step at once.
+    act("b", "made\n");
+    let Some(is_saved) = is_saved(&lab, "made\n") else { return };
+    assert!(is_saved);
+    assert_eq!(sidecar.finish(), 0);
+}
+
+#[test]
+fn a_program_that_a_line_starts_without_naming_it_may_write_any_file() {
+    let hook = "#!/bin/sh\nrm -f victim\n";
+    let package = "{\"scripts\": {\"prepare\": \"rm -f victim\"}}\n";
+    for (line, files) in [
+        ("git -c core.hooksPath=other commit -qm x", vec![("other/pre-commit", hook)]),
+        ("git --git-dir=.git --work-tree=. commit -qm x", vec![(".git/hooks/pre-commit", hook)]),
+        (
+            "git add a",
+            vec![(".gitattributes", "a filter=x\n"), (".git/config", "[filter \"x\"]\n\tclean = rm -f victim; cat\n")],
+        ),
+        ("npm ci", vec![("package.json", package)]),
+        ("sudo npm --prefix . install", vec![("package.json", package)]),
+    ] {
+        let lab = Lab::new();
+        if git(&lab, &["init", "-q"]).is_none() {
+            return;
+        }
+        lab.write("victim", "v\n");
+        for (path, text) in files {
+            lab.write(path, text);
+            lab.sh(&format!("chmod 755 {path}"));
+        }
+        let mut sidecar = in_turn(&lab);
+        sidecar.ask(json!({"type": "shell.before", "command": line, "action": "a"}));
+        lab.sh("rm victim");
+        sidecar.ask(json!({"type": "shell.after", "action": "a"}));
+        sidecar.ask(json!({"type": "turn.end"}));
+        assert_eq!(sidecar.finish(), 0);
+        let undone = lab.piton(&["undo", "--yes"]);
+        assert!(lab.work.join("victim").exists(), "{line}: {undone:?}");
+    }
+}
+
+#[test]
+fn without_a_watcher_steps_are_scans() {
+    let lab = Lab::new();
+    lab.write("a", "0\n");
+    let mut sidecar = Sidecar::start(&lab, &["--set", "watcher=none"]);
+    sidecar.ask(json!({"type": "hello", "session": "s", "workspace": lab.work}));
+    sidecar.ask(json!({"type": "turn.start", "turn": "t"}));
+    let mut contents = Vec::new();
+    for at in 0..5 {
+        contents.push(format!("{at} without a watcher\n"));
+        lab.write("a", &contents[at]);
+        sidecar.ask(json!({"type": "shell.before", "command": "cargo build", "action": "a"}));
+        sidecar.ask(json!({"type": "shell.after", "action": "a"}));
+    }
+    assert_eq!(sidecar.finish(), 0);
+    for content in contents {
+        let Some(is_saved) = is_saved(&lab, &content) else { return };
+        assert!(is_saved, "{content}");
     }
 }
 

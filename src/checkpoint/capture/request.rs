@@ -75,6 +75,8 @@ pub struct Draft {
     /// The same for an action that may reach everything: a tree equal to it, or to the workspace's newest, is not recorded
     /// again.
     pub held: Option<ObjectId>,
+    /// True if it survives the end of piton at once, and a power cut a moment later.
+    pub soon: bool,
 }
 
 /// The codon of a checkpoint.
@@ -150,6 +152,7 @@ impl Take {
             may_share: false,
             held: None,
             standing: None,
+            soon: false,
         };
         Take { selection: Selection::default(), draft, asked: None }
     }

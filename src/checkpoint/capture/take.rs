@@ -132,15 +132,16 @@ impl Locked<'_> {
         let (branch, tip) = catalog.run_tip(&draft.run)?;
         let ordinal = catalog.next_ordinal(known);
         let (kind, number) = numbered(catalog, draft, known);
+        let synced = catalog.policy.durability == Durability::Power && !draft.soon;
         // The private part first: a checkpoint must not name a layer that is not there.
         let standing = draft.standing.and_then(|id| known.checkpoints.iter().rev().find(|one| one.id == id));
         let (looked, follows) = (Some(looked), standing.map(|standing| standing.record.ordinal()));
         let record = Record { kind, number, looked, follows, ..record(catalog, draft, observed, ordinal) };
-        let layer = self.land_layer(observed, known, local, &record)?;
+        let layer = self.land_layer(observed, known, local, &record, synced)?;
         let parents: Vec<ObjectId> = tip.into_iter().collect();
         // The same goes for the whole workspace beside a narrowed one.
         let (batch, record, beside) = match &observed.whole {
-            Some(whole) => self.land_whole(whole, known, (batch, &parents), Record { layer, ..record })?,
+            Some(whole) => self.land_whole(whole, known, (batch, &parents), Record { layer, ..record }, synced)?,
             None => (batch, Record { layer, ..record }, None),
         };
         let ordinal = record.ordinal;
@@ -152,7 +153,7 @@ impl Locked<'_> {
             true => (branch.clone(), catalog.branch_target(&branch)?),
             false => (format!("{}{}/{ordinal}", catalog.leaf_prefix(), kind.as_str()), None),
         };
-        observed.cost.objects = self.land(batch, &name, expect, id)?.objects;
+        observed.cost.objects = self.land(batch, &name, expect, id, synced)?.objects;
         // After the ref: a failed attempt uses up no number.
         catalog.give(ordinal, number);
         observed.cost.write_us = writing.elapsed().as_micros() as u64;
@@ -170,6 +171,7 @@ impl Locked<'_> {
         known: &AllCheckpoints,
         (batch, parents): (Batch<'s>, &[ObjectId]),
         record: Record,
+        synced: bool,
     ) -> Result<(Batch<'s>, Record, Option<Checkpoint>)> {
         let catalog = &*self.catalog;
         let leaves =
@@ -198,7 +200,7 @@ impl Locked<'_> {
         let commit = NewCommit { tree: whole.root, parents, message: &leaf.message(), time_ms: now_ms() };
         let id = batch.put_commit(&commit)?;
         let name = format!("{}{}/{ordinal}", catalog.leaf_prefix(), leaf.kind.as_str());
-        self.land(batch, &name, None, id)?;
+        self.land(batch, &name, None, id, synced)?;
         catalog.give(ordinal, Number::NONE);
         let record = Record { ordinal: ordinal.saturating_add(1), whole: Some(ordinal), ..record };
         let leaf =
@@ -214,6 +216,7 @@ impl Locked<'_> {
         known: &AllCheckpoints,
         local: LocalBatch<'_>,
         record: &Record,
+        synced: bool,
     ) -> Result<Option<Layer>> {
         let catalog = &*self.catalog;
         let Some(root) = observed.private_root else {
@@ -235,7 +238,6 @@ impl Locked<'_> {
         let name = format!("{}{ordinal}", catalog.layer_prefix());
         // A process that was killed may have left a layer whose checkpoint never came.
         let expect = store.target_of(&name)?;
-        let synced = catalog.policy.durability == Durability::Power;
         let stats =
             catalog.with_local_log(|log| batch.land(store, Landing { log, name: &name, expect, new, synced }))?;
         catalog.stored.set(catalog.stored.get() + stats.bytes);

@@ -1,13 +1,51 @@
 //! Does the writes that may be late, and drops the checkpoints that retention does not keep.
 
+use crate::checkpoint::Timeline;
 use crate::checkpoint::catalog::all::MANY_REFS;
 use crate::checkpoint::locked::Locked;
 use crate::checkpoint::records::leftovers::{sweep_home, sweep_workspace};
 use crate::checkpoint::records::repositories;
 use crate::error::Result;
+use crate::sys::interrupt::Flow;
+
+impl Timeline {
+    /// Does the writes that may be late: the stamps, the log, and the drops of retention. Called in idle time. Many drops
+    /// are done for a moment at a time, and `control` may stop them; the next call does the rest.
+    ///
+    /// # Errors
+    /// Returns the errors of the lock, the stamps file and the refs; no checkpoint is lost by them.
+    pub fn settle(&mut self, control: &dyn Fn() -> Flow) -> Result<()> {
+        self.catalog().sync_late()?;
+        self.keep_repository();
+        let mut is_done = self.lock("settling")?.settle()?;
+        while !is_done && control() == Flow::Continue {
+            is_done = self.lock("settling")?.thin_out()?;
+        }
+        Ok(())
+    }
+
+    /// Empties the log, once its checkpoints are durable elsewhere. Called after a longer rest, and at the end.
+    ///
+    /// # Errors
+    /// As [`Timeline::settle`].
+    pub fn flush(&mut self) -> Result<()> {
+        self.lock("settling")?.flush()
+    }
+
+    /// As [`Timeline::settle`], for a process that is about to end while a client waits: a short log stays, and if
+    /// another process is at work, all of it is left to that process.
+    ///
+    /// # Errors
+    /// As [`Timeline::settle`].
+    pub fn leave(&mut self) -> Result<()> {
+        self.catalog().sync_late()?;
+        self.keep_repository_at_end();
+        self.lock_if_free("settling")?.map_or(Ok(()), |mut locked| locked.leave())
+    }
+}
 
 impl Locked<'_> {
-    /// Does the writes that may be late: the stamps, the log, and the drops of retention. Called in idle time. Returns
+    /// Does the writes that may be late: the stamps, a long log, and the drops of retention. Called in idle time. Returns
     /// false if checkpoints that are too many are left.
     pub(crate) fn settle(&mut self) -> Result<bool> {
         // While a watcher reports changes, the stamps are written in idle time or at the end: they are large, and only
@@ -15,8 +53,7 @@ impl Locked<'_> {
         if !self.capturer.is_live() {
             self.save_stamps()?;
         }
-        // Before the drops: a ref that a record could bring back must not be deleted.
-        self.flush()?;
+        self.flush_long()?;
         let is_done = self.tidy()?;
         self.drop_old_layers()?;
         self.catalog.keep_commits(&self.lock)?;

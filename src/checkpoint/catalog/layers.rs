@@ -123,7 +123,7 @@ impl Catalog {
         let Some(store) = self.local_if_any()? else { return Ok(()) };
         let log = self.workspace.dir.join(store.log_name());
         if !log.metadata().is_ok_and(|facts| facts.len() > least) {
-            return Ok(());
+            return self.sync_late();
         }
         self.with_local_log(|log| store.flush(log))
     }

@@ -217,6 +217,15 @@ impl Catalog {
         work(log.insert(open))
     }
 
+    /// Makes the checkpoints durable that this process has appended to the logs unsynced.
+    ///
+    /// # Errors
+    /// Returns the errors of the system.
+    pub(crate) fn sync_late(&self) -> Result<()> {
+        let logs = [&self.log, &self.local_log];
+        logs.iter().try_for_each(|log| log.borrow().as_ref().map_or(Ok(()), Log::sync_late))
+    }
+
     /// Returns the workspace's journal, added up.
     ///
     /// # Errors

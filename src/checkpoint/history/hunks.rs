@@ -180,7 +180,7 @@ impl Locked<'_> {
         let commit = NewCommit { tree, parents: &[], message: &record.message(), time_ms: now_ms() };
         let id = batch.put_commit(&commit)?;
         let name = format!("{}{}/{ordinal}", catalog.leaf_prefix(), record.kind.as_str());
-        self.land(batch, &name, None, id)?;
+        self.land(batch, &name, None, id, true)?;
         catalog.give(ordinal, Number::NONE);
         let composed = Checkpoint { id, tree, parents: Vec::new(), record: record.into(), name: name.into() };
         catalog.add(known, &[&composed]);

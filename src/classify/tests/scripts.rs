@@ -114,7 +114,7 @@ fn aliases_of_git_are_expanded_and_unknown_ones_are_opaque() {
     let names = ["/home/dev/proj/.git/config", "/home/dev/.gitconfig", "/home/dev/.config/git/config"];
     assert_eq!(asked, names);
     let verdict = with("git st", &[(".git/config", config)]);
-    assert_eq!((verdict.confidence, found(&verdict)), (Confidence::Exact, vec![]));
+    assert_eq!((verdict.confidence, found(&verdict)), (Confidence::Assumed, vec![]));
     assert_eq!(with("git status", &[]).scripts, Vec::<String>::new(), "git knows it itself");
 }
 
@@ -160,7 +160,7 @@ fn plug_ins_that_nobody_knows_are_opaque() {
         "terraform fmt -check",
         "kubectl apply -f x --dry-run=client",
     ] {
-        assert_eq!(with(line, &[]).confidence, Confidence::Exact, "{line}");
+        assert_eq!(with(line, &[]).confidence, Confidence::Assumed, "{line}");
     }
 }
 
@@ -188,6 +188,6 @@ fn code_that_is_not_told_is_opaque() {
         "Rscript -e 'sessionInfo()'",
         "ssh h uptime",
     ] {
-        assert_eq!(with(line, &[]).confidence, Confidence::Exact, "{line}");
+        assert_eq!(with(line, &[]).confidence, Confidence::Assumed, "{line}");
     }
 }

@@ -32,6 +32,7 @@ fn place() -> Place {
         timeline.take(&take, &|| Flow::Continue).unwrap();
     }
     timeline.settle(&|| Flow::Continue).unwrap();
+    timeline.flush().unwrap();
     Place { home, timeline, _scratch: scratch }
 }
 

@@ -1,0 +1,66 @@
+//! Records of a log that are synced a moment after they were appended.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Builder;
+use std::time::Duration;
+
+/// The time after which a record that was appended unsynced is made durable.
+const LATE: Duration = Duration::from_millis(80);
+
+/// The records of a log that a thread of its own syncs.
+#[derive(Default)]
+pub(super) struct LateSync {
+    /// True if a record is not durable.
+    is_due: AtomicBool,
+    /// True while a thread waits before it syncs.
+    is_waiting: AtomicBool,
+}
+
+impl LateSync {
+    /// Returns true if a record is not durable.
+    pub(super) fn is_due(&self) -> bool {
+        self.is_due.load(Ordering::SeqCst)
+    }
+
+    /// Syncs the file.
+    pub(super) fn sync(&self, file: &File) -> io::Result<()> {
+        // Before the sync: a record that comes meanwhile is not part of it.
+        self.is_due.store(false, Ordering::SeqCst);
+        file.sync_data().inspect_err(|_| self.is_due.store(true, Ordering::SeqCst))
+    }
+
+    /// Has the file synced after [`LATE`]. All records that come by then share one sync.
+    pub(super) fn sync_soon(self: &Arc<LateSync>, file: &File, path: &Path) -> io::Result<()> {
+        self.is_due.store(true, Ordering::SeqCst);
+        if self.is_waiting.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        let (late, path) = (Arc::clone(self), path.to_owned());
+        let begun = file.try_clone().and_then(|file| {
+            Builder::new().name("sync".to_owned()).spawn(move || {
+                std::thread::sleep(LATE);
+                late.sync_now(&file, &path);
+            })
+        });
+        // Without a thread the caller waits for the disk.
+        begun.map(drop).or_else(|_| {
+            self.is_waiting.store(false, Ordering::SeqCst);
+            self.sync(file)
+        })
+    }
+
+    /// Syncs the file, unless somebody else has done it.
+    fn sync_now(&self, file: &File, path: &Path) {
+        // In this order: a record that comes from here on begins another wait.
+        self.is_waiting.store(false, Ordering::SeqCst);
+        if self.is_due()
+            && let Err(error) = self.sync(file)
+        {
+            tracing::error!(%error, path = %path.display(), "the newest steps are not durable");
+        }
+    }
+}
