@@ -190,6 +190,7 @@ impl Context {
         let effective = self.settings()?;
         effective.faults().iter().for_each(|fault| super::print::warning(fault));
         let timeline = Timeline::open(&self.home, self.workspace()?, effective.policy)?;
+        super::unguarded::bring_in(&self.home, timeline.workspace());
         // Every verb says it; those that would restore refuse on top of it.
         if let Err(interrupted) = timeline.catalog().refuse_interrupted() {
             super::print::warning(&interrupted.text());

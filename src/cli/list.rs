@@ -10,8 +10,10 @@ use super::exit::Exit;
 use super::named::{is_known, run, unknown_path};
 use super::print;
 use super::report::{self, Words};
+use super::unguarded;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::catalog::listing::ListFilter;
+use crate::doors::replies;
 use crate::doors::stdio::list_reply;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
@@ -85,7 +87,10 @@ pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
     if context.json {
         print::json_as_declared(&list_reply(&timeline, listing, current_branch(&timeline)?))?;
     } else if empty {
-        print::data(&(none_text(&timeline, &query) + &deleted::offers(context)?))?;
+        let unguarded = replies::unguarded(&timeline)?;
+        let hint = unguarded::removal_hint(&unguarded, timeline.workspace());
+        let none = unguarded::section(&unguarded) + &none_text(&timeline, &query) + &hint;
+        print::data(&(none + &deleted::offers(context)?))?;
     } else {
         let is_outside = context.is_outside();
         let mut listing = list_reply(&timeline, listing, None);
@@ -102,7 +107,8 @@ pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
             let gaps = listing.checkpoints.iter_mut().flat_map(|row| row.not_held.iter_mut());
             gaps.for_each(|gap| gap.item.make_absolute());
         }
-        print::data(&(report::list(&title, &listing, &words) + &deleted::offers(context)?))?;
+        let hint = unguarded::removal_hint(&listing.unguarded, timeline.workspace());
+        print::data(&(report::list(&title, &listing, &words) + &hint + &deleted::offers(context)?))?;
     }
     Context::leave(timeline);
     Ok(if damaged {

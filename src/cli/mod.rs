@@ -64,6 +64,7 @@ mod switch;
 mod talk;
 mod turns;
 mod undo;
+mod unguarded;
 mod view;
 mod watch;
 

@@ -4,6 +4,7 @@ use super::context::Context;
 use super::exit::Exit;
 use super::print;
 use super::protection::{protection_of, unwritable};
+use super::unguarded;
 use crate::checkpoint::capture::request::listed_skips;
 use crate::checkpoint::records::workspace::{Scope, scope_of};
 use crate::checkpoint::{Checkpoint, Timeline, Workspace};
@@ -45,6 +46,7 @@ pub(super) fn overview(context: &mut Context) -> Result<Exit> {
         None => text.push_str("No checkpoint yet.\n"),
         Some(last) => text.push_str(&newest(&timeline, last, listed)),
     }
+    text.push_str(&unguarded::section(&replies::unguarded(&timeline)?));
     if let Err(error) = timeline.catalog().refuse_interrupted() {
         add_line!(text, "{}", error.text());
     }

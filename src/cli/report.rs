@@ -4,6 +4,7 @@
 //! the very same replies. Only [`Words`] differs: the commands that the reader of the text has.
 
 use super::print::{self, stat_text};
+use super::unguarded;
 use crate::agents::Client;
 use crate::checkpoint::history::undo::Direction;
 use crate::engine::parts::OUTSIDE;
@@ -171,10 +172,11 @@ pub(super) fn turn_title(turn: &TurnItem) -> String {
 
 /// Returns a list of turns.
 pub(super) fn turns(listing: &TurnListReply, words: &Words) -> String {
+    let unguarded = unguarded::section(&listing.unguarded);
     if listing.turns.is_empty() {
-        return "No turn of an agent has changed files here since piton notes turns.\n".to_owned();
+        return format!("{unguarded}No turn of an agent has changed files here since piton notes turns.\n");
     }
-    let mut text = format!("{}\n\n", print::bold("Turns that changed files, newest first"));
+    let mut text = format!("{unguarded}{}\n\n", print::bold("Turns that changed files, newest first"));
     let width = |of: &dyn Fn(&TurnItem) -> usize| listing.turns.iter().map(of).max().unwrap_or(1);
     let name = |turn: &TurnItem| match &turn.prompt {
         Some(prompt) => format!("\"{}\"", cut(&printable(prompt), SHOWN_PROMPT)),
@@ -378,7 +380,7 @@ pub(super) fn answer(before: &PreviewReply, after: &RestoreReply, verb: &str, ba
 /// Returns a list of checkpoints below a title.
 pub(super) fn list(title: &str, listing: &ListReply, words: &Words) -> String {
     let (rows, total) = (&listing.checkpoints, listing.total);
-    let mut text = format!("{}\n\n", print::bold(title));
+    let mut text = format!("{}{}\n\n", unguarded::section(&listing.unguarded), print::bold(title));
     let width = rows.iter().map(|row| row.n.to_string().len()).max().unwrap_or(1);
     for row in rows {
         let mut notes = Vec::new();

@@ -6,6 +6,7 @@ use super::context::Context;
 use super::exit::Exit;
 use super::print;
 use super::protection::protection_of;
+use super::unguarded;
 use crate::checkpoint::Workspace;
 use crate::checkpoint::records::marks::{AtWork, at_work, guard_mark};
 use crate::checkpoint::upkeep::forget::unfinished;
@@ -13,7 +14,7 @@ use crate::doors::socket::Link;
 use crate::doors::{protection as words, replies};
 use crate::engine::workspace::why_off;
 use crate::error::Result;
-use crate::model::text::printable;
+use crate::model::text::{count, printable};
 use crate::protocol::{
     Body, Interrupted, OpenReply, StatusDocument, StatusFacts, WatcherWord, WatchingQuery, spelling,
 };
@@ -81,12 +82,12 @@ pub(super) fn status(context: &mut Context) -> Result<Exit> {
         let settings = settings.policy.sources.iter().map(|path| path.display().to_string()).collect();
         print::json(&StatusDocument { facts, settings })?;
     } else {
-        print::data(&text(&facts, &settings, &extent, left.as_deref()))?;
+        print::data(&text(&facts, &settings, &extent, left.as_deref(), &unguarded::removal(&workspace)))?;
     }
     Ok(exit)
 }
 
-fn text(facts: &StatusFacts, settings: &Effective, looked: &str, left: Option<&str>) -> String {
+fn text(facts: &StatusFacts, settings: &Effective, looked: &str, left: Option<&str>, removal: &str) -> String {
     let mut text = String::new();
     let workspace = &facts.workspace;
     for (name, value) in [
@@ -128,6 +129,13 @@ fn text(facts: &StatusFacts, settings: &Effective, looked: &str, left: Option<&s
     }
     let shown = |restore: &Interrupted| format!("restore {} was cut short: {}", restore.operation, restore.next);
     let interrupted: Vec<String> = facts.interrupted.iter().map(shown).collect();
+    for item in facts.unguarded.iter().rev().take(SHOWN) {
+        add_line!(text, "{:<12} {}", "unguarded", unguarded::line(item));
+    }
+    if !facts.unguarded.is_empty() {
+        let number = count(facts.unguarded.len() as u64, "action");
+        add_line!(text, "{:<12} {number} without a checkpoint; once you have read which: {removal}", "");
+    }
     let lists = [
         ("interrupted", &interrupted),
         ("broken", &facts.broken),

@@ -6,6 +6,7 @@ use super::context::Context;
 use super::exit::Exit;
 use super::print::{self, stat_text};
 use super::report::{self, Words};
+use super::unguarded;
 use crate::checkpoint::Timeline;
 use crate::doors::replies;
 use crate::engine::parts::OUTSIDE;
@@ -38,9 +39,13 @@ pub(super) fn turns(context: &mut Context, args: &TurnsArgs) -> Result<Exit> {
     if context.json {
         print::json_as_declared(&reply)?;
     } else if reply.turns.is_empty() && args.run.is_some() {
-        print::data("No turn of that run has changed files here; `piton turns` lists those of all runs.\n")?;
+        let unguarded = unguarded::section(&reply.unguarded);
+        print::data(&format!(
+            "{unguarded}No turn of that run has changed files here; `piton turns` lists those of all runs.\n"
+        ))?;
     } else {
-        print::data(&report::turns(&reply, &Words::TERMINAL))?;
+        let hint = unguarded::removal_hint(&reply.unguarded, timeline.workspace());
+        print::data(&(report::turns(&reply, &Words::TERMINAL) + &hint))?;
     }
     Ok(Exit::Done)
 }

@@ -20,6 +20,7 @@ use super::reach::{self, ActionReach};
 use super::record::NewRecord;
 use super::rules::InForce;
 use super::session::{Reply, Session};
+use super::unguarded::keep_unguarded;
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::capture::request::{Selection, Take};
@@ -393,6 +394,7 @@ impl Session {
             workspace: open.workspace.id.clone(),
             turn: task.take.draft.turn.clone(),
             named: named.clone(),
+            unguarded: task.record.as_ref().map(|record| record.unguarded(open)),
         };
         // Only looked up for the closure: `add` gives the ticket below, once the job is queued.
         let ticket = self.deadlines.next_ticket();
@@ -438,6 +440,7 @@ impl Session {
         }
         let hold = (awaited.on_failure == OnFailure::Hold).then_some("no checkpoint could be taken");
         let decision = with(awaited.decision, Protection::Failed(busy().text()), hold);
+        keep_unguarded(awaited.unguarded, &decision);
         if let Some(reply) = awaited.reply {
             reply(self, Ok(decision));
         }

@@ -9,6 +9,7 @@ use super::decision::{Decision, Notice, Protection, Settled};
 use super::paused_turns::PausedTurns;
 use super::protect::{NamedCapture, Protected, turn_checkpoint};
 use super::session::{Reply, Session};
+use super::unguarded::{UnguardedAction, keep_unguarded};
 use crate::checkpoint::catalog::gaps::Gap;
 use crate::checkpoint::history::collision::Collision;
 use crate::error::{Code, Error, Result};
@@ -37,6 +38,8 @@ pub(super) struct Awaited {
     pub turn: Option<String>,
     /// The capture of just the named paths, which an answer `late` tells of.
     pub named: NamedCapture,
+    /// The action, to be kept if it runs without its checkpoint.
+    pub unguarded: Option<UnguardedAction>,
 }
 
 /// An answer that waits for a note, and is given without it at its deadline.
@@ -140,9 +143,11 @@ impl Session {
             let Some(awaited) = self.deadlines.awaited.get_mut(&ticket) else { continue };
             let Some(reply) = awaited.reply.take() else { continue };
             let named = awaited.named.tell().map(Box::new);
+            let unguarded = awaited.unguarded.take().filter(|action| named.is_none() || action.is_wide());
             let hold = (awaited.on_failure == OnFailure::Hold)
                 .then_some("the checkpoint is late, and the policy holds the action then");
             let decision = with(awaited.decision.clone(), Protection::Late { ticket, named }, hold);
+            keep_unguarded(unguarded, &decision);
             reply(self, Ok(decision));
         }
     }
@@ -167,7 +172,9 @@ impl Session {
         }
         let hold = (failed && awaited.on_failure == OnFailure::Hold)
             .then_some("no checkpoint could be taken, and the policy holds the action then");
-        reply(self, Ok(with(awaited.decision, protection, hold)));
+        let decision = with(awaited.decision, protection, hold);
+        keep_unguarded(awaited.unguarded, &decision);
+        reply(self, Ok(decision));
     }
 
     /// Notes the checkpoint for the turn, or the error for the session.

@@ -42,6 +42,7 @@ pub mod state;
 mod steps;
 pub mod told;
 mod turns;
+mod unguarded;
 pub mod watcher;
 mod work_trees;
 pub mod worker;
@@ -164,7 +165,7 @@ impl Engine {
         let ear = Arc::new(Ear::default());
         let worker = Worker::start(timeline, Arc::clone(&self.rounds), Arc::clone(&ear))?;
         let mark = WorkMark::set(&guard_mark(&workspace.dir));
-        Ok(OpenWorkspace { workspace, worker, rules, ear, _mark: mark })
+        Ok(OpenWorkspace { workspace, worker, rules, ear, unguarded: Arc::default(), _mark: mark })
     }
 
     /// Returns the root of the workspace that an event in `cwd` (by its real name) belongs to, `session` being the

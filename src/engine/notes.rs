@@ -8,6 +8,7 @@ use super::decision::{ActionDecision, Decision};
 use super::session::Session;
 use super::silence::judge::Silence;
 use super::told::{JournalMark, Note, Subject, ToldRecord};
+use super::unguarded::notes_of_unguarded;
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::history::journal::{Journal, Line, OperationEnd, OperationStart, unquoted};
 use crate::checkpoint::upkeep::usage::UNMET_STEP;
@@ -24,7 +25,10 @@ impl Session {
     /// Returns the sentences for the model in the reply to an event: those that wait, and `new` ones. Where replies to this event do not
     /// reach the model, the new ones wait too.
     pub(super) fn notices(&mut self, workspace: Option<&OpenWorkspace>, mut new: Vec<Note>) -> Vec<String> {
-        new.extend(workspace.into_iter().flat_map(|open| notes_of_silence(&self.silence(open))));
+        if let Some(open) = workspace {
+            new.extend(notes_of_silence(&self.silence(open)));
+            new.extend(self.settle_unguarded(open));
+        }
         if !self.reaches_model {
             self.keep_notes(new);
             return Vec::new();
@@ -159,6 +163,7 @@ fn notes_of_action(action: &ActionDecision) -> Vec<Note> {
         other.not_held.iter().map(|gap| (gap.path.under(&other.root).to_string_lossy().into_owned(), gap.weight))
     });
     let gaps: Vec<_> = own.chain(others).map(|(path, weight)| (printable(&path), weight)).collect();
+    let unguarded = notes_of_unguarded(action);
     let lost = not_held_sentence(gaps.into_iter()).map(|text| Note::of(Subject::Loss, &format!("piton: {text}")));
     let note = |warning: &Warning| {
         let is_collision = warning.code == collisions::CODE;
@@ -167,7 +172,7 @@ fn notes_of_action(action: &ActionDecision) -> Vec<Note> {
         Note::of(subject, &format!("piton: {}", warning.message))
     };
     let warnings = action.warnings.iter().map(note);
-    lost.into_iter().chain(warnings).collect()
+    unguarded.into_iter().chain(lost).chain(warnings).collect()
 }
 
 /// Returns one note of the operations that ended after the first `before` lines, those of turns not counted. An undo that was taken back since is left out, with

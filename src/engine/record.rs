@@ -1,5 +1,7 @@
 //! The record of an action: written by the worker, once the action has its checkpoint or none is taken.
 
+use std::sync::Arc;
+
 use super::before::{named, shown};
 use super::decision::Protection;
 use super::event::{Action, Doing};
@@ -7,6 +9,7 @@ use super::guard::Due;
 use super::protect::{self, Protected};
 use super::reach::{ActionReach, gives_secret_away};
 use super::session::Session;
+use super::unguarded::UnguardedAction;
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::records::action_log::{ActionProtection, ActionRecord, ExternalEffect, MAX_NAMED};
@@ -20,6 +23,11 @@ use crate::sys::clock::{now_ms, rfc3339};
 pub(super) struct NewRecord(ActionRecord);
 
 impl NewRecord {
+    /// Returns the action as one that may run unguarded.
+    pub(super) fn unguarded(&self, open: &Arc<OpenWorkspace>) -> UnguardedAction {
+        UnguardedAction { open: Arc::clone(open), record: self.0.clone() }
+    }
+
     /// Writes the record, on the worker's thread. `is_late` says that the client was answered before.
     pub(super) fn write(self, timeline: &mut Timeline, protected: &Result<Protected>, is_late: bool) {
         let protection = match protected {
@@ -78,6 +86,7 @@ impl Session {
             turn,
             key: self.state().turns.key().map(str::to_owned),
             time: rfc3339(now_ms()),
+            why: None,
         }))
     }
 

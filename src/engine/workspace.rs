@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::reach;
 use super::rules::{FollowedSettings, InForce};
 use super::silence::ear::Ear;
+use super::unguarded::UnguardedMemory;
 use super::worker::Worker;
 use crate::checkpoint::records::marks::WorkMark;
 use crate::checkpoint::records::state::WorkspaceState;
@@ -23,6 +24,8 @@ pub struct OpenWorkspace {
     pub(super) rules: FollowedSettings,
     /// Looks for clients that are at work without events.
     pub ear: Arc<Ear>,
+    /// The actions that ran unguarded and could be kept nowhere else yet.
+    pub(super) unguarded: Arc<UnguardedMemory>,
     /// Tells others that somebody guards it.
     pub(super) _mark: Option<WorkMark>,
 }

@@ -121,6 +121,9 @@ pub struct ListReply {
     /// Refs that cannot be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<String>,
+    /// The actions that ran without a checkpoint, the oldest first, until a person removes their record.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unguarded: Vec<ActionItem>,
 }
 
 /// One checkpoint.

@@ -4,6 +4,7 @@ use crate::model::number::Number;
 use serde::{Deserialize, Serialize};
 
 use super::events::{BaselineStatus, Interrupted, WatcherWord, WorkspaceBlock};
+use super::turns::ActionItem;
 use super::words::{Word, readable};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::cost::Cost;
@@ -49,6 +50,9 @@ pub struct StatusFacts {
     pub warnings: Vec<String>,
     /// The newest of what went wrong where nobody was there to tell.
     pub mishaps: Vec<String>,
+    /// The actions that ran without a checkpoint, the oldest first, until a person removes their record.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unguarded: Vec<ActionItem>,
 }
 
 /// The state of a workspace's protection in one word.

@@ -60,6 +60,9 @@ pub struct ActionItem {
     pub action: Option<String>,
     /// The time when it was asked for.
     pub time: String,
+    /// The reason why it ran without a checkpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// A turn that changed files.
@@ -107,6 +110,9 @@ pub struct TurnItem {
 pub struct TurnListReply {
     /// The newest first.
     pub turns: Vec<TurnItem>,
+    /// The actions that ran without a checkpoint, the oldest first, until a person removes their record.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unguarded: Vec<ActionItem>,
 }
 
 /// The changes of one turn.

@@ -14,6 +14,7 @@ pub mod parallel;
 pub mod pipe;
 pub mod process;
 pub mod running;
+pub mod runtime;
 pub mod stand_in;
 pub mod terminal;
 

@@ -190,6 +190,7 @@ fn action_item() -> ActionItem {
         turn: o(),
         action: o(),
         time: s(),
+        reason: o(),
     }
 }
 
@@ -458,6 +459,7 @@ fn status_facts() -> StatusFacts {
         cap: o(),
         warnings: words(),
         mishaps: words(),
+        unguarded: vec![action_item()],
     }
 }
 
@@ -674,7 +676,8 @@ fn replies() -> Vec<Example> {
     let begun = RunReply { run: s(), branch: s(), from: Some(origin()) };
     let after = AfterReply { notices: words() };
     let codon = CodonReply { run: s(), codon_id: o(), checkpoint: block() };
-    let listed = ListReply { current_branch: o(), total: 1, checkpoints: vec![item()], faults: words() };
+    let unguarded = vec![action_item()];
+    let listed = ListReply { current_branch: o(), total: 1, checkpoints: vec![item()], faults: words(), unguarded };
     vec![
         example("hello", hello),
         example("run.start", &begun),
@@ -705,7 +708,7 @@ fn replies() -> Vec<Example> {
         example("rollback.toCodon", restored()),
         example("rollback.toLastSuccess", restored()),
         example("restore", restored()),
-        example("turn.list", TurnListReply { turns: vec![turn_item()] }),
+        example("turn.list", TurnListReply { turns: vec![turn_item()], unguarded: vec![action_item()] }),
         example("turn.diff", turn_diff()),
         example("undo", restored()),
         example("redo", restored()),

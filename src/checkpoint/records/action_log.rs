@@ -106,6 +106,9 @@ pub struct ActionRecord {
     pub key: Option<String>,
     /// The moment when it was recorded: RFC 3339, UTC, milliseconds.
     pub time: String,
+    /// The reason why it ran without a checkpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 impl ActionRecord {
@@ -145,7 +148,12 @@ pub struct ActionLog {
 impl ActionLog {
     /// Returns the record in a workspace's record directory.
     pub fn in_dir(dir: &Path) -> ActionLog {
-        ActionLog { path: dir.join("actions") }
+        ActionLog::at(dir.join("actions"))
+    }
+
+    /// Returns the record in a file.
+    pub(super) fn at(path: PathBuf) -> ActionLog {
+        ActionLog { path }
     }
 
     /// Appends an action, without waiting for the disk.
@@ -153,8 +161,20 @@ impl ActionLog {
     /// # Errors
     /// `store-locked`, `disk-full`, `permission`: the action will not be listed.
     pub fn append(&self, record: &ActionRecord) -> Result<()> {
-        let json = serde_json::to_vec(record)
-            .map_err(|error| Error::new(Code::Internal, "writing the record of an action").caused_by(error))?;
+        self.append_all(std::slice::from_ref(record)).map(drop)
+    }
+
+    /// Appends actions, all or none, without waiting for the disk. Returns the file.
+    ///
+    /// # Errors
+    /// As [`ActionLog::append`].
+    pub(super) fn append_all(&self, records: &[ActionRecord]) -> Result<File> {
+        let mut lines = Vec::new();
+        for record in records {
+            serde_json::to_writer(&mut lines, record)
+                .map_err(|error| Error::new(Code::Internal, "writing the record of an action").caused_by(error))?;
+            lines.push(b'\n');
+        }
         let until = Instant::now() + PATIENCE;
         loop {
             let mut file = open_private(&self.path).at("opening", &self.path)?;
@@ -165,18 +185,18 @@ impl ActionLog {
             if facts.nlink() == 0 {
                 continue;
             }
-            let mut line = Vec::with_capacity(json.len() + 2);
             if !ends_whole(&file, facts.len()).at("reading", &self.path)? {
-                line.push(b'\n');
+                lines.insert(0, b'\n');
             }
-            line.extend_from_slice(&json);
-            line.push(b'\n');
-            let written = file.write_all_at(&line, facts.len()).and_then(|()| file.flush());
-            if written.is_err() && file.metadata().is_ok_and(|facts| facts.len() == 0) {
-                // No room for its first line: nothing is left behind.
-                let _ = std::fs::remove_file(&self.path);
+            let written = file.write_all_at(&lines, facts.len()).and_then(|()| file.flush());
+            if written.is_err() {
+                // Nothing is left behind: a part of a line says nothing. If that fails, the next line begins after it.
+                let _ = match facts.len() {
+                    0 => std::fs::remove_file(&self.path),
+                    before => file.set_len(before),
+                };
             }
-            return written.at("appending to", &self.path);
+            return written.map(|()| file).at("appending to", &self.path);
         }
     }
 

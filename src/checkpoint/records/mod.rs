@@ -21,6 +21,7 @@ pub mod process_names;
 pub(crate) mod read_position;
 pub mod repositories;
 pub mod state;
+pub mod unguarded;
 pub mod validate;
 pub mod window_log;
 pub mod windows;

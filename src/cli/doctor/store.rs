@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::ground::private;
 use super::report::{DoctorReport, Surroundings, quoted_path};
+use crate::checkpoint::records::unguarded;
 use crate::checkpoint::records::validate::{Damage, Finding, check as check_refs};
 use crate::checkpoint::upkeep::forget::unfinished;
 use crate::checkpoint::upkeep::relocate;
@@ -13,6 +14,7 @@ use crate::cli::context::Context;
 use crate::cli::print::{mishap, path};
 use crate::cli::progress::Progress;
 use crate::cli::protection::{CANNOT_WRITE, unwritable};
+use crate::cli::unguarded::{bring_in, removal};
 use crate::doors::protection as words;
 use crate::error::{Code, Result};
 use crate::model::text::{bytes, count};
@@ -53,6 +55,7 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     if let Some(to) = relocate::unfinished(home) {
         unfinished_move(home, &to, report);
     }
+    unguarded(at.context, report);
     let told = mishaps::newest(home);
     for line in told.iter().rev().take(NEWEST).rev() {
         report.note("mishap", mishap(line));
@@ -61,6 +64,22 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
         let text = format!("{} of hooks are in the record", count(told.len() as u64, "mishap"));
         let command = format!("rm {}", quoted_path(&home.path().join("mishaps")));
         report.wrong("mishaps", format!("{text}; once they are understood, it can go"), command);
+    }
+}
+
+/// Names the actions of the workspace that ran without a checkpoint.
+fn unguarded(context: &Context, report: &mut DoctorReport) {
+    // Where the workspace cannot be found, another check says so.
+    let Some(workspace) = context.known_workspace().ok().flatten() else { return };
+    bring_in(&context.home, &workspace);
+    let number = unguarded::list(&workspace).len();
+    if number > 0 {
+        let text = format!("{} ran without a checkpoint: `piton status` names them", count(number as u64, "action"));
+        report.wrong(
+            "unguarded",
+            format!("{text}; once they are read, the record can be removed"),
+            removal(&workspace),
+        );
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::history::recorded::ListedAction;
 use crate::checkpoint::records::action_log::ActionProtection;
+use crate::checkpoint::records::unguarded;
 use crate::error::Result;
 use crate::model::id::ObjectId;
 use crate::model::number::Number;
@@ -35,8 +36,18 @@ pub fn actions(timeline: &Timeline, listed: Vec<ListedAction>) -> Result<Vec<Act
         turn: record.turn,
         action: record.action,
         time: record.time,
+        reason: record.why,
     };
     Ok(listed.into_iter().skip(left_out).map(item).collect())
+}
+
+/// Returns the actions that ran without a checkpoint; of many, the newest.
+///
+/// # Errors
+/// When the checkpoints cannot be listed.
+pub fn unguarded(timeline: &Timeline) -> Result<Vec<ActionItem>> {
+    let listed = unguarded::list(timeline.workspace()).into_iter();
+    actions(timeline, listed.map(|record| ListedAction { record, lost: None }).collect())
 }
 
 fn status(protection: ActionProtection) -> CheckpointStatus {

@@ -32,7 +32,7 @@ use crate::protocol::{
     WorkMaker, WorkspaceBlock,
 };
 
-pub use actions::actions;
+pub use actions::{actions, unguarded};
 pub use restores::{preview, restored, rolled_back, stat, target};
 pub use status::{client_of, names_of, origin, run_state, runs, status, unmet_cap, watcher_word, watching};
 pub use turns::{step_done, step_preview, turn_diff, turns};

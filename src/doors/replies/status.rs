@@ -1,5 +1,6 @@
 //! The state of a workspace, its watcher and its runs, in the words of the protocol.
 
+use super::actions::unguarded;
 use super::{interrupted, scope};
 use crate::checkpoint::Checkpoint;
 use crate::checkpoint::records::mishaps;
@@ -81,6 +82,7 @@ pub fn status(timeline: &mut Timeline, damages: Vec<String>) -> Result<StatusFac
         cap: unmet_cap(timeline.home(), timeline.policy().retention.total_bytes),
         warnings: Vec::new(),
         mishaps: mishaps::newest(timeline.home()),
+        unguarded: unguarded(timeline)?,
         workspace: known_workspace(&workspace),
     })
 }

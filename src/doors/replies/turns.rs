@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::actions::actions;
+use super::actions::{actions, unguarded};
 use super::restores::{preview, restored};
 use crate::checkpoint::Timeline;
 use crate::checkpoint::catalog::diff::{Change, LiveSide, Side};
@@ -93,7 +93,7 @@ pub fn turns(timeline: &Timeline, run: Option<&str>, limit: usize) -> Result<Tur
     let recorded = timeline.catalog().recorded_actions()?;
     let turns =
         chosen.iter().take(limit).map(|turn| item(turn, &history, timeline, &recorded)).collect::<Result<_>>()?;
-    Ok(TurnListReply { turns })
+    Ok(TurnListReply { turns, unguarded: unguarded(timeline)? })
 }
 
 /// Returns what a turn has changed.

@@ -156,7 +156,10 @@ pub fn list_reply(timeline: &Timeline, listing: CheckpointList, current_branch: 
             actions: replies::actions(timeline, row.actions).unwrap_or_default(),
         }
     });
-    ListReply { current_branch, total: listing.total, checkpoints: items.collect(), faults: listing.faults }
+    let checkpoints = items.collect();
+    // Lists are shown without it where it cannot be read.
+    let unguarded = replies::unguarded(timeline).unwrap_or_default();
+    ListReply { current_branch, total: listing.total, checkpoints, faults: listing.faults, unguarded }
 }
 
 /// Lists the runs.

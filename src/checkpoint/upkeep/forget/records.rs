@@ -145,7 +145,7 @@ impl RecordEdit<'_> {
         for path in files(dir)? {
             match name(&path) {
                 "journal" | "log" => {}
-                "windows" | "actions" => self.lines(&path)?,
+                "windows" | "actions" | "unguarded" => self.lines(&path)?,
                 file if DERIVED.contains(&file) || is_aside(file) => remove(&path)?,
                 file if file.starts_with(FETCH) || file.starts_with("dropped") => {}
                 _ => self.json(&path)?,
