@@ -20,7 +20,7 @@ use super::reach::{self, ActionReach};
 use super::record::NewRecord;
 use super::rules::InForce;
 use super::session::{Reply, Session};
-use super::unguarded::keep_unguarded;
+use super::unguarded::{keep_unguarded, keep_unplaced};
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::capture::request::{Selection, Take};
@@ -231,6 +231,7 @@ impl Session {
             let root = part.root.clone();
             if let Err(error) = self.decide_part(&shared, part, &gathering) {
                 self.fault(error.text());
+                keep_unplaced(named(action), &shared.cwd, &error, on_failure);
                 gathering.fail(self, root, error.text(), on_failure);
             }
         }

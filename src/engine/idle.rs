@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::watcher::{self, SharedStatus, WatcherStatus, note};
 use crate::checkpoint::Timeline;
 use crate::checkpoint::capture::request::Take;
+use crate::checkpoint::records::unguarded;
 use crate::checkpoint::upkeep::rounds::{RoundEnd, Rounds};
 use crate::error::Code;
 use crate::model::checkpoint::CheckpointKind;
@@ -98,7 +99,10 @@ impl Idle {
     ) {
         match task {
             IdleTask::Watch => self.watch(timeline, status, give_way),
-            IdleTask::Settle => settle(timeline, give_way),
+            IdleTask::Settle => {
+                settle_unguarded(timeline);
+                settle(timeline, give_way);
+            }
             IdleTask::Recompress => {
                 let fault = timeline.recompress(IDLE, give_way).err().map(|error| error.text());
                 if let Some(fault) = &fault {
@@ -118,6 +122,7 @@ impl Idle {
                 self.maintain(timeline, give_way);
             }
             IdleTask::Audit => {
+                settle_unguarded(timeline);
                 audit(timeline, status, give_way);
                 // A round that gave way a moment ago was not tried again before.
                 self.maintain(timeline, give_way);
@@ -217,6 +222,13 @@ fn flush(timeline: &mut Timeline) {
 fn save(timeline: &mut Timeline) {
     if let Err(error) = timeline.save_known() {
         tracing::warn!(%error, "the stamps could not be written");
+    }
+}
+
+/// Brings unguarded actions from the runtime directory into the records, if the store can be written again.
+fn settle_unguarded(timeline: &Timeline) {
+    if let Err(error) = unguarded::settle(timeline.workspace()) {
+        tracing::debug!(%error, "unguarded actions could not be recorded");
     }
 }
 

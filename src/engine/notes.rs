@@ -2,21 +2,26 @@
 //! client could not pass on at once.
 
 use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
 
 use super::collisions;
 use super::decision::{ActionDecision, Decision};
 use super::session::Session;
 use super::silence::judge::Silence;
 use super::told::{JournalMark, Note, Subject, ToldRecord};
-use super::unguarded::notes_of_unguarded;
+use super::unguarded::{note_of_claimed, notes_of_unguarded};
 use super::workspace::OpenWorkspace;
+use crate::checkpoint::Timeline;
 use crate::checkpoint::history::journal::{Journal, Line, OperationEnd, OperationStart, unquoted};
+use crate::checkpoint::records::unguarded;
 use crate::checkpoint::upkeep::usage::UNMET_STEP;
 use crate::model::coverage::not_held_sentence;
 use crate::model::effect::Warning;
 use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
 use crate::model::text::{count, printable};
+use crate::sys::interrupt::Interrupt;
 
 /// Paths that a note names.
 const NAMED: usize = 8;
@@ -53,6 +58,27 @@ impl Session {
             }
             record.tell(budget)
         })
+    }
+
+    /// Has the worker bring unguarded actions into the records of a workspace, if some wait. Returns notes of those that no process of
+    /// piton has reported.
+    fn settle_unguarded(&mut self, open: &OpenWorkspace) -> Vec<Note> {
+        if !open.unguarded.is_waiting(&open.workspace) {
+            return Vec::new();
+        }
+        let root = &open.workspace.path;
+        let is_here =
+            |cwd: &Path| cwd.starts_with(root) && self.engine.root_around(cwd).is_ok_and(|around| around == *root);
+        let claimed = unguarded::claim(&open.workspace, is_here);
+        let memory = Arc::clone(&open.unguarded);
+        let work = move |timeline: &mut Timeline, _: Interrupt<'_>| memory.settle(timeline.workspace());
+        self.queue(open, work, |_, settled| {
+            // They wait on, and the next event tries again.
+            if let Err(error) = settled {
+                tracing::debug!(%error, "unguarded actions could not be recorded");
+            }
+        });
+        note_of_claimed(&claimed).into_iter().collect()
     }
 
     /// Keeps notes for an event whose reply reaches the model.

@@ -1,42 +1,19 @@
 //! Actions that run although no checkpoint could be taken before them: kept before the client is answered, and reported to its model.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
+use std::sync::Arc;
 
 use super::decision::{ActionDecision, Decision, Protection, Stance};
-use super::session::Session;
 use super::told::{Note, Subject};
 use super::workspace::OpenWorkspace;
-use crate::checkpoint::Workspace;
 use crate::checkpoint::records::action_log::{ActionProtection, ActionRecord};
-use crate::checkpoint::records::unguarded;
-use crate::error::Result;
+use crate::checkpoint::records::unguarded::{self, UnguardedCommand};
+use crate::error::Error;
+use crate::model::policy::OnFailure;
 use crate::model::text::{count, printable};
 
 /// The most actions that one note names.
 const NAMED: usize = 3;
-
-/// The actions that ran unguarded while no runtime directory took them.
-#[derive(Debug, Default)]
-pub(super) struct UnguardedMemory(Mutex<Vec<ActionRecord>>);
-
-impl UnguardedMemory {
-    fn add(&self, record: ActionRecord) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(record);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
-    }
-
-    /// Brings what is kept here and in the runtime directory into the records of the workspace.
-    fn settle(&self, workspace: &Workspace) -> Result<()> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        unguarded::append(workspace, &kept)?;
-        kept.clear();
-        drop(kept);
-        unguarded::settle(workspace)
-    }
-}
 
 /// An action that is kept if it runs without its checkpoint.
 pub(super) struct UnguardedAction {
@@ -67,42 +44,22 @@ pub(super) fn keep_unguarded(action: Option<UnguardedAction>, decision: &Decisio
     }
     let why = decision.protection.fault().map(printable);
     let record = ActionRecord { protection, why, ..record };
-    if let Err(error) = unguarded::keep(&open.workspace, &record) {
-        tracing::warn!(%error, "an unguarded action is kept in memory alone");
-        open.unguarded.add(record);
-    }
+    open.unguarded.keep(&open.workspace, record);
 }
 
-impl Session {
-    /// Has the worker bring unguarded actions into the records of a workspace, if some wait. Returns notes of those that no process of
-    /// piton has reported.
-    pub(super) fn settle_unguarded(&mut self, open: &OpenWorkspace) -> Vec<Note> {
-        let is_waiting = unguarded::are_waiting(&open.workspace);
-        if !is_waiting && open.unguarded.is_empty() {
-            return Vec::new();
-        }
-        let root = &open.workspace.path;
-        let is_here = |cwd: &std::path::Path| {
-            cwd.starts_with(root) && self.engine.root_around(cwd).is_ok_and(|around| around == *root)
-        };
-        let claimed = unguarded::claim(&open.workspace, is_here);
-        let memory = Arc::clone(&open.unguarded);
-        self.queue(
-            open,
-            move |timeline, _| memory.settle(timeline.workspace()),
-            |_, settled| {
-                // They wait on, and the next event tries again.
-                if let Err(error) = settled {
-                    tracing::debug!(%error, "unguarded actions could not be recorded");
-                }
-            },
-        );
-        note_of_claimed(&claimed).into_iter().collect()
+/// Keeps an action whose part in a workspace could not be judged, unless it is held back for that.
+pub(super) fn keep_unplaced(command: String, cwd: &Path, error: &Error, on_failure: OnFailure) {
+    if on_failure == OnFailure::Hold {
+        return;
+    }
+    let command = UnguardedCommand { cwd: Some(cwd.to_owned()), command, why: error.text(), is_told: true };
+    if let Err(error) = unguarded::keep_unplaced(command) {
+        tracing::warn!(%error, "an unguarded action could not be kept");
     }
 }
 
 /// Returns a note of actions that piton learned of afterwards.
-fn note_of_claimed(claimed: &[ActionRecord]) -> Option<Note> {
+pub(super) fn note_of_claimed(claimed: &[ActionRecord]) -> Option<Note> {
     let first = claimed.first()?;
     let named: Vec<String> =
         claimed.iter().take(NAMED).map(|record| format!("`{}`", printable(&record.command))).collect();

@@ -5,14 +5,15 @@
 //! among the workspace's records, syncs that, and only then removes the copy. A kill in between leaves both; equal records count once.
 //! A person who has read the file removes it, as with the record of mishaps.
 //!
-//! An action whose workspace is not known, because piton itself did not run, has a file of its own, `unstarted.PROCESS`. The hook's
-//! command line writes one there too: `SECONDS CLIENT EVENT DIRECTORY`. The next process in that workspace claims it. A line that
-//! cannot be read still says that an action ran, and belongs to whoever reads it first.
+//! An action whose workspace is not known, because no engine ran, is in a file `unstarted.…`. The hook's command line appends to one
+//! for each directory: `SECONDS PROCESS CLIENT EVENT DIRECTORY`. The next process in that workspace claims it. A line that cannot be
+//! read still says that an action ran, and the first reader claims it.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -49,21 +50,69 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// Says why a client's hook left nothing but its own line.
 const NOT_STARTED: &str = "piton could not be started";
 
+/// An action that no engine judged.
+pub struct UnguardedCommand {
+    /// The directory in which it ran; `None` where that is not known.
+    pub cwd: Option<PathBuf>,
+    /// The action in words; it is redacted and cut here.
+    pub command: String,
+    /// The reason why there is no checkpoint.
+    pub why: String,
+    /// True if the client's model was informed.
+    pub is_told: bool,
+}
+
 /// An action whose workspace is not known yet.
 #[derive(Serialize, Deserialize)]
 struct Unplaced {
     /// The directory in which it ran; `None` where that is not known.
     cwd: Option<PathBuf>,
+    /// True if the client's model was informed.
+    #[serde(default)]
+    is_told: bool,
     /// The action.
     #[serde(flatten)]
     record: ActionRecord,
+}
+
+/// The actions that ran unguarded while no runtime directory took them.
+#[derive(Debug, Default)]
+pub struct UnguardedMemory(Mutex<Vec<ActionRecord>>);
+
+impl UnguardedMemory {
+    /// Keeps an action of a workspace in the runtime directory, else here.
+    pub fn keep(&self, workspace: &Workspace, record: ActionRecord) {
+        if let Err(error) = keep(workspace, &record) {
+            tracing::warn!(%error, "an unguarded action is kept in memory alone");
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(record);
+        }
+    }
+
+    /// Returns true if an action waits here, or in a runtime directory.
+    pub fn is_waiting(&self, workspace: &Workspace) -> bool {
+        are_waiting(workspace) || !self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Brings what is kept here and in the runtime directory into the records of the workspace.
+    ///
+    /// # Errors
+    /// As [`settle`].
+    pub fn settle(&self, workspace: &Workspace) -> Result<()> {
+        // The lock is not kept while the disk is waited for: an event may add an action meanwhile.
+        let kept = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Err(error) = append(workspace, &kept) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).splice(0..0, kept);
+            return Err(error);
+        }
+        settle(workspace)
+    }
 }
 
 /// Keeps an action in the runtime directory, without waiting for a disk.
 ///
 /// # Errors
 /// When there is no place for it, or it has no room.
-pub fn keep(workspace: &Workspace, record: &ActionRecord) -> Result<()> {
+fn keep(workspace: &Workspace, record: &ActionRecord) -> Result<()> {
     keep_as(&format!("{NAME}.{}", workspace.id), |path| {
         if path.metadata().is_ok_and(|facts| facts.len() > MAX_BYTES) {
             return Err(Error::io(std::io::ErrorKind::FileTooLarge.into(), "keeping an unguarded action", path));
@@ -76,15 +125,16 @@ pub fn keep(workspace: &Workspace, record: &ActionRecord) -> Result<()> {
 ///
 /// # Errors
 /// As [`keep`].
-pub fn keep_unplaced(cwd: Option<&Path>, command: &str, why: &str) -> Result<()> {
+pub fn keep_unplaced(action: UnguardedCommand) -> Result<()> {
+    let UnguardedCommand { cwd, command, why, is_told } = action;
     let record = ActionRecord {
         protection: ActionProtection::Failed,
-        command: shown(command),
+        command: shown(&command),
         time: rfc3339(now_ms()),
-        why: Some(shown(why)),
+        why: Some(shown(&why)),
         ..ActionRecord::default()
     };
-    let mut line = serde_json::to_vec(&Unplaced { cwd: cwd.map(Path::to_owned), record }).unwrap_or_default(); // a path that is no text
+    let mut line = serde_json::to_vec(&Unplaced { cwd, is_told, record }).unwrap_or_default(); // a path that is no text
     line.push(b'\n');
     keep_as(&format!("{UNSTARTED}{}", std::process::id()), |path| {
         append_private(path).and_then(|mut file| file.write_all(&line)).at("keeping an unguarded action", path)
@@ -111,7 +161,8 @@ pub fn are_waiting(workspace: &Workspace) -> bool {
     names.any(|entry| entry.file_name().to_str().is_some_and(|name| name == own || name.starts_with(UNSTARTED)))
 }
 
-/// Takes the actions of no known workspace that belong to this one, and returns them. `is_here` judges a directory.
+/// Takes the actions of no known workspace that belong to this one, and returns those of which no model was informed. `is_here` judges a
+/// directory.
 pub fn claim(workspace: &Workspace, is_here: impl Fn(&Path) -> bool) -> Vec<ActionRecord> {
     let mut claimed = Vec::new();
     for dir in runtime::existing() {
@@ -121,16 +172,19 @@ pub fn claim(workspace: &Workspace, is_here: impl Fn(&Path) -> bool) -> Vec<Acti
                 continue;
             }
             // One that cannot be read stays for another process.
-            let Some(lines) = unplaced(&path) else { continue };
+            let Some((lines, length)) = unplaced(&path) else { continue };
             if lines.is_empty() || !lines.iter().all(|line| line.cwd.as_deref().is_none_or(&is_here)) {
                 continue;
             }
+            let new = lines.iter().filter(|line| !line.is_told).map(|line| line.record.clone()).collect::<Vec<_>>();
             let records: Vec<ActionRecord> = lines.into_iter().map(|line| line.record).collect();
             let log = ActionLog::at(dir.join(format!("{NAME}.{}", workspace.id)));
-            if log.append_all(&records).map(drop).or_else(|_| append(workspace, &records)).is_ok() {
+            let kept = log.append_all(&records).map(drop).or_else(|_| append(workspace, &records));
+            // A line that was appended meanwhile is claimed with the others at the next event; equal records count once.
+            if kept.is_ok() && path.metadata().is_ok_and(|facts| facts.len() == length) {
                 // Another process that has claimed it meanwhile has the same records, which count once.
                 let _ = std::fs::remove_file(&path);
-                claimed.extend(records);
+                claimed.extend(new);
             }
         }
     }
@@ -141,7 +195,7 @@ pub fn claim(workspace: &Workspace, is_here: impl Fn(&Path) -> bool) -> Vec<Acti
 ///
 /// # Errors
 /// `disk-full`, `permission`: none is appended.
-pub fn append(workspace: &Workspace, records: &[ActionRecord]) -> Result<()> {
+fn append(workspace: &Workspace, records: &[ActionRecord]) -> Result<()> {
     let path = file(workspace);
     // A person who has not read so many will not read more.
     if records.is_empty() || path.metadata().is_ok_and(|facts| facts.len() > MAX_BYTES) {
@@ -212,43 +266,45 @@ fn records(file: &File) -> Vec<ActionRecord> {
     lines.filter_map(|line| serde_json::from_slice(&line).ok()).collect()
 }
 
-/// Returns the actions of a file that may have been written by a client's shell. They are none while a line may not be whole yet.
-fn unplaced(path: &Path) -> Option<Vec<Unplaced>> {
+/// Returns the actions of a file that a client's shell may have written, and its length. They are none while a line may not be whole yet.
+fn unplaced(path: &Path) -> Option<(Vec<Unplaced>, u64)> {
     let file = own_file(path)?;
     let facts = file.metadata().ok()?; // removed meanwhile
-    let is_old = facts.modified().ok()?.elapsed().is_ok_and(|age| age > TORN); // no time is a young one
+    let written = facts.modified().unwrap_or(UNIX_EPOCH);
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES).read_to_end(&mut bytes).ok()?; // another process may read it
-    if !is_old && !bytes.ends_with(b"\n") && (bytes.len() as u64) < MAX_BYTES {
-        return Some(Vec::new());
+    (&file).take(MAX_BYTES).read_to_end(&mut bytes).ok()?; // the next process tries again
+    let is_whole = bytes.ends_with(b"\n") || bytes.len() as u64 == MAX_BYTES;
+    if !is_whole && written.elapsed().is_ok_and(|age| age < TORN) {
+        return Some((Vec::new(), 0));
     }
-    let written = facts.modified().ok()?.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
-    Some(bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(|line| parsed(line, written)).collect())
+    let written = written.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
+    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    Some((lines.map(|line| parsed(line, written)).collect(), facts.len()))
 }
 
 /// Parses a line: of this program, else of a shell. `written` is the time of one that says none.
 fn parsed(line: &[u8], written: i64) -> Unplaced {
-    if let Ok(Unplaced { cwd, record }) = serde_json::from_slice(line) {
-        return Unplaced { cwd, record: harmless(record) };
+    if let Ok(unplaced) = serde_json::from_slice::<Unplaced>(line) {
+        return Unplaced { record: harmless(unplaced.record), ..unplaced };
     }
     let text = String::from_utf8_lossy(line);
-    let mut words = text.splitn(4, ' ');
-    let seconds =
-        words.next().and_then(|word| word.parse::<i64>().ok()).filter(|seconds| *seconds < i64::from(u32::MAX));
-    let (client, event) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let mut words = text.splitn(5, ' ');
+    let seconds = words.next().and_then(|word| word.parse::<u32>().ok()); // torn, or another text
+    let [process, client, event] = std::array::from_fn(|_| words.next().unwrap_or_default());
     let cwd = words.next().map(PathBuf::from).filter(|cwd| cwd.is_absolute());
-    let command = match (seconds, &cwd) {
-        (Some(_), Some(_)) => format!("{client} {event}"),
-        _ => format!("unknown: {text}"),
+    let (command, action) = match (seconds, &cwd) {
+        (Some(_), Some(_)) => (format!("{client} {event}"), Some(shown(&format!("hook-{process}")))),
+        _ => (format!("unknown: {text}"), None),
     };
     let record = ActionRecord {
         protection: ActionProtection::Failed,
         command: shown(&command),
-        time: rfc3339(seconds.map_or(written, |seconds| seconds * 1000)),
+        time: rfc3339(seconds.map_or(written, |seconds| i64::from(seconds) * 1000)),
+        action,
         why: Some(NOT_STARTED.to_owned()),
         ..ActionRecord::default()
     };
-    Unplaced { cwd: cwd.filter(|_| seconds.is_some()), record }
+    Unplaced { cwd: cwd.filter(|_| seconds.is_some()), is_told: false, record }
 }
 
 /// Returns a record as it may be shown, whoever wrote the file.
@@ -265,4 +321,32 @@ fn harmless(record: ActionRecord) -> ActionRecord {
 
 fn shown(text: &str) -> String {
     cut(&printable(&redact(&cut(text, 4 * MAX_TEXT))), MAX_TEXT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_a_shell_is_read_whatever_it_says() {
+        let long = format!("1700000000 7 claude-code PreToolUse /{}", "x".repeat(1 << 20));
+        let table: [(&[u8], &str, Option<&str>); 6] = [
+            (b"1700000000 7 claude-code PreToolUse /w/a b", "claude-code PreToolUse", Some("/w/a b")),
+            (b"1700000000 7 claude-code PreT", "unknown: 1700000000 7 claude-code PreT", None),
+            (b"x 7 claude-code PreToolUse /w", "unknown: x 7 claude-code PreToolUse /w", None),
+            (b"1700000000 7 claude-code PreToolUse w", "unknown: 1700000000 7 claude-code PreToolUse w", None),
+            (b"1700000000 7 \x1b[2J PreToolUse /w", "\\u{1b}[2J PreToolUse", Some("/w")),
+            (b"{\"cwd\":\"/w\"}", "unknown: {\"cwd\":\"/w\"}", None),
+        ];
+        for (line, command, cwd) in table {
+            let read = parsed(line, 5);
+            assert!(read.record.command.contains(command), "{:?}", read.record.command);
+            assert!(!read.record.command.contains('\x1b') && read.record.protection == ActionProtection::Failed);
+            assert_eq!(read.cwd.as_deref(), cwd.map(Path::new));
+        }
+        let read = parsed(long.as_bytes(), 5);
+        assert!(read.record.command.len() <= 4 * MAX_TEXT && read.record.time.starts_with("2023-11-14"));
+        let read = parsed(&[0xff; 1 << 20], 5);
+        assert!(read.record.command.chars().count() <= MAX_TEXT + 1 && read.record.time.starts_with("1970-01-01"));
+    }
 }
