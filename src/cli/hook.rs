@@ -20,6 +20,7 @@ use super::run::RUN;
 use super::talk::Talk;
 use crate::agents::process::client_above;
 use crate::agents::{Act, Client, Decision, Event, EventKind, MAX_PAYLOAD};
+use crate::checkpoint::records::unguarded::{self, UnguardedCommand};
 use crate::checkpoint::{Home, records::mishaps};
 use crate::error::{Code, Error, Result};
 use crate::model::door::Door;
@@ -148,21 +149,60 @@ fn decide(asked: &HookCall) -> Result<Decision> {
     if let Some(error) = &torn {
         note(&format!("{} {}", asked.client.name(), asked.event), error);
     }
-    let home = Home::locate()?;
-    let talk = if asked.alone { Talk::alone(&home, deadline)? } else { Talk::open(&home, deadline)? };
-    let reaches_model = asked.client.reaches_model(&asked.event);
-    let have = |talk: Talk| Exchange { talk, event: &event, reaches_model }.have();
-    let is_daemons = talk.is_daemons();
-    let mut decision = match have(talk) {
-        // The daemon ended meanwhile, or does not read. An event may be told twice: a turn that is open already and a path that is held change nothing.
-        Err(error) if is_daemons && error.code() == Code::ShuttingDown => have(Talk::alone(&home, deadline)?)?,
-        had => had?,
+    let mut decision = match &event.kind {
+        EventKind::Before { act, .. } => {
+            // A bug too lets the action run, without the checkpoint that it needs.
+            let caught = catch_unwind(AssertUnwindSafe(|| converse(asked, &event, deadline)));
+            let had = caught.unwrap_or_else(|_| Err(Error::new(Code::Internal, "a bug in piton; please report it")));
+            had.unwrap_or_else(|error| unguarded(asked, &event, act, &error))
+        }
+        _ => converse(asked, &event, deadline)?,
     };
     if let Some(error) = torn {
         let told = format!("piton: {}; the action was guarded by what could be read of it", error.text());
         decision.message = Some(decision.message.map_or(told.clone(), |message| format!("{told}\n{message}")));
     }
     Ok(decision)
+}
+
+/// Returns the answer to an event: the daemon's, or that of a private engine.
+fn converse(asked: &HookCall, event: &Event, deadline: Instant) -> Result<Decision> {
+    let home = Home::locate()?;
+    let talk = if asked.alone { Talk::alone(&home, deadline)? } else { Talk::open(&home, deadline)? };
+    let is_before = matches!(event.kind, EventKind::Before { .. });
+    let talk = if is_before { talk.leave_time() } else { talk };
+    let reaches_model = asked.client.reaches_model(&asked.event);
+    let have = |talk: Talk| Exchange { talk, event, reaches_model }.have();
+    let is_daemons = talk.is_daemons();
+    match have(talk) {
+        // The daemon ended meanwhile, or does not read, or is busy while an action waits. An event may be reported twice: a turn that is
+        // open already and a path that is saved change nothing.
+        Err(error)
+            if is_daemons && (error.code() == Code::ShuttingDown || (is_before && error.code() == Code::Busy)) =>
+        {
+            have(Talk::alone(&home, deadline)?)
+        }
+        had => had,
+    }
+}
+
+/// Keeps an action that runs without a checkpoint because no engine answered, and returns what the model and the person read of it.
+fn unguarded(asked: &HookCall, event: &Event, act: &Act, error: &Error) -> Decision {
+    note(&format!("{} {}", asked.client.name(), asked.event), error);
+    let cwd = event.cwd.clone().or_else(|| std::env::current_dir().ok());
+    let command = match act {
+        Act::Shell { commands, .. } => format!("shell: {}", commands.join("; ")),
+        Act::Tool { name, .. } => name.clone(),
+    };
+    let reaches_model = asked.client.reaches_model(&asked.event);
+    let ran = UnguardedCommand { cwd, command, why: error.text(), is_told: reaches_model };
+    if let Err(error) = unguarded::keep_unplaced(ran) {
+        tracing::warn!(%error, "an unguarded action could not be kept");
+    }
+    let context = reaches_model
+        .then(|| format!("piton: not protected: no checkpoint was taken before this action: {}", error.text()));
+    let message = Some(format!("piton: no checkpoint before this action: {}", error.text()));
+    Decision { context: context.into_iter().collect(), message, ..Decision::default() }
 }
 
 /// One event's conversation with the engine.

@@ -19,6 +19,7 @@ use super::print;
 use super::protection::with_causes;
 use super::talk::Talk;
 use crate::checkpoint::records::mishaps;
+use crate::checkpoint::records::unguarded::{self, UnguardedCommand};
 use crate::error::{Code, Error, Result};
 use crate::model::door::Door;
 use crate::model::effect::{Confidence, Needs, Verdict};
@@ -221,10 +222,19 @@ fn conversation<T>(call: &LineCall, patience: Duration, have: impl Fn(&mut Talk)
     let talk = Talk::open(&home, Instant::now() + patience)?;
     let is_daemons = talk.is_daemons();
     match greeted(talk) {
-        Err(error) if is_daemons && error.is(Code::ShuttingDown) => {
+        Err(error) if is_daemons && (error.is(Code::ShuttingDown) || error.is(Code::Busy)) => {
             Ok(greeted(Talk::alone(&home, Instant::now() + patience)?)?)
         }
         had => Ok(had?),
+    }
+}
+
+/// Keeps a line that runs without a checkpoint because no engine answered.
+fn keep_unguarded(call: &LineCall, line: &str, error: &Error) {
+    let cwd = call.place().or_else(|| std::env::current_dir().ok()); // a directory that is gone is in no workspace
+    let command = UnguardedCommand { cwd, command: format!("shell: {line}"), why: error.text(), is_told: false };
+    if let Err(error) = unguarded::keep_unplaced(command) {
+        tracing::warn!(%error, "an unguarded line could not be kept");
     }
 }
 
@@ -259,38 +269,34 @@ fn before(call: &LineCall) -> Result<u8> {
     stop_on_keys(call);
     let shown = if line.trim().is_empty() { UNSEEN.to_owned() } else { line.lines().collect::<Vec<_>>().join("; ") };
     let turn = format!("{}: {}", call.line, cut(&printable(&shown), MAX_NAME));
+    let asked = ShellBefore {
+        action: Some(call.action()),
+        command,
+        shell: call.client(),
+        cwd: call.place(),
+        deadline_ms: None,
+        doubt,
+    };
     let reply = conversation(call, patience, |talk| {
         if !call.is_step {
             let _: TurnReply = talk.ask(&Body::TurnStart(Turn { turn: turn.clone(), ..Turn::default() }))?;
         }
-        talk.ask::<BeforeReply>(&Body::ShellBefore(ShellBefore {
-            action: Some(call.action()),
-            command: command.clone(),
-            shell: call.client(),
-            cwd: call.place(),
-            deadline_ms: None,
-            doubt,
-        }))
+        talk.ask::<BeforeReply>(&Body::ShellBefore(asked.clone()))
     });
     if let Ok(reply) = &reply {
         told(reply).iter().for_each(|text| print::say(text));
         silent(reply).iter().for_each(|text| print::say(text));
     }
-    let hold = match &reply {
-        Ok(reply) if reply.proceed => None,
-        Ok(reply) => Some(reply.reason.clone().unwrap_or_else(|| "the policy says no".to_owned())),
-        // The policy holds also where no engine answers.
-        Err(error) => judged.as_ref().and_then(|judged| {
-            let failed = || (judged.on_failure == OnFailure::Hold).then(|| error.text());
-            judged.verdict.hold.clone().or_else(failed)
-        }),
-    };
+    let hold = hold_of(&reply, judged.as_ref());
     let is_judged_denied = judged.is_some_and(|judged| judged.verdict.denied && judged.verdict.hold.is_some());
     let is_denied = is_judged_denied || reply.as_ref().is_ok_and(BeforeReply::is_denied);
     if let Some(reason) = &hold
         && !may_run(call, reason, is_denied)
     {
         return Ok(DENIED);
+    }
+    if let Err(error) = &reply {
+        keep_unguarded(call, &shown, error);
     }
     match reply {
         Ok(_) => Ok(ASKED),
@@ -305,6 +311,18 @@ fn before(call: &LineCall) -> Result<u8> {
             Ok(0)
         }
         Err(error) => Err(error),
+    }
+}
+
+/// Returns the reason to hold a line. The policy holds it also where no engine answers.
+fn hold_of(reply: &Result<BeforeReply>, judged: Option<&JudgedLine>) -> Option<String> {
+    match reply {
+        Ok(reply) if reply.proceed => None,
+        Ok(reply) => Some(reply.reason.clone().unwrap_or_else(|| "the policy says no".to_owned())),
+        Err(error) => judged.and_then(|judged| {
+            let failed = || (judged.on_failure == OnFailure::Hold).then(|| error.text());
+            judged.verdict.hold.clone().or_else(failed)
+        }),
     }
 }
 

@@ -32,6 +32,14 @@ impl Talk {
         Ok(Talk { link: Link::alone(home)?, deadline })
     }
 
+    /// Leaves a part of the time for a private engine, if the daemon does not answer in the rest.
+    pub(super) fn leave_time(mut self) -> Talk {
+        if self.is_daemons() {
+            self.deadline -= self.left() / 4;
+        }
+        self
+    }
+
     /// Returns true if the daemon answers.
     pub(super) fn is_daemons(&self) -> bool {
         matches!(self.link.served(), Served::Daemon(_))

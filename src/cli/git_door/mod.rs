@@ -19,6 +19,7 @@ use self::told::{GitAnswer, GitCommand};
 use super::print;
 use crate::checkpoint::Home;
 use crate::checkpoint::records::mishaps;
+use crate::checkpoint::records::unguarded::{self, UnguardedCommand};
 use crate::error::Error;
 use crate::model::repository::REMOTES;
 use crate::sys::child::close_stdout;
@@ -145,6 +146,15 @@ fn drain() -> String {
 fn failed(event: &str, error: &Error) -> GitAnswer {
     if is_news() {
         print::say(&format!("piton: nothing was kept before this command of git: {}", error.text()));
+        let command = UnguardedCommand {
+            cwd: std::env::current_dir().ok(), // git starts its hooks at the top
+            command: format!("git {event}"),
+            why: error.text(),
+            is_told: false,
+        };
+        if let Err(error) = unguarded::keep_unplaced(command) {
+            tracing::warn!(%error, "an unguarded command of git could not be kept");
+        }
     }
     let kept = Home::locate().and_then(|home| mishaps::note_once(&home, &format!("git {event}: {}", error.text())));
     if let Err(error) = kept {

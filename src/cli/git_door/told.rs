@@ -393,7 +393,7 @@ fn conversation<T>(
     let talk = Talk::open(home, Instant::now() + patience)?;
     let is_daemons = talk.is_daemons();
     match greeted(talk) {
-        Err(error) if is_daemons && error.is(Code::ShuttingDown) => {
+        Err(error) if is_daemons && (error.is(Code::ShuttingDown) || error.is(Code::Busy)) => {
             Ok(greeted(Talk::alone(home, Instant::now() + patience)?)?)
         }
         had => Ok(had?),
