@@ -6,6 +6,7 @@
 import { spawn } from "node:child_process"
 
 const PITON = "@PITON@"
+const NOTE = "@NOTE@"
 const PATIENCE_MS = 10_000
 const ANSWER_MS = 60_000
 
@@ -24,7 +25,13 @@ function ask(event, payload, patience) {
     try {
       const stdio = ["pipe", "pipe", "ignore"]
       child = spawn(PITON, ["hook", "opencode", event], { stdio, cwd: payload.directory })
-      child.on("error", () => end({}))
+      child.on("error", () => {
+        // piton could not be started: its next process reports the action.
+        if (event === "tool.execute.before") {
+          spawn("/bin/sh", ["-c", NOTE], { stdio: "ignore", cwd: payload.directory }).on("error", () => {})
+        }
+        end({})
+      })
       child.stdin.on("error", () => {})
       child.stdout.setEncoding("utf8")
       child.stdout.on("data", (part) => (text += part))

@@ -6,6 +6,7 @@
 import { spawn } from "node:child_process"
 
 const PITON = "@PITON@"
+const NOTE = "@NOTE@"
 const PATIENCE_MS = 10_000
 const ANSWER_MS = 60_000
 
@@ -23,7 +24,13 @@ function ask(payload: any, patience: number): Promise<any> {
     }, patience)
     try {
       child = spawn(PITON, ["hook", "pi", payload.type], { stdio: ["pipe", "pipe", "ignore"], cwd: payload.cwd })
-      child.on("error", () => end({}))
+      child.on("error", () => {
+        // piton could not be started: its next process reports the action.
+        if (payload.type === "tool_call") {
+          spawn("/bin/sh", ["-c", NOTE], { stdio: "ignore", cwd: payload.cwd }).on("error", () => {})
+        }
+        end({})
+      })
       child.stdin.on("error", () => {})
       child.stdout.setEncoding("utf8")
       child.stdout.on("data", (part: string) => (text += part))

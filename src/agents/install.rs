@@ -48,7 +48,7 @@ pub enum FileContent {
     Toml(Hooks),
     /// A file of piton's own.
     Whole(&'static str),
-    /// The same, with the program's path in place of `"@PITON@"`.
+    /// The same, with the program's path in place of `"@PITON@"`, and a text for `sh` in place of `"@NOTE@"`.
     Shim(&'static str),
     /// An executable that calls piton for one event.
     Script {
@@ -100,6 +100,9 @@ impl Runner {
         match self {
             Runner::Verbatim => plain,
             Runner::HoldingShell if self.holds(client, event) => plain,
+            Runner::Shell | Runner::VetoShell | Runner::HoldingShell if client.is_before(event) => {
+                plain + NOTED + &note(client, event) + "'" + WELL
+            }
             Runner::Shell | Runner::VetoShell | Runner::HoldingShell => plain + WELL,
         }
     }
@@ -114,6 +117,23 @@ impl Runner {
 /// always ends with 0.
 const WELL: &str = " || :";
 
+/// The part of a command before an action in which `sh` notes that piton could not be started. It is one word, since a client may run its
+/// commands by another shell.
+const NOTED: &str = " || sh -c '";
+
+/// The text for `sh`, without single quotes: it appends a line to a file in the user's runtime directory (`checkpoint/records/unguarded`).
+/// It does not write into a directory of another user. `$(pwd)` and not `$PWD`, since some clients replace variables in their settings by
+/// bare text.
+const NOTE: &str = "for d in ${XDG_RUNTIME_DIR:+\"$XDG_RUNTIME_DIR\"} /tmp/piton-$(id -u); do \
+                    mkdir -m 700 \"$d\" \"$d/piton\"; [ -O \"$d\" ] && [ -O \"$d/piton\" ] && [ ! -L \"$d/piton\" ] && \
+                    echo \"$(date +%s) $$ @EVENT@ $(pwd)\" >>\"$d/piton/unstarted.$(pwd | cksum | tr \" \" -)\" && break; \
+                    done 2>/dev/null";
+
+/// Returns the text for `sh` of one event.
+fn note(client: Client, event: &str) -> String {
+    NOTE.replace("@EVENT@", &format!("{} {event}", client.name()))
+}
+
 /// One hook; the client gives up on it after some seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Hook {
@@ -125,6 +145,9 @@ pub struct Hook {
 
 /// The placeholder for the program's path in a shim, as a literal with its quotes.
 pub(super) const PLACE: &str = "\"@PITON@\"";
+
+/// The placeholder for the text with which a shim's `sh` notes that piton could not be started.
+const NOTE_PLACE: &str = "\"@NOTE@\"";
 
 /// The text in one of the first lines of every file that is piton's alone.
 const OWN: &str = "Written by `piton install";
@@ -182,7 +205,11 @@ impl HookFile {
     fn whole(&self, client: Client, program: &str) -> String {
         match self.content {
             FileContent::Whole(text) => text.to_owned(),
-            FileContent::Shim(text) => text.replace(PLACE, &serde_json::Value::from(program).to_string()),
+            FileContent::Shim(text) => {
+                let before = client.events().find(|event| client.is_before(event)).unwrap_or_default();
+                let literal = |text: String| serde_json::Value::from(text).to_string();
+                text.replace(NOTE_PLACE, &literal(note(client, before))).replace(PLACE, &literal(program.to_owned()))
+            }
             FileContent::Script { event } => {
                 format!(
                     "#!/bin/sh\n# {OWN} {}`, and taken away by `piton uninstall`.\n{}\n",
@@ -223,6 +250,7 @@ pub(super) fn ours(client: Client) -> impl Fn(&str) -> bool {
 /// Returns the program and the event of a command that is ours, with or without its end.
 pub(super) fn separated(client: Client, command: &str) -> Option<(String, &str)> {
     let command = command.strip_suffix(WELL).unwrap_or(command);
+    let command = command.split_once(NOTED).map_or(command, |(call, _)| call);
     let (program, event) = command.rsplit_once(&format!(" hook {} ", client.name()))?;
     let (program, event) = (program.trim(), event.trim());
     let name = program.trim_end_matches('\'').rsplit('/').next().unwrap_or_default();

@@ -140,7 +140,9 @@ fn lines(lab: &Lab, program: &Path) -> Vec<(String, String)> {
         match serde_json::from_str(&text) {
             Ok(value) => walk(&value, &mut found),
             Err(_) => found.extend(text.lines().filter(|line| line.contains(" hook ")).filter_map(|line| {
-                let toml = line.strip_prefix("command = ").map(|value| serde_json::from_str(value).unwrap());
+                let literal = |value: &str| value.strip_prefix("\"\"\"")?.strip_suffix("\"\"\"").map(str::to_owned);
+                let value = |text: &str| literal(text).unwrap_or_else(|| serde_json::from_str(text).unwrap());
+                let toml = line.strip_prefix("command = ").map(value);
                 toml.or_else(|| line.ends_with(" || :").then(|| line.to_owned()))
             })),
         }
@@ -179,7 +181,7 @@ fn a_binary_that_went_away_stops_nobody() {
     let payload = json!({ "hook_event_name": "PreToolUse", "session_id": "s", "cwd": lab.work,
         "tool_name": "Bash", "tool_input": { "command": "rm a" } });
     lab.write("payload", payload.to_string());
-    lab.sh(&format!("{{ {}; }} < payload > said", before.1.replace(" || :", " --no-daemon || :")));
+    lab.sh(&format!("{{ {}; }} < payload > said", before.1.replace("PreToolUse ||", "PreToolUse --no-daemon ||")));
     assert!(lab.read("said").contains("\"permissionDecision\":\"deny\""), "{}", lab.read("said"));
     std::fs::remove_file(&old).unwrap();
     for (client, line) in &all {
@@ -263,7 +265,8 @@ fn stand_in(lab: &Lab) {
 
 fn shim(lab: &Lab, name: &str, program: &Path) -> String {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks").join(name);
-    std::fs::read_to_string(source).unwrap().replace("@PITON@", program.to_str().unwrap()).replace(
+    let text = std::fs::read_to_string(source).unwrap().replace("@NOTE@", "echo noted >> noted");
+    text.replace("@PITON@", program.to_str().unwrap()).replace(
         "PATIENCE_MS = 10_000",
         // Long enough for a stand-in, short enough for one that hangs.
         if program == lab.work.join("hang") { "PATIENCE_MS = 50" } else { "PATIENCE_MS = 10_000" },
@@ -324,6 +327,8 @@ fn the_plugin_of_opencode() {
                     \"tidy up\\n\\nnote\"\nanswered: 3 checkpoints\n\
                     {\"A\":\"b\",\"GIT_CONFIG_COUNT\":\"1\"}\n";
     assert_eq!(printed, expected);
+    // Once, before the tool of the program that is absent.
+    assert_eq!(lab.read("noted"), "noted\n");
     read_by_piton(
         "opencode",
         &lab.read("asked"),

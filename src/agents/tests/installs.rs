@@ -50,20 +50,29 @@ fn hooks_are_events() {
     }
 }
 
+/// Returns true for a command that calls piton, and notes where that cannot be started.
+fn is_noted(command: &str, call: &str) -> bool {
+    let noted = command.strip_prefix(call).and_then(|rest| rest.strip_prefix(" || sh -c '"));
+    noted.is_some_and(|rest| rest.ends_with("' || :") && rest.matches('\'').count() == 1 && rest.contains("unstarted"))
+}
+
 #[test]
 fn what_is_written() {
     let settings = Client::GeminiCli.files(false)[0].merge(Client::GeminiCli, PROGRAM, None).unwrap();
     let value: Value = serde_json::from_str(&settings).unwrap();
     let hook = &value["hooks"]["BeforeTool"][0]["hooks"][0];
-    assert_eq!(hook["command"], "'/opt/p i/piton' hook gemini-cli BeforeTool || :");
+    assert!(is_noted(hook["command"].as_str().unwrap(), "'/opt/p i/piton' hook gemini-cli BeforeTool"), "{hook}");
+    let after = &value["hooks"]["AfterTool"][0]["hooks"][0];
+    assert_eq!(after["command"], "'/opt/p i/piton' hook gemini-cli AfterTool || :");
     assert_eq!(hook["timeout"], 10_000);
     let hooks = Client::CopilotCli.files(false)[0].merge(Client::CopilotCli, PROGRAM, None).unwrap();
     let value: Value = serde_json::from_str(&hooks).unwrap();
     assert_eq!((&value["version"], &value["hooks"]["preToolUse"][0]["timeoutSec"]), (&1.into(), &10.into()));
     let plugin = Client::Opencode.files(false)[0].merge(Client::Opencode, "/a\"b/piton", None).unwrap();
     assert!(plugin.contains(r#"const PITON = "/a\"b/piton""#));
+    assert!(plugin.contains("opencode tool.execute.before $(pwd)") && !plugin.contains("@NOTE@"), "{plugin}");
     let script = Client::Cline.files(false)[3].merge(Client::Cline, PROGRAM, None).unwrap();
-    assert_eq!(script.lines().last(), Some("'/opt/p i/piton' hook cline PreToolUse || :"));
+    assert!(is_noted(script.lines().last().unwrap(), "'/opt/p i/piton' hook cline PreToolUse"), "{script}");
     assert_eq!(command("/it's/piton", Client::Pi, "input"), "'/it'\\''s/piton' hook pi input");
 }
 
@@ -119,7 +128,21 @@ fn an_older_installation_is_renewed() {
             _ => None,
         };
         let new = file.merge(client, PROGRAM, before).unwrap();
-        let mut old = new.replace(" || :", "");
+        // Commands before an action have had the plain end, too.
+        let plain = new.split(" || sh -c '").map(|part| match part.split_once("' || :") {
+            Some((note, rest)) if note.starts_with("for d in") => format!(" || :{rest}"),
+            _ => part.to_owned(),
+        });
+        let plain = plain.collect::<String>();
+        if plain != new {
+            assert!(
+                matches!(file.presence(client, PROGRAM, Some(&plain)).unwrap(), Presence::Stale(_)),
+                "{}",
+                client.name()
+            );
+            assert_eq!(file.merge(client, PROGRAM, Some(&plain)).unwrap(), new, "{}", client.name());
+        }
+        let mut old = plain.replace(" || :", "");
         if let FileContent::Script { .. } = file.content {
             old = old.replace("\n'/opt", "\nexec '/opt");
         }
