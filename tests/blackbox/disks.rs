@@ -7,7 +7,7 @@ use std::process::Command;
 use super::support::{Lab, Output, not_allowed, tree};
 
 /// Runs the rest of a script with a mount namespace of its own; `None`, said aloud, where that is not allowed.
-fn mounted(lab: &Lab, script: &str) -> Option<Output> {
+pub(crate) fn mounted(lab: &Lab, script: &str) -> Option<Output> {
     let root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
     let mut command = lab.command("unshare", &lab.work);
     command.arg(if root { "-m" } else { "-rm" });
@@ -26,14 +26,14 @@ fn mounted(lab: &Lab, script: &str) -> Option<Output> {
     })
 }
 
-fn passes(output: Option<Output>) {
+pub(crate) fn passes(output: Option<Output>) {
     if let Some(output) = output {
         assert_eq!(output.code, 0, "{}\n{}", output.stdout, output.stderr);
     }
 }
 
 /// The head of all scripts: `code EXPECTED TEXT command…` checks the exit code and that the output names TEXT.
-const CHECK: &str = r#"
+pub(crate) const CHECK: &str = r#"
     code() {
         want=$1 text=$2; shift 2
         got=0; said=$("$@" 2>&1) || got=$?

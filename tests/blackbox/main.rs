@@ -76,6 +76,7 @@ mod support;
 mod turn_ends;
 mod turn_losses;
 mod turns;
+mod unguarded;
 mod upkeep;
 mod watch;
 mod watching;

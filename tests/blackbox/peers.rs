@@ -246,6 +246,31 @@ fn a_hook_whose_daemon_does_not_read_gets_an_engine_of_its_own() {
 }
 
 #[test]
+fn a_hook_whose_daemon_is_busy_gets_an_engine_of_its_own() {
+    let place = Place::new();
+    place.lab.take("first");
+    std::fs::create_dir(place.dir()).unwrap();
+    place.lab.write("a", "to be held");
+    let daemon = UnixListener::bind(place.socket()).unwrap();
+    let greeting = json!({ "v": 1, "type": "daemon", "ok": true, "build": "another", "built_at": i64::MAX,
+        "pid": i32::MAX, "since": "2026-01-01T00:00:00.000Z", "clients": 1 });
+    // It greets and reads, and answers nothing.
+    let busy = std::thread::spawn(move || {
+        let (mut client, _) = daemon.accept().unwrap();
+        writeln!(client, "{greeting}").unwrap();
+        let heard = BufReader::new(client).lines().map_while(Result::ok).count();
+        (daemon, heard)
+    });
+    let began = Instant::now();
+    let said = place.hook("t", |_| {});
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    assert!(place.held("to be held") && !said.contains("not protected"), "{said} {}", place.mishaps());
+    std::fs::remove_file(place.socket()).unwrap();
+    let (_daemon, heard) = busy.join().unwrap();
+    assert!(heard > 1);
+}
+
+#[test]
 fn a_late_checkpoint_is_answered_before_the_hook_gives_up() {
     let place = Place::new();
     place.lab.set("on_failure: hold\n");

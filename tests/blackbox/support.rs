@@ -76,6 +76,7 @@ impl Lab {
         let (home, work) = (root.join("home"), root.join("work"));
         std::fs::create_dir_all(&home).unwrap();
         std::fs::create_dir_all(&work).unwrap();
+        std::fs::create_dir_all(root.join("run")).unwrap();
         let lab = Lab { home, work, scratch };
         std::fs::create_dir_all(lab.user_file().parent().unwrap()).unwrap();
         std::fs::write(lab.user_file(), PATIENT).unwrap();
@@ -84,6 +85,11 @@ impl Lab {
 
     pub(crate) fn root(&self) -> PathBuf {
         self.scratch.path().canonicalize().unwrap()
+    }
+
+    /// The user's runtime directory.
+    pub(crate) fn run(&self) -> PathBuf {
+        self.scratch.path().join("run")
     }
 
     /// The directory in which piton looks for the settings of administrators.
@@ -125,6 +131,7 @@ impl Lab {
             .env("XDG_CONFIG_HOME", self.home.join("config"))
             .env("XDG_DATA_HOME", self.home.join("data"))
             .env("XDG_CACHE_HOME", self.home.join("cache"))
+            .env("XDG_RUNTIME_DIR", self.run())
             .env("TZ", "UTC")
             // The administrator of this machine is none of the lab's.
             .env("PITON_TEST_ETC", self.etc())
