@@ -156,6 +156,7 @@ fn is_detached(cli: &Cli) -> bool {
 }
 
 fn run(cli: &Cli) -> Result<ExitCode> {
+    person::refuse_narrower(&cli.global)?;
     if let Some(Verb::McpProxy(args)) = &cli.verb {
         return mcp_proxy::proxy(&cli.global, args);
     }
@@ -166,7 +167,6 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         init::refuse_unasked(&cli.global, args)?;
     }
     let mut context = Context::new(&cli.global)?;
-    person::refuse_narrower(&context)?;
     let exit = match &cli.verb {
         None => overview::overview(&mut context),
         // It starts without a home too, see above.

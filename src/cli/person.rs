@@ -2,8 +2,9 @@
 //! line that keep or guard less.
 
 use std::ffi::OsString;
+use std::path::Path;
 
-use super::context::Context;
+use super::context::{Context, GlobalArgs, flags};
 use super::run::RUN;
 use crate::agents::within::{ListedProcess, is_in_session};
 use crate::error::{Code, Error, Result};
@@ -43,13 +44,17 @@ pub(super) fn require(what: &str) -> Result<()> {
 ///
 /// # Errors
 /// `needs-person`; the errors of reading the settings.
-pub(super) fn refuse_narrower(context: &Context) -> Result<()> {
-    if context.flags.is_empty() || !is_agents() {
+pub(super) fn refuse_narrower(global: &GlobalArgs) -> Result<()> {
+    if global.set.is_empty() || !is_agents() {
         return Ok(());
     }
-    let (home, root) = (context.home.path(), context.root().ok());
+    let flags = flags(global)?;
+    // Some verbs run without piton's own directory. No settings of a workspace are trusted then.
+    let context = Context::new(global).ok();
+    let home = context.as_ref().map_or(Path::new("/nonexistent"), |context| context.home.path());
+    let root = context.as_ref().and_then(|context| context.root().ok());
     let kept = settings::load(root.as_deref(), home, &[])?;
-    let typed = settings::load(root.as_deref(), home, &context.flags)?;
+    let typed = settings::load(root.as_deref(), home, &flags)?;
     match settings::narrower(&kept, &typed) {
         None => Ok(()),
         Some(key) => require(&format!("`{key}` would guard or keep less than the settings do")),

@@ -28,6 +28,8 @@ const LINES: &[&str] = &[
     "prune --yes --set retention.per_workspace=1",
     "list --set guard=off",
     "checkpoint --set limits.file_mb=1",
+    "mcp-proxy --set guard=off -- true",
+    "run --set guard=off -- true",
     "unpin label",
     "store move DIR/../moved --yes",
     "off --workspace DIR",
