@@ -68,16 +68,36 @@ export default function (pi: any) {
     return reply
   }
 
+  // A line that the person types after `!`. pi reports no end of it, so it ends with the next event before which it may have ended.
+  let line = 0
+  let isLineOpen = false
+  const endLine = async (ctx: any) => {
+    if (!isLineOpen) return
+    isLineOpen = false
+    await send("user_bash_end", ctx, { line })
+  }
+  pi.on("user_bash", async (event: any, ctx: any) => {
+    await endLine(ctx)
+    line += 1
+    const { command, cwd } = event
+    const reply = await send("user_bash", ctx, cwd ? { command, line, cwd } : { command, line })
+    isLineOpen = reply.end === true
+    if (reply.deny) return { result: { output: reply.deny, exitCode: 126, cancelled: false, truncated: false } }
+  })
+
   for (const type of ["session_start", "agent_end", "session_shutdown"]) {
     pi.on(type, async (_event: any, ctx: any) => {
+      if (type === "session_shutdown") await endLine(ctx)
       await send(type, ctx)
     })
   }
   pi.on("before_agent_start", async (event: any, ctx: any) => {
+    await endLine(ctx)
     const reply = await send("before_agent_start", ctx, { prompt: event.prompt })
     if (reply.context) return { message: { customType: "piton", content: reply.context, display: true } }
   })
   pi.on("tool_call", async (event: any, ctx: any) => {
+    await endLine(ctx)
     const { toolCallId, toolName, input } = event
     const reply = await send("tool_call", ctx, { toolCallId, toolName, input })
     if (reply.deny) return { block: true, reason: reply.deny }

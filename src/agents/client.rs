@@ -3,6 +3,9 @@
 use crate::error::{Code, Error, Result};
 use crate::model::text::{cut, printable};
 
+/// The end of the name under which the lines of a person are recorded.
+const LINES: &str = "-lines";
+
 /// An agent client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Client {
@@ -84,6 +87,21 @@ impl Client {
     pub fn agent_name(self, session: &str, agent: &str) -> String {
         let session: String = session.chars().take(8).collect();
         format!("{}.{session}.{agent}", self.name())
+    }
+
+    /// Returns the name under which the lines are recorded that a person types in the client's terminal. They are the person's work.
+    pub fn lines_name(self) -> String {
+        format!("{}{LINES}", self.name())
+    }
+
+    /// Returns the client in whose terminal a person types lines, by the name under which they are recorded.
+    pub fn of_lines(name: &str) -> Option<Client> {
+        Client::ALL.into_iter().find(|client| name.strip_suffix(LINES) == Some(client.name()))
+    }
+
+    /// Returns the name of the session of such lines.
+    pub fn lines_session(self, session: &str) -> String {
+        format!("{}.{session}", self.lines_name())
     }
 
     /// Returns the name for people.

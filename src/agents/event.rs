@@ -24,6 +24,8 @@ pub struct Event {
     pub cwd: Option<PathBuf>,
     /// True if some of the payload may have another meaning than the one that was read.
     pub doubt: bool,
+    /// The file to which the client writes the conversation of the session, where it names that.
+    pub transcript: Option<PathBuf>,
     /// True for work in the background of the session, which begins and ends no turn.
     pub is_background: bool,
     /// The step of the client's work, with its facts.
@@ -72,6 +74,18 @@ pub enum EventKind {
         act: Option<Act>,
         /// The result.
         outcome: ActionOutcome,
+    },
+    /// A line that the person typed in the client's terminal is about to run in a shell; the client waits for the answer.
+    Line {
+        /// The number of the line in its session.
+        number: u64,
+        /// The line.
+        command: String,
+    },
+    /// Such a line has ended.
+    LineEnd {
+        /// The number of the line in its session.
+        number: u64,
     },
     /// An event that changes nothing here: of a kind piton does not use, or one it does not know. Holds a sentence.
     Unused(String),

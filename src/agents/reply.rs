@@ -16,6 +16,8 @@ pub struct Decision {
     pub message: Option<String>,
     /// The answer to [`EventKind::Ask`](super::event::EventKind::Ask); the prompt does not reach the model.
     pub answer: Option<String>,
+    /// True if piton wants to know of the end of a person's line.
+    pub awaits_end: bool,
     /// Variables for a command of the client, where it asks for some.
     pub variables: Vec<(String, String)>,
 }
@@ -76,10 +78,11 @@ pub fn shim(_event: &str, step: Moment, decision: &Decision) -> Option<Value> {
     let text = |text: &Option<String>| text.clone().map(Value::String);
     let variables = decision.variables.iter().map(|(name, text)| (name.clone(), json!(text)));
     object([
-        ("deny", text(&decision.deny).filter(|_| step == Moment::Before)),
+        ("deny", text(&decision.deny).filter(|_| matches!(step, Moment::Before | Moment::Line))),
         ("context", decision.notes().filter(|_| shim_reaches_model(step)).map(Value::String)),
         ("message", text(&decision.message)),
         ("answer", text(&decision.answer).filter(|_| matches!(step, Moment::TurnStart | Moment::Ask))),
+        ("end", decision.awaits_end.then(|| json!(true))),
         ("env", (!decision.variables.is_empty()).then(|| Value::Object(variables.collect()))),
     ])
 }

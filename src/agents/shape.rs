@@ -29,6 +29,10 @@ pub enum Moment {
     After,
     /// After an action that failed.
     Failed,
+    /// Before a line that the person typed in the client's terminal.
+    Line,
+    /// After such a line.
+    LineEnd,
     /// Known, and of no use.
     Unused,
 }
@@ -52,7 +56,7 @@ pub(super) struct Shape {
     pub tool: &'static [&'static str],
     pub input: &'static [&'static str],
     pub action: &'static [&'static str],
-    /// The shell command of an event that names no tool.
+    /// The shell command of an event that names no tool, and the line that a person typed.
     pub command: &'static [&'static str],
     /// The tools that run shell commands, in the field `command` or `commands` of their input.
     pub shells: &'static [&'static str],
@@ -67,6 +71,9 @@ pub(super) struct Shape {
     /// Returns true for work that the client does in the background of a session, and in no turn of it.
     pub is_background: fn(&Payload) -> bool,
 }
+
+/// The place of the file with the conversation.
+const TRANSCRIPT: &[&str] = &["/transcript_path"];
 
 /// The envelope of Claude Code, which several clients share.
 pub(super) const CLAUDE: Shape = Shape {
@@ -148,11 +155,17 @@ impl Shape {
                 let outcome = (self.outcome)(payload);
                 self.after(payload, ActionOutcome { ok: Some(false), ..outcome })?
             }
+            Some(Moment::Line) => {
+                EventKind::Line { number: line_number(payload), command: payload.required(self.command)?.to_owned() }
+            }
+            Some(Moment::LineEnd) => EventKind::LineEnd { number: line_number(payload) },
         };
         let is_background = (self.is_background)(payload);
         let cwd = text(self.cwd)?.map(PathBuf::from).filter(|cwd| cwd.is_absolute());
         let doubt = payload.is_doubtful();
         let session = text(self.session)?;
+        // Without it, only calls that the person refused stay unknown.
+        let transcript = text(TRANSCRIPT).ok().flatten().map(PathBuf::from);
         let is_another = |id: &String| session.as_ref() != Some(id);
         let parent = text(self.parent)?.filter(is_another);
         let agent_kind = text(self.agent_kind)?;
@@ -167,7 +180,8 @@ impl Shape {
             EventKind::TurnEnd if agent.is_some() => EventKind::AgentEnd,
             kind => kind,
         };
-        Ok(Event { client, session, parent, agent, turn: text(self.turn)?, cwd, doubt, is_background, kind })
+        let turn = text(self.turn)?;
+        Ok(Event { client, session, parent, agent, turn, cwd, doubt, transcript, is_background, kind })
     }
 
     /// Returns the end of a call.
@@ -190,7 +204,8 @@ impl Shape {
         let kind = EventKind::Before { action: text(self.action), act: self.act(payload).unwrap_or(unread) };
         let (session, parent) = (text(self.session), text(self.parent));
         let is_background = (self.is_background)(payload);
-        Event { client, session, parent, agent: None, turn: text(self.turn), cwd, doubt: true, is_background, kind }
+        let (turn, transcript) = (text(self.turn), text(TRANSCRIPT).map(PathBuf::from));
+        Event { client, session, parent, agent: None, turn, cwd, doubt: true, transcript, is_background, kind }
     }
 
     /// Returns the text of a prompt, which may come in parts.
@@ -239,6 +254,11 @@ impl Shape {
         let cwd = places.iter().find_map(|field| input.get(field)?.as_str()).filter(|cwd| !cwd.is_empty());
         Ok(Act::Shell { commands, cwd: cwd.map(PathBuf::from), cwd_told: self.cwd_told })
     }
+}
+
+/// Returns the number of a line that the person typed.
+fn line_number(payload: &Payload) -> u64 {
+    payload.at(&["/line"]).and_then(Value::as_u64).unwrap_or_default()
 }
 
 /// Returns a patch as the classifier knows it, wherever its text is, with the paths it names.

@@ -1,11 +1,12 @@
 //! The git door by variables alone: for an agent of `piton run`, and for clients whose hooks may set variables of their commands. No
-//! file of git is touched. Beside them goes the mark of the session.
+//! file of git is touched. Beside them goes the mark of the session, and the guard of the lines that a person types in Claude Code.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use super::announced;
 use super::install::git_hook_link::variables_program;
 use super::install::program;
 use crate::agents::within::SESSION;
@@ -20,6 +21,9 @@ use crate::sys::process::may_run;
 
 /// The variable by which Claude Code names a file that its shells read before each command.
 const CLAUDE_FILE: &str = "CLAUDE_ENV_FILE";
+
+/// The line of its shells before each command, which guards those of a person: `piton shell` knows the commands of the agent.
+const LINES_GUARD: &str = include_str!("../../hooks/shell/claude-code.sh");
 
 /// The hook by which opencode asks for the variables of a shell.
 const OPENCODE_EVENT: &str = "shell.env";
@@ -55,20 +59,36 @@ pub(super) fn give(name: &str, event: &Event, decision: &mut Decision) -> Result
             decision.variables = texts.collect();
             Ok(())
         }
-        Client::ClaudeCode if event.kind == EventKind::SessionStart => {
+        Client::ClaudeCode => {
+            announced::note(&Home::place()?, event)?;
             let file = std::env::var_os(CLAUDE_FILE).filter(|file| !file.is_empty()).map(PathBuf::from);
-            let all: Vec<_> =
-                git_variables(&dir()).into_iter().chain([(SESSION.to_owned(), event.client.name().into())]).collect();
-            file.map_or(Ok(()), |file| append(&file, &all))
+            match file.filter(|_| event.kind == EventKind::SessionStart) {
+                Some(file) => {
+                    let mark = (SESSION.to_owned(), event.client.name().into());
+                    append(&file, &export(git_variables(&dir()).into_iter().chain([mark])))?;
+                    append(&file, &lines_guard(&program()?))
+                }
+                None => Ok(()),
+            }
         }
         _ => Ok(()),
     }
 }
 
+/// Returns the line of a shell that sets variables.
+fn export(variables: impl Iterator<Item = (String, OsString)>) -> Vec<u8> {
+    let words = variables.flat_map(|(name, text)| [b" ", name.as_bytes(), b"=", sh(&text).as_slice()].concat());
+    b"export".iter().copied().chain(words).chain(*b"\n").collect()
+}
+
+/// Returns the line of a shell of Claude Code that guards what a person types there.
+fn lines_guard(program: &str) -> Vec<u8> {
+    let quoted = String::from_utf8_lossy(&sh(OsStr::new(program))).into_owned();
+    LINES_GUARD.replace("'@PROGRAM@'", &quoted).into_bytes()
+}
+
 /// Adds a line for a shell to a file, once.
-fn append(file: &Path, variables: &[(String, OsString)]) -> Result<()> {
-    let words = variables.iter().flat_map(|(name, text)| [b" ", name.as_bytes(), b"=", sh(text).as_slice()].concat());
-    let line: Vec<u8> = b"export".iter().copied().chain(words).chain(*b"\n").collect();
+fn append(file: &Path, line: &[u8]) -> Result<()> {
     let mut opened = OpenOptions::new().read(true).append(true).create(true).open(file).at("opening", file)?;
     let mut there = Vec::new();
     opened.rewind().and_then(|()| opened.read_to_end(&mut there)).at("reading", file)?;
@@ -76,5 +96,5 @@ fn append(file: &Path, variables: &[(String, OsString)]) -> Result<()> {
         return Ok(());
     }
     let start: &[u8] = if there.is_empty() || there.ends_with(b"\n") { b"" } else { b"\n" };
-    opened.write_all(&[start, &line].concat()).at("writing", file)
+    opened.write_all(&[start, line].concat()).at("writing", file)
 }

@@ -13,10 +13,13 @@ use clap::Args;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::announced;
 use super::exit::Exit;
 use super::git_variables::give;
 use super::hook_answer::answer;
+use super::judged_line::JudgedLine;
 use super::run::RUN;
+use super::shell;
 use super::talk::Talk;
 use crate::agents::process::client_above;
 use crate::agents::{Act, Client, Decision, Event, EventKind, MAX_PAYLOAD};
@@ -28,8 +31,9 @@ use crate::model::json;
 use crate::model::text::cut;
 use crate::protocol::{
     After, AfterReply, BeforeReply, Body, ErrorBody, Hello, OtherBlock, RunEnd, ShellBefore, ToolBefore, Turn,
-    not_held_sentence,
+    TurnReply, not_held_sentence,
 };
+use crate::shell::HookedShell;
 use crate::sys::clock::now_ms;
 use crate::sys::pipe;
 use crate::sys::processes::facts;
@@ -158,6 +162,9 @@ fn decide(asked: &HookCall) -> Result<Decision> {
         }
         _ => converse(asked, &event, deadline)?,
     };
+    if decision.deny.is_some() && event.client == Client::ClaudeCode {
+        announced::withdraw(home.path(), &event);
+    }
     if let Some(error) = torn {
         let told = format!("piton: {}; the action was guarded by what could be read of it", error.text());
         decision.message = Some(decision.message.map_or(told.clone(), |message| format!("{told}\n{message}")));
@@ -214,7 +221,11 @@ pub(super) struct Exchange<'e> {
 
 impl Exchange<'_> {
     fn have(mut self) -> Result<Decision> {
-        self.hello()?;
+        match &self.event.kind {
+            EventKind::Line { number, command } => return self.line(*number, command),
+            EventKind::LineEnd { number } => return self.line_end(*number),
+            _ => self.hello()?,
+        }
         match &self.event.kind {
             EventKind::SessionStart => self.tell(&Body::Ping),
             EventKind::SessionEnd => self.tell(&Body::RunEnd(RunEnd::default())),
@@ -245,8 +256,59 @@ impl Exchange<'_> {
                 }
                 Ok(decision)
             }
-            EventKind::Unused(_) => Ok(Decision::default()),
+            EventKind::Line { .. } | EventKind::LineEnd { .. } | EventKind::Unused(_) => Ok(Decision::default()),
         }
+    }
+
+    /// Guards a line that the person typed in the client's terminal, as `piton shell` does: it is a turn of the person's.
+    fn line(&mut self, number: u64, command: &str) -> Result<Decision> {
+        // Where it cannot be judged here, the engine says why.
+        let judged = self.event.cwd.clone().and_then(|cwd| JudgedLine::in_dir(cwd, command).ok());
+        let doubt = self.event.doubt || shell::runs_other_text(command, HookedShell::Bash.name());
+        if !doubt && judged.is_some_and(|judged| shell::is_harmless(command, &judged.verdict)) {
+            return Ok(Decision::default());
+        }
+        self.person_hello()?;
+        let _: TurnReply = self.ask(&Body::TurnStart(turn(shell::turn_name(number, command))))?;
+        let request = self.timed(Body::ShellBefore(ShellBefore {
+            action: Some(shell::action_name(number)),
+            command: command.to_owned(),
+            shell: None,
+            cwd: self.event.cwd.clone(),
+            deadline_ms: None,
+            doubt,
+        }));
+        let reply: BeforeReply = self.ask(&request)?;
+        // Nobody is asked: the terminal is the client's.
+        let reason = || reply.reason.as_deref().unwrap_or("the policy says no");
+        let deny = (!reply.proceed).then(|| format!("piton: the line was not run: {}", reason()));
+        let message = shell::told(&reply).filter(|_| deny.is_none());
+        Ok(Decision { awaits_end: deny.is_none(), deny, message, ..Decision::default() })
+    }
+
+    fn line_end(&mut self, number: u64) -> Result<Decision> {
+        self.person_hello()?;
+        let action = Some(shell::action_name(number));
+        self.talk.send(&Body::ShellAfter(After { action, ..After::default() }))?;
+        // An end without a name is the open turn's.
+        let ended: AfterReply = self.ask(&Body::TurnEnd(Turn::default()))?;
+        let message = (!ended.notices.is_empty()).then(|| ended.notices.join("\n"));
+        Ok(Decision { message, ..Decision::default() })
+    }
+
+    /// Begins the session of the lines that a person types in the client's terminal.
+    fn person_hello(&mut self) -> Result<()> {
+        let cwd = self.event.cwd.clone().or_else(|| std::env::current_dir().ok());
+        let id = self.event.session.clone().or_else(|| Some(cwd.as_deref()?.to_string_lossy().into_owned()));
+        self.talk.send(&Body::Hello(Hello {
+            client: Some(self.event.client.lines_name()),
+            session: Some(self.event.client.lines_session(&id.unwrap_or_default())),
+            pid: client_above(std::process::id(), &facts).map(u64::from),
+            cwd,
+            door: Some(Door::Shell.into()),
+            ..Hello::default()
+        }))?;
+        Ok(())
     }
 
     /// Says who asks. A client without an id of the session has one session in each directory.

@@ -6,6 +6,7 @@
 mod text;
 
 mod adopt;
+mod announced;
 mod at_work;
 mod checkpoint;
 mod classify;

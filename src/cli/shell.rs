@@ -12,12 +12,15 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGINT, SIGQUIT, SIGTSTP};
 use signal_hook::iterator::Signals;
 
+use super::announced;
 use super::context::{Context, GlobalArgs};
 use super::exit::Exit;
 use super::judged_line::JudgedLine;
 use super::print;
 use super::protection::with_causes;
 use super::talk::Talk;
+use crate::agents::Client;
+use crate::checkpoint::Home;
 use crate::checkpoint::records::mishaps;
 use crate::checkpoint::records::unguarded::{self, UnguardedCommand};
 use crate::error::{Code, Error, Result};
@@ -30,6 +33,8 @@ use crate::protocol::{
     After, AfterReply, BeforeReply, Body, ErrorBody, Hello, HelloReply, OtherBlock, RunEnd, RunEndReply, ShellBefore,
     Turn, TurnReply, not_held_sentence,
 };
+use crate::shell::HookedShell;
+use crate::shell::evaluated::evaluated_line;
 use crate::sys::terminal;
 
 /// The longest line that is read, in bytes.
@@ -76,6 +81,8 @@ struct LineCall {
     digit: bool,
     /// True for what a shell of an agent's run is told to do: it is a step of the run's own turn, and nobody is asked.
     is_step: bool,
+    /// The client in whose terminal a person typed the line. It runs the line by `eval`, behind commands of its own.
+    lines_of: Option<Client>,
     /// Definitions of aliases that occur in the line.
     aliases: Vec<String>,
 }
@@ -116,7 +123,7 @@ fn answered(call: &LineCall, code: u8) -> std::process::ExitCode {
 
 /// Has a signal of the terminal answer that the line is not to run: whoever presses these keys wants it to stop.
 fn stop_on_keys(call: &LineCall) {
-    if call.cannot_cancel || call.is_step {
+    if call.cannot_cancel || !call.may_ask() {
         return;
     }
     let digit = call.digit;
@@ -153,6 +160,7 @@ fn parsed(arguments: &[String]) -> Option<(&str, LineCall)> {
                     "--open" => call.open = value.parse().ok(),
                     "--exit" => call.exit = value.parse().ok(),
                     "--alias" => call.aliases.push(value.clone()),
+                    "--lines-of" => call.lines_of = Some(Client::named(value).ok()?), // another one is no call of a script
                     _ => return None,
                 }
             }
@@ -164,8 +172,7 @@ fn parsed(arguments: &[String]) -> Option<(&str, LineCall)> {
 
 /// Keeps what went wrong for `piton status`.
 fn note(event: &str, error: &Error) {
-    let kept = crate::checkpoint::Home::locate()
-        .and_then(|home| mishaps::note_once(&home, &format!("shell {event}: {}", error.text())));
+    let kept = Home::locate().and_then(|home| mishaps::note_once(&home, &format!("shell {event}: {}", error.text())));
     if let Err(error) = kept {
         tracing::warn!(%error, "a mishap could not be written down");
     }
@@ -174,11 +181,25 @@ fn note(event: &str, error: &Error) {
 impl LineCall {
     /// Returns the client's name: the shell's, or none for a step of a run, which knows its own.
     fn client(&self) -> Option<String> {
-        (!self.is_step).then(|| self.shell())
+        (!self.is_step).then(|| self.lines_of.map_or_else(|| self.shell(), Client::lines_name))
     }
 
+    /// Returns the name of the shell. Those of clients know the words of bash.
     fn shell(&self) -> String {
-        self.session.split('.').next().unwrap_or_default().to_owned()
+        match self.lines_of {
+            Some(_) => HookedShell::Bash.name().to_owned(),
+            None => self.session.split('.').next().unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// Returns the name of the session.
+    fn session_name(&self) -> String {
+        self.lines_of.map_or_else(|| self.session.clone(), |client| client.lines_session(&self.session))
+    }
+
+    /// Returns true if a person can be asked on the terminal. That of a client is its own.
+    fn may_ask(&self) -> bool {
+        !self.is_step && self.lines_of.is_none()
     }
 
     /// Returns the working directory; for one that is gone, the path that the shell had for it.
@@ -188,13 +209,13 @@ impl LineCall {
 
     /// Returns the id of the line as an action.
     fn action(&self) -> String {
-        format!("line-{}", self.line)
+        action_name(self.line)
     }
 
     fn hello(&self) -> Body {
         Body::Hello(Hello {
             client: self.client(),
-            session: Some(self.session.clone()),
+            session: Some(self.session_name()),
             pid: self.pid,
             door: Some(if self.is_step { Door::Run } else { Door::Shell }.into()),
             cwd: self.place().map(existing),
@@ -214,7 +235,7 @@ impl LineCall {
 
 /// A conversation about one line; one that the daemon cut off is had again with a private engine.
 fn conversation<T>(call: &LineCall, patience: Duration, have: impl Fn(&mut Talk) -> Result<T, ErrorBody>) -> Result<T> {
-    let home = crate::checkpoint::Home::locate()?;
+    let home = Home::locate()?;
     let greeted = |mut talk: Talk| -> Result<T, ErrorBody> {
         let _: HelloReply = talk.ask(&call.hello())?;
         have(&mut talk)
@@ -241,7 +262,13 @@ fn keep_unguarded(call: &LineCall, line: &str, error: &Error) {
 /// A line is about to run.
 fn before(call: &LineCall) -> Result<u8> {
     if let Some(line) = call.open {
-        let before = LineCall { session: call.session.clone(), pid: call.pid, line, ..LineCall::default() };
+        let before = LineCall {
+            session: call.session.clone(),
+            pid: call.pid,
+            line,
+            lines_of: call.lines_of,
+            ..LineCall::default()
+        };
         if let Err(error) = after(&before) {
             // The next turn ends that one all the same.
             note("after", &error);
@@ -249,7 +276,13 @@ fn before(call: &LineCall) -> Result<u8> {
     }
     let mut bytes = Vec::new();
     let read = stdin().take(MAX_LINE).read_to_end(&mut bytes);
-    let text = String::from_utf8_lossy(&bytes);
+    let mut text = String::from_utf8_lossy(&bytes);
+    if call.lines_of.is_some() {
+        if announced::take(&Home::place()?, &call.session) {
+            return Ok(0);
+        }
+        text = evaluated_line(&text).unwrap_or_default().into();
+    }
     let line = text.strip_suffix('\n').unwrap_or(&text);
     // No shell runs an empty line: it could not be read.
     let is_unread =
@@ -267,12 +300,11 @@ fn before(call: &LineCall) -> Result<u8> {
     let doubt = doubt || (call.is_step && judged.as_ref().is_some_and(is_opaque));
     let patience = PATIENCE + judged.as_ref().map(|judged| judged.deadline).unwrap_or_default();
     stop_on_keys(call);
-    let shown = if line.trim().is_empty() { UNSEEN.to_owned() } else { line.lines().collect::<Vec<_>>().join("; ") };
-    let turn = format!("{}: {}", call.line, cut(&printable(&shown), MAX_NAME));
+    let turn = turn_name(call.line, line);
     let asked = ShellBefore {
         action: Some(call.action()),
         command,
-        shell: call.client(),
+        shell: (!call.is_step).then(|| call.shell()),
         cwd: call.place(),
         deadline_ms: None,
         doubt,
@@ -326,8 +358,19 @@ fn hold_of(reply: &Result<BeforeReply>, judged: Option<&JudgedLine>) -> Option<S
     }
 }
 
+/// Returns the name of the turn that a line is.
+pub(super) fn turn_name(number: u64, line: &str) -> String {
+    let shown = if line.trim().is_empty() { UNSEEN.to_owned() } else { line.lines().collect::<Vec<_>>().join("; ") };
+    format!("{number}: {}", cut(&printable(&shown), MAX_NAME))
+}
+
+/// Returns the id of a line as an action.
+pub(super) fn action_name(number: u64) -> String {
+    format!("line-{number}")
+}
+
 /// Returns true for a line that destroys nothing, and that can be seen into. Piton's own verbs take their own checkpoints.
-fn is_harmless(line: &str, verdict: &Verdict) -> bool {
+pub(super) fn is_harmless(line: &str, verdict: &Verdict) -> bool {
     let program = line.split_whitespace().next().unwrap_or_default();
     let is_own = program.rsplit('/').next() == Some("piton") && !line.contains(|c: char| ";&|<>()`\n".contains(c));
     let is_seen = is_own || verdict.confidence != Confidence::Opaque;
@@ -336,7 +379,7 @@ fn is_harmless(line: &str, verdict: &Verdict) -> bool {
 
 /// Returns true for a line whose words say nothing of what runs: a command of the history again, or a job that goes on, or
 /// commands from a pipe.
-fn runs_other_text(line: &str, shell: &str) -> bool {
+pub(super) fn runs_other_text(line: &str, shell: &str) -> bool {
     line.split([';', '&', '|', '(', ')', '{', '}', '`', '\n']).any(|part| {
         let mut words = part.split_whitespace();
         let Some(first) = words.next() else { return false };
@@ -357,7 +400,7 @@ fn existing(path: PathBuf) -> PathBuf {
 }
 
 /// Returns the line for the person.
-fn told(reply: &BeforeReply) -> Option<String> {
+pub(super) fn told(reply: &BeforeReply) -> Option<String> {
     let mut said: Vec<String> = reply.warnings.iter().map(|warning| warning.message.clone()).collect();
     said.extend(not_held_sentence(&reply.not_held));
     if let Some(status) = reply.checkpoint.status.fault() {
@@ -387,9 +430,9 @@ fn may_run(call: &LineCall, reason: &str, is_denied: bool) -> bool {
         print::say(&format!("piton: {reason}; {} cannot cancel a line, so it runs now", call.shell()));
         return true;
     }
-    let says = if is_denied || call.is_step { "the line was not run: " } else { "" };
+    let says = if is_denied || !call.may_ask() { "the line was not run: " } else { "" };
     print::say(&format!("piton: {says}{reason}"));
-    !is_denied && !call.is_step && agreed()
+    !is_denied && call.may_ask() && agreed()
 }
 
 /// Asks on the terminal itself: stdin has the line. Without a terminal the answer is no.

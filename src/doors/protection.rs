@@ -111,13 +111,20 @@ pub fn judge(
     let is_of = |door: &SeenDoor, kind: Door, name: &str| {
         door.door == kind && (kind == Door::Git || door.client.as_deref() == Some(name))
     };
+    // The hooks of a client guard the lines too that a person types there.
+    let has_lines = |door: &SeenDoor, kind: Door, name: &str| {
+        let client = door.client.as_deref().filter(|_| door.door == Door::Shell).and_then(Client::of_lines);
+        kind == Door::Hook && client.is_some_and(|client| client.name() == name)
+    };
     let sound = hooks.iter().filter(|hooks| hooks.fault.is_none() && !is_silent(hooks.client));
     let working = sound.map(|hooks| (Door::Hook, hooks.client.name()));
     let lines = shells.iter().filter(|set| set.fault.is_none()).map(|set| (Door::Shell, set.shell.name()));
     let commands = git.iter().filter(|set| set.fault.is_none()).map(|_| (Door::Git, GIT));
     let expected: Vec<(Door, &str)> = working.chain(lines).chain(commands).collect();
     let works = |door: &SeenDoor| match door.door {
-        Door::Hook | Door::Shell | Door::Git => expected.iter().any(|(kind, name)| is_of(door, *kind, name)),
+        Door::Hook | Door::Shell | Door::Git => {
+            expected.iter().any(|(kind, name)| is_of(door, *kind, name) || has_lines(door, *kind, name))
+        }
         Door::Sidecar | Door::Stream | Door::McpProxy | Door::Run | Door::Watch => door.is_at_work,
     };
     let item = |door: &SeenDoor| DoorItem {
@@ -172,7 +179,8 @@ fn is_narrow(door: &DoorItem) -> bool {
 
 /// Returns a client's name for people.
 pub fn title(name: &str) -> String {
-    Client::named(name).map_or_else(|_| name.to_owned(), |client| client.title().to_owned())
+    let client = Client::of_lines(name).map_or_else(|| Client::named(name), Ok);
+    client.map_or_else(|_| name.to_owned(), |client| client.title().to_owned())
 }
 
 /// Returns a door for people: the client, and the kind of door where it is no hook.

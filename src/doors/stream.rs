@@ -311,6 +311,8 @@ fn events(event: ClientEvent) -> Vec<Event> {
         | EventKind::SessionEnd
         | EventKind::AgentEnd
         | EventKind::Ask(_)
+        | EventKind::Line { .. }
+        | EventKind::LineEnd { .. }
         | EventKind::Unused(_) => Vec::new(),
     }
 }

@@ -3,6 +3,7 @@
 //! A script answers by itself for lines that only read, by their first word. Every other line goes to `piton shell`.
 //! *Invariant:* the classifier calls every line harmless that a script answers for (a test of this module).
 
+pub mod evaluated;
 pub mod line;
 pub mod zdotdir;
 

@@ -28,6 +28,9 @@ pub(crate) const PROFILE: Profile = Profile {
             ("agent_end", Moment::TurnEnd),
             ("tool_call", Moment::Before),
             ("tool_result", Moment::After),
+            ("user_bash", Moment::Line),
+            // The extension's own: pi tells of no end of a line.
+            ("user_bash_end", Moment::LineEnd),
             ("agent_start", Moment::Unused),
             ("turn_start", Moment::Unused),
             ("turn_end", Moment::Unused),
@@ -45,7 +48,7 @@ pub(crate) const PROFILE: Profile = Profile {
         tool: &["/toolName"],
         input: &["/input"],
         action: &["/toolCallId"],
-        command: &[],
+        command: &["/command"],
         shells: &["bash"],
         writers: &[],
         cwd_told: true,

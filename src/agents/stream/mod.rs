@@ -254,7 +254,18 @@ impl StreamReader {
     fn told(&self, kind: EventKind) -> Event {
         let (session, turn) = (self.session.clone(), self.turn.clone());
         let (cwd, doubt) = (self.cwd.clone(), self.doubt);
-        Event { client: self.client, session, parent: None, agent: None, turn, cwd, doubt, is_background: false, kind }
+        Event {
+            client: self.client,
+            session,
+            parent: None,
+            agent: None,
+            turn,
+            cwd,
+            doubt,
+            transcript: None,
+            is_background: false,
+            kind,
+        }
     }
 }
 

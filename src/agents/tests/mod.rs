@@ -32,6 +32,8 @@ pub(super) fn told(event: &Event) -> String {
             let ok = outcome.ok.map_or("over", |ok| if ok { "ok" } else { "failed" });
             format!("{ok}{}{exit}", id(action))
         }
+        EventKind::Line { number, command } => format!("line {number} {command:?}"),
+        EventKind::LineEnd { number } => format!("line {number} over"),
         EventKind::Unused(_) => "unused".to_owned(),
     };
     let agent = event.agent.as_ref().map(|agent| format!(" by {} {}", agent.id, or(&agent.kind))).unwrap_or_default();

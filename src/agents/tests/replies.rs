@@ -18,6 +18,7 @@ fn decisions() -> Vec<Decision> {
             context: vec!["note".into()],
             message: text("piton has failed"),
             answer: text("3 checkpoints"),
+            awaits_end: true,
             variables: vec![("A".into(), "b".into())],
         },
     ]
@@ -54,7 +55,7 @@ fn every_reply_is_json_and_refuses_only_what_is_refused() {
                 let value: Value = serde_json::from_str(&reply).unwrap();
                 assert!(value.is_object() && !reply.contains('\n'), "{shown}");
                 assert_ne!(decision, Decision::default(), "{shown}");
-                let may = decision.deny.is_some() && step == Moment::Before
+                let may = decision.deny.is_some() && matches!(step, Moment::Before | Moment::Line)
                     || decision.answer.is_some() && matches!(step, Moment::TurnStart | Moment::Ask);
                 assert_eq!(refuses(&value), may && refuses_here(client, step), "{shown}");
                 assert!(!reply.contains("\"allow\"") && !reply.contains("\"approve\""), "{shown}");

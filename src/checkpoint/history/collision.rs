@@ -17,6 +17,7 @@ use super::operations::History;
 use super::owner::{Claim, Claimant, Owner, owner};
 use super::turn_clock::TurnClock;
 use super::turn_end::changed_after;
+use crate::agents::Client;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
@@ -170,9 +171,11 @@ fn restored(history: &History) -> HashSet<&str> {
     changed.chain(steps().flat_map(|step| &step.undone)).map(String::as_str).collect()
 }
 
-/// Returns true for the name of a client whose turns are a person's: a shell, or git. An agent may have it too.
+/// Returns true for the name of a client whose turns are a person's: a shell, lines typed in an agent's terminal, or git. An agent may
+/// have it too.
 pub fn is_persons_name(client: Option<&str>) -> bool {
-    client.is_some_and(|client| client == Door::Git.as_str() || HookedShell::named(client).is_ok())
+    let is_lines = |client: &str| HookedShell::named(client).is_ok() || Client::of_lines(client).is_some();
+    client.is_some_and(|client| client == Door::Git.as_str() || is_lines(client))
 }
 
 fn is_persons(client: Option<&str>, is_agents: bool) -> bool {
