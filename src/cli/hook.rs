@@ -463,7 +463,9 @@ fn add(decision: &mut Decision, reply: BeforeReply, reaches_model: bool) {
     if reaches_model {
         // The warnings are among them, folded and within the session's budget.
         decision.context.extend(reply.notices);
-    } else {
+    }
+    // A refusal has its own reason.
+    if reply.proceed {
         messages.extend(warnings);
         messages.extend(not_held);
     }

@@ -226,6 +226,30 @@ fn to_model(reply: &Value) -> String {
     reply["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default().to_owned()
 }
 
+/// The person sees the warnings that reach the model too, and nothing of ordinary checkpoints.
+#[test]
+fn a_person_sees_warnings_and_no_ordinary_checkpoints() {
+    let hooked = Hooked::new(true);
+    hooked.lab.sh("truncate -s 20M big; printf big > .gitignore");
+    for client in ["claude-code", "codex"] {
+        let seen = |turn: &str, command: &str| {
+            let reply = hooked.shell(client, turn, command);
+            reply["systemMessage"].as_str().unwrap_or_default().to_owned()
+        };
+        for command in ["ls", "rm a", "echo x > a", "git status", "rm -r out"] {
+            assert_eq!(seen("t", command), "", "{client}: {command}");
+        }
+        assert!(seen("t", "psql -c 'drop table t'").contains("psql"), "{client}");
+        assert!(seen("t", "sh ./clean.sh").contains("not held: big"), "{client}");
+    }
+    hooked.lab.set("policy: {database: deny}\n");
+    let refused = hooked.bash("u", "psql -c 'drop table t'");
+    assert_eq!(
+        (refused["hookSpecificOutput"]["permissionDecision"].as_str(), refused.get("systemMessage")),
+        (Some("deny"), None)
+    );
+}
+
 /// A reply before an action does not reach the model of every client: then the warning waits for one that does, and is told once.
 #[test]
 fn a_warning_waits_for_an_event_that_reaches_the_model() {
