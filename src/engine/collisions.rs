@@ -2,28 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
+use super::collision_notes::{CODE, CollisionPart, is_losing, is_stash, sentence};
 use super::decision::{ActionDecision, Stance};
 use super::pathspec::{Pathspec, SpecPaths};
 use super::reach::{expanded, resolved};
-use super::told::{Note, Subject};
-use crate::checkpoint::history::collision::{Asker, Collision, WorkOwner};
+use super::told::Note;
+use crate::checkpoint::history::collision::{Asker, Collision};
 use crate::checkpoint::history::lost_place::{LostPaths, LostPlace};
 use crate::checkpoint::{Checkpoint, Timeline};
 use crate::model::effect::{self, Class, Effect, Needs, Severity, Verdict, Warning};
 use crate::model::loss::{FileLoss, Loss, PlacedName, RepositoryLoss};
 use crate::model::path::RelPath;
-use crate::model::redact::redact;
-use crate::model::text::{cut, printable};
 use crate::worktree::repository_state::RepositoryPlace;
-
-/// The code of the warning.
-pub const CODE: &str = "collision";
-
-/// The files that a sentence names.
-const NAMED: usize = 3;
-
-/// The longest name of a turn in a sentence, in characters.
-const MAX_TURN: usize = 40;
 
 /// A question for the collisions of an action in one workspace.
 pub(super) struct CollisionQuestion {
@@ -154,9 +144,7 @@ pub(super) struct CollisionAnswer {
 impl CollisionAnswer {
     /// Returns the answer of a policy to an action with these effects.
     pub(super) fn of(wish: effect::Stance, effects: &[Effect]) -> CollisionAnswer {
-        let mut losing = effects.iter().filter(|effect| is_losing(effect.class)).peekable();
-        let is_stash = losing.peek().is_some() && losing.all(|effect| effect.verb == "git stash");
-        CollisionAnswer { wish, is_stash }
+        CollisionAnswer { wish, is_stash: is_stash(effects) }
     }
 
     /// Says what happens to the work of others; absolute paths below `root`.
@@ -166,29 +154,19 @@ impl CollisionAnswer {
     }
 
     /// Returns the note of collisions that were found when the action had been answered already; `None` without any.
-    pub(super) fn late(self, collisions: &[Collision], root: Option<&Path>) -> Option<Note> {
-        let text = || format!("piton: the last action was about to {}", self.what(collisions, root));
-        (!collisions.is_empty()).then(text).map(|text| Note::of(subject(&text), &text))
+    pub(super) fn late(self, part: &CollisionPart<'_>) -> Option<Note> {
+        (!part.collisions.is_empty()).then(|| part.note("the last action", self.is_stash))
     }
-}
-
-/// Returns the subject of a note of collisions. Each is of its own kind, by its owner and files: another one is told in full.
-pub(super) fn subject(text: &str) -> Subject {
-    Subject::Warning(format!("{CODE} {text}"))
 }
 
 /// Adds collisions to the answer to an action: the warning, and the policy's answer.
-pub(super) fn add(
-    action: &mut ActionDecision,
-    collisions: Vec<Collision>,
-    (answer, root): (CollisionAnswer, Option<&Path>),
-) {
-    if collisions.is_empty() {
+pub(super) fn add(action: &mut ActionDecision, part: &CollisionPart<'_>, answer: CollisionAnswer) {
+    if part.collisions.is_empty() {
         return;
     }
-    let what = answer.what(&collisions, root);
+    let what = answer.what(part.collisions, part.root);
     let stance = stance(answer.wish, &what);
-    action.collisions = collisions;
+    action.collisions = part.collisions.to_vec();
     action.needs = Needs::of(action.needs.checkpoint(), true);
     action.stance = std::mem::replace(&mut action.stance, Stance::Proceed).and(stance.clone());
     // The reason to hold it says the same.
@@ -199,14 +177,13 @@ pub(super) fn add(
     action.warnings.push(Warning {
         code: CODE.to_owned(),
         class: class.unwrap_or(Class::FileOverwrite),
-        message: format!("this would {what}. {NEXT}"),
+        message: format!(
+            "this would {what}{}. {NEXT}",
+            part.saved().map(|saved| format!("; {saved}")).unwrap_or_default()
+        ),
         severity: Severity::High,
         on_files: None,
     });
-}
-
-fn is_losing(class: Class) -> bool {
-    matches!(class, Class::VcsDiscard | Class::FileDelete | Class::FileOverwrite | Class::FileMove)
 }
 
 /// Returns the stance of the policy on an action that would destroy the work of others.
@@ -223,41 +200,21 @@ fn stance(answer: effect::Stance, what: &str) -> Stance {
 const NEXT: &str =
     "Commit or stash it first, or leave it alone; `piton turns` lists who changed what (`policy.collision`)";
 
-/// Says whose uncommitted work collisions are about, and names some files; absolute ones below `root`.
-fn sentence(collisions: &[Collision], root: Option<&Path>) -> String {
-    let of_owner = |collision: &Collision| {
-        let shown = |path: &RelPath| root.map_or_else(|| path.display(), |root| path.under(root).display().to_string());
-        let named = collision.paths.iter().take(NAMED).map(|path| format!("`{}`", printable(&shown(path))));
-        let named = named.collect::<Vec<_>>().join(", ");
-        let more = collision.paths.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        format!("{} ({named}{more})", who(&collision.owner))
-    };
-    let all: Vec<String> = collisions.iter().map(of_owner).collect();
-    redact(&format!("uncommitted work of {}", all.join(" and of ")))
-}
-
-/// Names an owner.
-fn who(owner: &WorkOwner) -> String {
-    match owner {
-        WorkOwner::Person => "a person, changed while no agent was at work".to_owned(),
-        WorkOwner::Run { run, client, turn, operation } => {
-            let turn = operation.clone().unwrap_or_else(|| cut(&printable(turn), MAX_TURN));
-            let turn = if turn.is_empty() { String::new() } else { format!(", turn `{turn}`") };
-            match client {
-                Some(client) => format!("{}, run `{}`{turn}", printable(client), printable(run)),
-                None => format!("run `{}`{turn}", printable(run)),
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checkpoint::history::collision::WorkOwner;
+    use crate::engine::decision::Protection;
+    use crate::engine::guard::TurnCheckpoint;
+    use crate::model::checkpoint::CheckpointKind;
+    use crate::model::number::Number;
 
     fn collision(owner: WorkOwner, paths: &[&str]) -> Collision {
         Collision { owner, paths: paths.iter().map(|path| RelPath::parse(path.as_bytes()).unwrap()).collect() }
+    }
+
+    fn part<'a>(collisions: &'a [Collision], root: Option<&'a Path>, protection: &'a Protection) -> CollisionPart<'a> {
+        CollisionPart { root, collisions, protection }
     }
 
     fn run(client: Option<&str>, operation: Option<&str>) -> WorkOwner {
@@ -297,7 +254,10 @@ mod tests {
             (deny("first"), Wish::Deny, "first"),
         ] {
             let mut action = ActionDecision { stance: before.clone(), ..ActionDecision::of_part() };
-            add(&mut action, vec![collision(run(None, None), &["a"])], (CollisionAnswer::of(wish, &[]), None));
+            let found = [collision(run(None, None), &["a"])];
+            let none = Protection::NotNeeded(None);
+            let part = CollisionPart { root: None, collisions: &found, protection: &none };
+            add(&mut action, &part, CollisionAnswer::of(wish, &[]));
             assert!(
                 action.stance.reason().unwrap_or("proceed").starts_with(expected),
                 "{before:?} {wish:?}: {action:?}"
@@ -309,7 +269,8 @@ mod tests {
             assert!(is_reason != is_warned && action.needs == Needs::Both, "said once: {action:?}");
         }
         let mut action = ActionDecision::of_part();
-        add(&mut action, Vec::new(), (CollisionAnswer::of(Wish::Deny, &[]), None));
+        let part = CollisionPart { root: None, collisions: &[], protection: &Protection::NotNeeded(None) };
+        add(&mut action, &part, CollisionAnswer::of(Wish::Deny, &[]));
         assert!(action.warnings.is_empty() && action.stance == Stance::Proceed);
     }
 
@@ -318,26 +279,35 @@ mod tests {
         let classifier = crate::classify::Classifier::embedded();
         let policy = crate::settings::resolve(&crate::settings::Sources::default()).unwrap().policy;
         let context = crate::classify::Context { cwd: "/w".into(), workspace: "/w".into(), ..Default::default() };
-        for (line, does) in [
-            ("git stash", "stash away"),
-            ("cd sub && git stash -u", "stash away"),
-            ("git stash; rm a", "destroy"),
-            ("git reset --hard", "destroy"),
+        let held =
+            TurnCheckpoint { id: String::new(), number: Number { main: 12, step: 1 }, kind: CheckpointKind::Step };
+        let (held, failed) = (Protection::Held(held), Protection::Failed("no".to_owned()));
+        for (line, does, did) in [
+            ("git stash", "stash away", "stashed away"),
+            ("cd sub && git stash -u", "stash away", "stashed away"),
+            ("git stash; rm a", "destroy", "destroyed"),
+            ("git reset --hard", "destroy", "destroyed"),
         ] {
             let answer = CollisionAnswer::of(effect::Stance::Warn, &classifier.shell(line, &context, &policy).effects);
-            let found = vec![collision(run(None, None), &["a"])];
+            let found = [collision(run(None, None), &["a b", "c"])];
             let mut action = ActionDecision::of_part();
-            add(&mut action, found.clone(), (answer, Some(Path::new("/other"))));
-            let expected = format!("this would {does} uncommitted work of run `codex.b`, turn `fix it` (`/other/a`)");
-            assert!(action.warnings[0].message.starts_with(&expected), "{line}: {action:?}");
-            let late = |path| answer.late(&[collision(run(None, None), &[path])], None).unwrap();
-            let said = format!("piton: the last action was about to {does} uncommitted work of run");
-            let shown = |path| format!("{:?}", late(path));
-            assert!(shown("a").contains(&said), "{line}: {}", shown("a"));
-            // The kind names the owner and the files.
-            let kind = |path| shown(path).split("text:").next().unwrap_or_default().to_owned();
-            assert!(kind("a").contains("(`a`)") && kind("b").contains("(`b`)"), "{line}");
-            assert!(answer.late(&[], None).is_none());
+            add(&mut action, &part(&found, Some(Path::new("/other")), &held), answer);
+            let work = "uncommitted work of run `codex.b`, turn `fix it` (`/other/a b`, `/other/c`)";
+            let saved = "saved in 12.1: `piton restore --workspace /other 12.1 'a b' c`";
+            let said = &action.warnings[0].message;
+            assert!(said.starts_with(&format!("this would {does} {work}; {saved}. Commit")), "{line}: {said}");
+            let late = |path, protection| {
+                let found = [collision(run(None, None), &[path])];
+                format!("{:?}", answer.late(&part(&found, None, protection)).unwrap())
+            };
+            let said = format!("piton: the last action {did} uncommitted work of run `codex.b`, turn `fix it` (`a`); ");
+            assert!(late("a", &held).contains(&format!("{said}saved in 12.1: `piton restore 12.1 a`")), "{line}");
+            assert!(late("a", &failed).contains(&format!("{said}no checkpoint has it")), "{line}");
+            // The kind names the owner and the files, and not the checkpoint.
+            let kind = |path, protection| late(path, protection).split("text:").next().unwrap_or_default().to_owned();
+            assert!(kind("a", &held).contains("(`a`)") && kind("b", &held).contains("(`b`)"), "{line}");
+            assert_eq!(kind("a", &held), kind("a", &failed));
+            assert!(answer.late(&part(&[], None, &held)).is_none());
         }
     }
 

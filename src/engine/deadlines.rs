@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use super::collision_notes::CollisionPart;
 use super::collisions::{self, CollisionAnswer};
 use super::decision::{Decision, Notice, Protection, Settled};
 use super::paused_turns::PausedTurns;
@@ -161,14 +162,20 @@ impl Session {
         let Some(reply) = reply else {
             let Outcome { touched, not_held, collisions, .. } = outcome;
             let root = awaited.root;
-            if let Some(note) = awaited.collision.late(&collisions, root.as_deref()) {
+            // A file that changed meanwhile may not be in the checkpoint as it was.
+            let is_touched = collisions.iter().flat_map(|one| &one.paths).any(|path| touched.contains(path));
+            let late = Protection::NotNeeded(None);
+            let protection_then = if is_touched { &late } else { &protection };
+            let part = CollisionPart { root: root.as_deref(), collisions: &collisions, protection: protection_then };
+            if let Some(note) = awaited.collision.late(&part) {
                 self.keep_notes(vec![note]);
             }
             return self.tell(Notice::Settled(Box::new(Settled { ticket, root, protection, touched, not_held })));
         };
         if let Decision::Action(action) = &mut awaited.decision {
             action.not_held = outcome.not_held;
-            collisions::add(action, outcome.collisions, (awaited.collision, awaited.root.as_deref()));
+            let (root, collisions) = (awaited.root.as_deref(), outcome.collisions.as_slice());
+            collisions::add(action, &CollisionPart { root, collisions, protection: &protection }, awaited.collision);
         }
         let hold = (failed && awaited.on_failure == OnFailure::Hold)
             .then_some("no checkpoint could be taken, and the policy holds the action then");

@@ -10,6 +10,7 @@ mod base_capture;
 pub mod before;
 mod checkouts;
 pub mod clients;
+mod collision_notes;
 pub mod collisions;
 pub mod connection;
 pub mod deadlines;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::collisions;
+use super::collision_notes::{self, CollisionPart};
 use super::decision::{ActionDecision, Decision};
 use super::session::Session;
 use super::silence::judge::Silence;
@@ -17,6 +17,7 @@ use crate::checkpoint::history::journal::{Journal, Line, OperationEnd, Operation
 use crate::checkpoint::records::unguarded;
 use crate::checkpoint::upkeep::usage::UNMET_STEP;
 use crate::model::coverage::not_held_sentence;
+use crate::model::door::Door;
 use crate::model::effect::Warning;
 use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
@@ -96,16 +97,39 @@ impl Session {
         if self.tells_model && action.stance.reason().is_some() {
             return Decision::Action(action);
         }
+        let is_known = self.has_named_work(&action);
+        // A command of git within an action of a client: the client's own event has named the work to all listeners.
+        if is_known && self.door.is(Door::Git) {
+            leave_out_collisions(&mut action);
+        }
         let own = self.workspace().ok(); // without it only the notes of a workspace are left out
         let outside = Note::others(std::mem::take(&mut action.notices));
         let is_kept = self.tells_model || !self.reaches_model;
         let mut new = if is_kept { notes_of_action(&action) } else { Vec::new() };
+        // The model gets the number of further warnings, and a person has read it.
+        if is_known {
+            leave_out_collisions(&mut action);
+        }
         if let Some(open) = &own {
             action.silent = self.silence(open);
             new.extend(notes_of_silence(&action.silent));
         }
         action.notices = self.notices(own.as_deref(), new.into_iter().chain(outside).collect());
         Decision::Action(action)
+    }
+
+    /// Returns true if the session of an agent has named all work that an action destroys already.
+    fn has_named_work(&self, action: &ActionDecision) -> bool {
+        let parts = CollisionPart::all(action);
+        // A git outside of all clients is a person's.
+        let is_persons = self.door.is(Door::Git) && self.client.is_some();
+        if parts.is_empty() || !self.tells_model || is_persons {
+            return false;
+        }
+        let is_stash = collision_notes::is_stash(&action.effects);
+        let mut state = self.state();
+        let told = state.told.look();
+        parts.iter().all(|part| told.has(&part.subject(is_stash)))
     }
 
     /// Returns the clients at work without events of which this session is not told yet, and counts them as told.
@@ -182,6 +206,11 @@ fn notes_of_silence(silent: &[Silence]) -> Vec<Note> {
     silent.iter().map(note).collect()
 }
 
+/// Leaves out the warning of collisions.
+fn leave_out_collisions(action: &mut ActionDecision) {
+    action.warnings.retain(|warning| warning.code != collision_notes::CODE);
+}
+
 /// Returns the notes of what an action does that files do not undo, and of what no checkpoint holds.
 fn notes_of_action(action: &ActionDecision) -> Vec<Note> {
     let own = action.not_held.iter().map(|gap| (gap.path.display(), gap.weight));
@@ -191,14 +220,13 @@ fn notes_of_action(action: &ActionDecision) -> Vec<Note> {
     let gaps: Vec<_> = own.chain(others).map(|(path, weight)| (printable(&path), weight)).collect();
     let unguarded = notes_of_unguarded(action);
     let lost = not_held_sentence(gaps.into_iter()).map(|text| Note::of(Subject::Loss, &format!("piton: {text}")));
-    let note = |warning: &Warning| {
-        let is_collision = warning.code == collisions::CODE;
-        let plain = || Subject::Warning(warning.code.clone());
-        let subject = if is_collision { collisions::subject(&warning.message) } else { plain() };
-        Note::of(subject, &format!("piton: {}", warning.message))
-    };
-    let warnings = action.warnings.iter().map(note);
-    unguarded.into_iter().chain(lost).chain(warnings).collect()
+    let is_collision = |warning: &&Warning| warning.code == collision_notes::CODE;
+    let note =
+        |warning: &Warning| Note::of(Subject::Warning(warning.code.clone()), &format!("piton: {}", warning.message));
+    let is_told = action.warnings.iter().any(|warning| is_collision(&warning));
+    let work = if is_told { collision_notes::notes(action) } else { Vec::new() };
+    let warnings = action.warnings.iter().filter(|warning| !is_collision(warning)).map(note);
+    unguarded.into_iter().chain(lost).chain(work).chain(warnings).collect()
 }
 
 /// Returns one note of the operations that ended after the first `before` lines, those of turns not counted. An undo that was taken back since is left out, with

@@ -19,6 +19,9 @@ use crate::sys::fs::mark::FileMark;
 /// The most notes that wait.
 const MOST: usize = 20;
 
+/// The most different losses of a session that are checked for work from before the first turn.
+const MOST_ASKED: usize = 64;
+
 /// The longest wait for another process that tells.
 const PATIENCE: Duration = Duration::from_millis(500);
 
@@ -83,6 +86,8 @@ pub struct ToldRecord {
     pub is_cap_told: bool,
     /// The clients at work without events of which the model was told.
     pub silent: BTreeSet<String>,
+    /// The losses of actions that were checked for work from before the first turn, each by its hash.
+    asked: BTreeSet<u64>,
     /// The kinds of warnings that were told in full.
     kinds: BTreeSet<String>,
     /// The tokens that were spent.
@@ -95,6 +100,23 @@ impl ToldRecord {
     /// Returns true if no note waits.
     pub fn is_idle(&self) -> bool {
         self.waiting.is_empty()
+    }
+
+    /// Returns true if a warning of this subject was told in full, or waits.
+    pub fn has(&self, subject: &Subject) -> bool {
+        let is_told = |kind: &String| self.kinds.contains(kind);
+        matches!(subject, Subject::Warning(kind) if is_told(kind))
+            || self.waiting.iter().any(|note| note.subject == *subject)
+    }
+
+    /// Returns true if losses with this hash were not checked yet for older work, and may be.
+    pub fn may_ask(&self, losses: u64) -> bool {
+        self.asked.len() < MOST_ASKED && !self.asked.contains(&losses)
+    }
+
+    /// Notes that losses with this hash are checked; false if they were already.
+    pub fn note_asked(&mut self, losses: u64) -> bool {
+        self.may_ask(losses) && self.asked.insert(losses)
     }
 
     /// Keeps notes; a further warning of a kind that waits already is only counted.
