@@ -1,5 +1,6 @@
 //! The turns and actions of a session, as the workspaces in which they act note them, and the answers that wait for that.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,8 +30,9 @@ use crate::checkpoint::runs::client::run_of;
 use crate::checkpoint::{Home, Timeline};
 use crate::error::{Error, Result};
 use crate::model::door::Door;
-use crate::model::effect::{Class, Confidence, Effect, Verdict};
+use crate::model::effect::{Class, Confidence, Effect, Stance, Verdict};
 use crate::model::id::ObjectId;
+use crate::model::loss::Loss;
 use crate::model::text::{count, printable, shell_word};
 use crate::sys::clock::since_boot_ns;
 use crate::sys::interrupt::Interrupt;
@@ -101,14 +103,19 @@ impl Session {
         }
     }
 
-    /// Returns the session as one who asks for collisions.
-    pub(super) fn asker(&self, open: &OpenWorkspace) -> Asker {
+    /// Returns the session as one who asks for the collisions of an action with some losses. `answer` is the policy's.
+    pub(super) fn asker(&self, open: &OpenWorkspace, losses: &[Loss], answer: Stance) -> Asker {
         let actor = self.actor();
         // A proxy has no session of its agent's, but the agent has started it.
         let starter = self.door.is(Door::McpProxy).then(|| {
             let above = above(std::process::id(), ABOVE);
             run_of(self.engine.home(), &open.workspace.dir, "", &above)
         });
+        let is_agents_turn = {
+            let state = self.state();
+            !state.is_persons && state.turns.current().is_some()
+        };
+        let names_older = is_agents_turn && self.asks_for_older(losses, answer);
         let state = self.state();
         Asker {
             actor,
@@ -118,7 +125,20 @@ impl Session {
             client: self.client.clone().or_else(|| state.client.clone()),
             is_person: state.is_persons,
             is_in_turn: state.turns.current().is_some(),
+            names_older,
         }
+    }
+
+    /// Returns true if an action with these losses has to be checked for work from before the first turn. That is the first one in the
+    /// session, if it takes more than single files. A policy that does more than to warn wants it each time.
+    fn asks_for_older(&self, losses: &[Loss], answer: Stance) -> bool {
+        if !losses.iter().any(|loss| !matches!(loss, Loss::File(_))) {
+            return false;
+        }
+        let key = hash_of(losses);
+        let mut state = self.state();
+        let is_new = state.told.look().may_ask(key) && state.told.change(|record| record.note_asked(key));
+        is_new || answer > Stance::Warn
     }
 
     /// Returns the names of the open turn.
@@ -417,6 +437,13 @@ impl Session {
             });
         }
     }
+}
+
+/// Returns a number that stands for some losses in a session.
+fn hash_of(losses: &[Loss]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    format!("{losses:?}").hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Notes for `piton status` that the state of a repository was not kept.

@@ -400,8 +400,8 @@ impl Session {
         // Only looked up for the closure: `add` gives the ticket below, once the job is queued.
         let ticket = self.deadlines.next_ticket();
         let question = task.judged.as_ref().and_then(|(verdict, cwd)| {
-            let place = (verdict, cwd.as_path());
-            CollisionQuestion::of(rules.policy.collision, &open.workspace.path, place, || self.asker(open))
+            let (place, answer) = ((verdict, cwd.as_path()), rules.policy.collision);
+            CollisionQuestion::of(answer, &open.workspace.path, place, || self.asker(open, &verdict.losses, answer))
         });
         let (reaches_all, is_noted, later) = (task.reaches_all, task.note.is_some(), Arc::clone(&self.later));
         let finish = Finish {

@@ -79,6 +79,19 @@ pub fn changed(top: &Path, limit: Duration) -> Result<Vec<Vec<u8>>> {
     Ok(found.into_iter().collect())
 }
 
+/// Returns the files of a work tree that hold uncommitted work, or may, as [`changed`] does, and those that git neither tracks nor ignores.
+/// The paths count from `top`.
+///
+/// # Errors
+/// As [`changed`].
+pub fn changed_or_new(top: &Path, limit: Duration) -> Result<Vec<Vec<u8>>> {
+    let began = Instant::now();
+    let mut found = changed(top, limit)?;
+    let git = QuietGit::of(top, began + limit)?;
+    found.extend(names(&git.answered(&["ls-files", "--others", "--exclude-standard", "-z"], &[])?));
+    Ok(found)
+}
+
 /// A git on a work tree of the user that runs no program of the repository's configuration.
 struct QuietGit<'t> {
     top: &'t Path,
@@ -231,6 +244,11 @@ mod tests {
             "staged [Staged]",
         ];
         assert_eq!(found(), expected);
+        let mut all = changed_or_new(&root, LIMIT).unwrap();
+        all.sort();
+        let all: Vec<String> = all.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+        // Times alone say that `touched` may be changed.
+        assert_eq!(all, ["*", "both", "changed", "new", "staged", "touched"]);
         let outside = scratch.path().parent().unwrap();
         assert!(uncommitted(outside, &BTreeMap::new()).unwrap().is_empty());
         let files = [(b"a".to_vec(), ObjectId::of(ObjectKind::Blob, b"").unwrap())].into();

@@ -327,8 +327,8 @@ fn a_persons_work_between_the_turns_counts() {
     // While a turn is open, and no action is at work.
     lab.write("g", "of a person\n");
     let reply = a.line("git reset --hard");
-    assert_eq!(collisions(&reply), ["person: g"], "{reply}");
-    assert!(message(&reply).contains("work of a person, changed while no agent was at work (`g`)"), "{reply}");
+    assert_eq!(collisions(&reply), ["person: dir/h g"], "{reply}");
+    assert!(message(&reply).contains("work of a person, changed while no agent was at work (`dir/h`, `g`)"), "{reply}");
     commit(&lab);
     a.write(&lab, "f", "of a again\n");
     a.end();
@@ -390,7 +390,9 @@ fn collisions_that_are_found_late_are_told_each_in_its_words() {
             let pending = reply["checkpoint"]["pending"].clone();
             a.sidecar.notice(|notice| notice["notice"] == "checkpoint.settled" && notice["pending"] == pending);
             said = a.line("ls")["notices"].to_string();
-            assert!(said.contains("was about to"), "{line}: {said}");
+            let did = expected.replace("stash away", "stashed away").replace("destroy", "destroyed");
+            assert!(said.contains(&format!("the last action {did}; saved in ")), "{line}: {said}");
+            continue;
         }
         assert!(said.contains(expected), "{line}: {said}");
     }
@@ -508,8 +510,78 @@ fn hooks_of_two_clients_warn_each_other_and_keep_to_the_budget() {
     hooked.other_claude("PostToolUse", "git checkout -- g");
     // The model is told no more than the budget allows.
     hooked.0.set("limits: {told_tokens: 30}\n");
-    let spent = hooked.other_claude("PreToolUse", "git checkout -f").to_string();
+    let reply = hooked.other_claude("PreToolUse", "git checkout -f");
+    let spent = reply["hookSpecificOutput"].to_string();
     assert!(spent.contains("used up their 30 tokens") && !spent.contains("codex.c-1"), "{spent}");
+    // The budget is the model's.
+    assert!(reply["systemMessage"].as_str().unwrap().contains("codex.c-1"), "{reply}");
+}
+
+/// The model reads a note with the result of the action: it says what was destroyed, and where it is. git within the action repeats nothing.
+#[test]
+fn a_collision_is_named_once_in_words_of_its_time() {
+    let Some(hooked) = Hooked::new() else { return };
+    let env = hooked.0.root().join("env");
+    let mut start = hooked.0.command("timeout", &hooked.0.work);
+    start.env("CLAUDE_ENV_FILE", &env).args(["60", env!("CARGO_BIN_EXE_piton"), "hook", "claude-code", "SessionStart"]);
+    answered(start, &hooked.payload("SessionStart", ""));
+    hooked.other_claude("PreToolUse", "ls");
+    hooked.codex_writes("f", "of codex");
+    let before = hooked.other_claude("PreToolUse", "git reset --hard");
+    let work = "uncommitted work of codex, run `codex.c-1`, turn `7` (`f`); saved in ";
+    let model = before["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+    assert!(model.starts_with(&format!("piton: this action destroyed {work}")), "{before}");
+    let person = before["systemMessage"].as_str().unwrap();
+    assert!(person.starts_with(&format!("piton: this would destroy {work}")), "{before}");
+    let export = std::fs::read_to_string(&env).unwrap().lines().next().unwrap().to_owned();
+    let done = hooked.sh(&format!("{export}\ngit reset --hard"));
+    assert!(done.code == 0 && !done.stderr.contains("codex"), "{done:?}");
+    let after = hooked.other_claude("PostToolUse", "git reset --hard");
+    assert!(!after.to_string().contains("collision") && !after.to_string().contains("codex"), "{after}");
+    // The command of the note restores the work.
+    let (_, command) = model.split_once("`piton ").unwrap();
+    let words: Vec<&str> = command.trim_end_matches('`').split(' ').chain(["--yes"]).collect();
+    assert_eq!(hooked.0.piton(&words).code, 0, "{model}");
+    assert!(hooked.0.read("f").contains("of codex"));
+}
+
+/// Work that was there before the first turn is a person's, and named once in a session.
+#[test]
+fn uncommitted_work_from_before_the_first_session_is_named_once() {
+    for (line, expected) in [
+        ("git checkout .", "person: f"),
+        ("git reset --hard", "person: f"),
+        ("git stash", "person: f"),
+        ("git stash -u", "person: dir/new f"),
+        ("git clean -fd", "person: dir/new"),
+        ("git clean -fdx", "person: dir/new"),
+        ("rm -rf dir", "person: dir/new"),
+        ("rm -rf out", ""),
+        ("rm f", ""),
+        ("git checkout -- g", ""),
+    ] {
+        let Some(lab) = repository() else { return };
+        lab.write("f", "mine\n");
+        lab.write("dir/new", "mine too\n");
+        lab.sh("mkdir out; echo x > out/a.log; echo x > dir/h.log");
+        let mut agent = Agent::new(&lab, "s");
+        let reply = agent.line(line);
+        assert_eq!(collisions(&reply).join(", "), expected, "{line}: {reply}");
+        let again = agent.line(line);
+        assert_eq!(collisions(&again).join(", "), "", "{line}: {again}");
+    }
+    let Some(lab) = repository() else { return };
+    lab.set("policy: {collision: deny}\n");
+    lab.write("f", "mine\n");
+    let mut agent = Agent::new(&lab, "s");
+    for _ in 0..2 {
+        let reply = agent.line("git checkout .");
+        assert_eq!(
+            (&reply["proceed"], collisions(&reply).join("")),
+            (&json!(false), "person: f".to_owned()),
+            "{reply}"
+        );
+    }
 }
 
 /// Some clients run the hooks of another one beside their own: one agent is told of twice then.

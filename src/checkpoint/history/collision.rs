@@ -2,7 +2,8 @@
 //!
 //! It looks at the files that the action takes away and that changed since the first turn that is known. The log of actions and the
 //! journal tell who changed each (`attribution`), `owner` judges the claims. git is asked at the end, and only about files of others.
-//! *Invariant:* where nobody else changed anything, no program is run. *Invariant:* in doubt nobody is named.
+//! Uncommitted work from before the first turn that is known is a person's. git lists it, if the asker wants to know.
+//! *Invariant:* otherwise, where nobody else changed anything, no program is run. *Invariant:* in doubt nobody is named.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -13,6 +14,7 @@ use std::time::Duration;
 use super::attribution::{Judge, JudgedTurn};
 use super::journal::TurnEnd;
 use super::lost_place::{LostPlace, TakenPaths, Tops, single_files};
+use super::older_work::add_older;
 use super::operations::History;
 use super::owner::{Claim, Claimant, Owner, owner};
 use super::turn_clock::TurnClock;
@@ -44,7 +46,7 @@ use crate::sys::processes::ProcessId;
 const FEW: usize = 16;
 
 /// The most changed files of one action whose owners are looked for.
-const MOST: usize = 10_000;
+pub(super) const MOST: usize = 10_000;
 
 /// The time after a turn's end in which a change of its files counts as the turn's, in milliseconds: clients run formatters then.
 const AFTERMATH: i64 = 5_000;
@@ -66,6 +68,8 @@ pub struct Asker {
     pub is_person: bool,
     /// True if a turn of it is open: then all that it has done is known.
     pub is_in_turn: bool,
+    /// True if uncommitted work from before the first known turn counts too.
+    pub names_older: bool,
 }
 
 /// The owner of work that an action would destroy.
@@ -139,20 +143,22 @@ impl Timeline {
         let later = |path: &RelPath, since: i64| clock.is_later(&catalog.workspace.path, path, since);
         let is_sure = |own: &Judge<'_>, path: &RelPath| clock.doubted(own.share(path, later).who) == Attribution::Sure;
         let is_own = |path: &RelPath| own.as_ref().is_some_and(|own| is_sure(own, path));
-        let changed = catalog.changed_in(places, (&first, present), &is_own)?;
-        if changed.is_empty() {
+        let mut changed = catalog.changed_in(places, (&first, present), &is_own)?;
+        let older = catalog.older_in(asker, places, &first, present, &changed)?;
+        if changed.is_empty() && older.is_empty() {
             return Ok(Vec::new());
         }
         let turns = catalog.known_turns(&view, &history.turns, windows, &changed)?;
         let known = KnownWork { turns, strangers: view.strangers(windows), restored: restored(&history) };
-        let found = catalog.owned(&view, &known, (present, &changed))?;
+        let mut found = catalog.owned(&view, &known, (present, &changed))?;
         drop(log);
+        add_older(older, &mut found, &mut changed);
         Ok(catalog.uncommitted_of(places, found, &changed))
     }
 }
 
 /// Changed files, with the ids of their present contents.
-type ChangedFiles = BTreeMap<RelPath, ObjectId>;
+pub(super) type ChangedFiles = BTreeMap<RelPath, ObjectId>;
 
 /// All that is known of who changed files.
 struct KnownWork<'t> {

@@ -1,6 +1,6 @@
 //! The parts of a workspace that an action takes away.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -74,6 +74,17 @@ impl TakenPaths<'_> {
             }
         }
         taken
+    }
+
+    /// Returns the tops of the work trees in which something goes.
+    pub(super) fn tops(&self, tops: &mut Tops<'_>) -> BTreeSet<PathBuf> {
+        let mut found: BTreeSet<PathBuf> = self.repositories.iter().map(|work| work.top.to_owned()).collect();
+        for path in self.trees.iter().chain(&self.files) {
+            let full = path.under(tops.root);
+            let own = full.join(".git").symlink_metadata().is_ok().then_some(full);
+            found.extend(own.or_else(|| Some(tops.around(path)?.0)));
+        }
+        found
     }
 
     /// Returns true if a file goes. `sorts` are those of its work, once they are known: a command of git does not take each.

@@ -16,6 +16,7 @@ mod in_use;
 pub mod interrupted;
 pub mod journal;
 pub mod lost_place;
+mod older_work;
 pub mod operations;
 mod owner;
 pub mod recorded;
