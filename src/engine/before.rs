@@ -285,24 +285,28 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the reply for a part that also notes, where it lies outside of all workspaces and gets no checkpoint in time, what may be
-    /// lost there.
+    /// Returns the reply for a part that also notes what may be lost outside of all workspaces. That is all of it without a checkpoint in
+    /// time, else what the checkpoint does not contain.
     fn noting_loss(root: &Path, reach: &ActionReach, reply: Reply<Decision>) -> Reply<Decision> {
         if root != Path::new(parts::OUTSIDE) {
             return reply;
         }
         let paths: Vec<PathBuf> = reach.targets.iter().map(|target| target.path.under(root)).collect();
+        let root = root.to_owned();
         Box::new(move |session, decided| {
-            let is_lost = match &decided {
-                Ok(Decision::Action(action)) => {
-                    matches!(action.protection, Protection::Late { .. } | Protection::Failed(_))
-                }
-                Ok(_) => false,
-                Err(_) => true,
+            let lost = match &decided {
+                Ok(Decision::Action(action)) => match action.protection {
+                    Protection::Late { .. } | Protection::Failed(_) => paths,
+                    Protection::NotNeeded(_) | Protection::Off(_) | Protection::Taken(_) | Protection::Held(_) => {
+                        // Paths that are too broad for a checkpoint are noted already.
+                        let left_out = action.not_held.iter().map(|gap| gap.path.under(&root));
+                        left_out.filter(|path| paths.iter().any(|target| path.starts_with(target))).collect()
+                    }
+                },
+                Ok(_) => Vec::new(),
+                Err(_) => paths,
             };
-            if is_lost {
-                session.note_lost(&paths);
-            }
+            session.note_lost(&lost);
             reply(session, decided);
         })
     }

@@ -57,6 +57,28 @@ fn a_named_file_that_the_turns_beginning_left_out_is_undone_and_redone() {
 }
 
 #[test]
+fn the_end_of_a_turn_lists_what_it_lost_outside_of_all_workspaces() {
+    // Elsewhere `rm` takes nothing that a person could miss.
+    let Some(lab) = Lab::lasting() else { return };
+    lab.set("secrets: never\n");
+    let outside = lab.root().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    for name in [".env", "plain"] {
+        std::fs::write(outside.join(name), "x").unwrap();
+    }
+    let mut agent = Agent::new(&lab, "s");
+    agent.start("t1");
+    run(&mut agent, &lab, &format!("rm '{}'", outside.join("plain").display()));
+    let ended = agent.ask(json!({"type": "turn.end"}));
+    assert_eq!(ended.get("notices"), None, "it is saved: {ended}");
+    agent.start("t2");
+    run(&mut agent, &lab, &format!("rm '{}'", outside.join(".env").display()));
+    let ended = agent.ask(json!({"type": "turn.end"}));
+    let said = ended["notices"][0].as_str().unwrap_or_default();
+    assert!(said.contains("not saved") && said.contains("outside/.env"), "{ended}");
+}
+
+#[test]
 fn a_persons_edit_of_mid_turn_comes_back_where_the_turn_destroyed_it() {
     let lab = lab_with(&["f", "notes"]);
     let (Some(_), Some(_), Some(_)) =
