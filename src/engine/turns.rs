@@ -232,7 +232,9 @@ pub(super) fn guard_again(timeline: &mut Timeline) -> Option<String> {
     }
     let root = printable(&timeline.workspace().path.to_string_lossy());
     match timeline.change_state(WorkspaceState::switch_on) {
-        Ok(()) => Some(format!("The agent switched the guard of {root} off in this turn. It is on again.")),
+        Ok(()) => {
+            Some(format!("The agent switched the guard of {root} off. It is on again since the end of that turn."))
+        }
         Err(error) => Some(format!(
             "The agent switched the guard of {root} off, and it cannot be switched on ({}): try `piton on`.",
             error.text()

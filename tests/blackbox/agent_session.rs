@@ -175,10 +175,17 @@ fn an_agent_switches_the_guard_off_for_its_turn_only_and_the_person_sees_it() {
     assert_eq!(number(), before, "the guard is off");
     let ended = hook(&lab, "Stop", json!({}));
     let notice = ended["systemMessage"].as_str().unwrap_or_default();
-    assert!(notice.contains("The agent switched the guard of") && notice.contains("It is on again."), "{ended}");
+    assert!(notice.contains("The agent switched the guard of") && notice.contains("It is on again"), "{ended}");
     let status = lab.piton(&["status"]).stdout;
     assert!(!status.contains("switched off"), "{status}");
-    hook(&lab, "UserPromptSubmit", json!({ "prompt": "go on", "prompt_id": "q" }));
+    // The model is told once, in words that are true in a later turn.
+    let later = hook(&lab, "UserPromptSubmit", json!({ "prompt": "go on", "prompt_id": "q" }));
+    let told = later["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default();
+    assert!(told.contains("It is on again") && !told.contains("this turn"), "{later}");
+    for turn in ["r", "q"] {
+        let later = hook(&lab, "UserPromptSubmit", json!({ "prompt": "go on", "prompt_id": turn }));
+        assert!(!later.to_string().contains("on again"), "{later}");
+    }
     remove("b", "u2");
     assert_eq!(number(), before + 1, "the guard is on");
     // A person's switch stays.
