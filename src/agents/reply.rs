@@ -82,7 +82,7 @@ pub fn shim(_event: &str, step: Moment, decision: &Decision) -> Option<Value> {
         ("context", decision.notes().filter(|_| shim_reaches_model(step)).map(Value::String)),
         ("message", text(&decision.message)),
         ("answer", text(&decision.answer).filter(|_| matches!(step, Moment::TurnStart | Moment::Ask))),
-        ("end", decision.awaits_end.then(|| json!(true))),
+        ("end", decision.awaits_end.then_some(json!(true))),
         ("env", (!decision.variables.is_empty()).then(|| Value::Object(variables.collect()))),
     ])
 }

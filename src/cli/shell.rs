@@ -3,6 +3,7 @@
 //! A line is judged in this process. Only one that destroys something, or that cannot be seen into, is told to the engine.
 //! A person's shell is a run of its own, and each of its lines is a turn.
 
+use std::borrow::Cow;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Write, stdin};
 use std::os::fd::AsFd;
@@ -223,6 +224,14 @@ impl LineCall {
         })
     }
 
+    /// Returns the line that was typed, in the text that the script gives.
+    fn typed<'t>(&self, text: Cow<'t, str>) -> Cow<'t, str> {
+        match self.lines_of {
+            Some(_) => evaluated_line(&text).unwrap_or_default().into(),
+            None => text,
+        }
+    }
+
     /// Returns the line with the definitions of its aliases, as the classifier reads it.
     fn with_aliases(&self, line: &str) -> String {
         let defined = self.aliases.iter().filter_map(|alias| {
@@ -262,13 +271,7 @@ fn keep_unguarded(call: &LineCall, line: &str, error: &Error) {
 /// A line is about to run.
 fn before(call: &LineCall) -> Result<u8> {
     if let Some(line) = call.open {
-        let before = LineCall {
-            session: call.session.clone(),
-            pid: call.pid,
-            line,
-            lines_of: call.lines_of,
-            ..LineCall::default()
-        };
+        let before = LineCall { session: call.session.clone(), pid: call.pid, line, ..LineCall::default() };
         if let Err(error) = after(&before) {
             // The next turn ends that one all the same.
             note("after", &error);
@@ -276,13 +279,10 @@ fn before(call: &LineCall) -> Result<u8> {
     }
     let mut bytes = Vec::new();
     let read = stdin().take(MAX_LINE).read_to_end(&mut bytes);
-    let mut text = String::from_utf8_lossy(&bytes);
-    if call.lines_of.is_some() {
-        if announced::take(&Home::place()?, &call.session) {
-            return Ok(0);
-        }
-        text = evaluated_line(&text).unwrap_or_default().into();
+    if call.lines_of.is_some() && announced::take(&Home::place()?, &call.session) {
+        return Ok(0);
     }
+    let text = call.typed(String::from_utf8_lossy(&bytes));
     let line = text.strip_suffix('\n').unwrap_or(&text);
     // No shell runs an empty line: it could not be read.
     let is_unread =

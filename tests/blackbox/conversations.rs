@@ -421,6 +421,12 @@ const PI: Conversation = &[
         "s - /w: failed c2",
     ),
     ("input", r#"{"type":"input","session":"s","cwd":"/w","text":"/rollback"}"#, "s - /w: ask List"),
+    (
+        "user_bash",
+        r#"{"type":"user_bash","session":"s","cwd":"/w","command":"git status","line":1}"#,
+        "s - /w: line 1 \"git status\"",
+    ),
+    ("user_bash_end", r#"{"type":"user_bash_end","session":"s","cwd":"/w","line":1}"#, "s - /w: line 1 over"),
     ("agent_end", r#"{"type":"agent_end","session":"s","cwd":"/w"}"#, "s - /w: turn over"),
     (
         "session_shutdown",

@@ -1318,8 +1318,12 @@ fn hooks_of_clients_give_their_commands_the_door() {
         hook("claude-code", "SessionStart", &start);
     }
     let text = std::fs::read_to_string(&file).unwrap();
-    assert!(text.starts_with("export A=b\nexport GIT_CONFIG_KEY_0=") && text.lines().count() == 2, "{text}");
-    assert!(text.ends_with(" PITON_SESSION='claude-code'\n"), "{text}");
+    assert!(text.starts_with("export A=b\nexport GIT_CONFIG_KEY_0=") && text.lines().count() == 3, "{text}");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[1].ends_with(" PITON_SESSION='claude-code'") && lines[2].contains("--lines-of claude-code"),
+        "{text}"
+    );
     let script = format!(". '{}' && {VARIABLES}", file.display());
     let said = door.run_in(&door.lab.work, Path::new("/bin/sh"), &["-c", &script]);
     assert!(said.stdout.contains("command\t[ -x '") && said.stdout.contains("GIT_CONFIG_COUNT=1\n"), "{said:?}");
@@ -1334,6 +1338,7 @@ fn hooks_of_clients_give_their_commands_the_door() {
     assert_eq!(hook("opencode", "shell.env", &asks), "");
     std::fs::remove_file(&file).unwrap();
     hook("claude-code", "SessionStart", &start);
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), "export PITON_SESSION='claude-code'\n");
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert_eq!((text.lines().next(), text.lines().count()), (Some("export PITON_SESSION='claude-code'"), 2), "{text}");
     door.piton(&["daemon", "stop"]);
 }

@@ -375,15 +375,26 @@ fn the_extension_of_pi() {
         answer({ answer: "3 checkpoints" })
         await commands.rollback.handler("3", ctx)
         print(told)
+        answer({ end: true })
+        const line = { command: "rm x", excludeFromContext: false, cwd: process.cwd() }
+        print(await handlers.user_bash(line, ctx))
+        answer({})
+        print(await handlers.tool_call(call, ctx))
+        answer({ deny: "no" })
+        print(await handlers.user_bash(line, ctx))
         answer({})
         await handlers.agent_end({}, { get cwd() { return process.cwd() } })
     "#;
     let Some(printed) = with_node(&lab, script) else { return };
     let expected = "null\n{\"block\":true,\"reason\":\"no\"}\n\
         {\"content\":[{\"type\":\"text\",\"text\":\"done\"},{\"type\":\"text\",\"text\":\"note\"}]}\n\
-        {\"message\":{\"customType\":\"piton\",\"content\":\"note\",\"display\":true}}\n[\"late\",\"late\",\"3 checkpoints\"]\n";
+        {\"message\":{\"customType\":\"piton\",\"content\":\"note\",\"display\":true}}\n[\"late\",\"late\",\"3 checkpoints\"]\n\
+        null\nnull\n{\"result\":{\"output\":\"no\",\"exitCode\":126,\"cancelled\":false,\"truncated\":false}}\n";
     assert_eq!(printed, expected);
-    read_by_piton("pi", &lab.read("asked"), "session_start tool_call tool_result before_agent_start input agent_end");
+    let asked = lab.read("asked");
+    let events = "session_start tool_call tool_result before_agent_start input agent_end user_bash user_bash_end";
+    read_by_piton("pi", &asked, events);
+    assert_eq!(asked.matches("user_bash_end\n").count(), 1, "only a line that piton wants to know of has an end");
 }
 
 /// Piton reads everything that a shim sent: no event of it is unknown or refused.

@@ -48,6 +48,7 @@ mod net;
 mod outside;
 mod pages;
 mod peers;
+mod person_lines;
 mod places;
 mod private;
 mod protected;
