@@ -162,9 +162,6 @@ fn decide(asked: &HookCall) -> Result<Decision> {
         }
         _ => converse(asked, &event, deadline)?,
     };
-    if decision.deny.is_some() && event.client == Client::ClaudeCode {
-        announced::withdraw(home.path(), &event);
-    }
     if let Some(error) = torn {
         let told = format!("piton: {}; the action was guarded by what could be read of it", error.text());
         decision.message = Some(decision.message.map_or(told.clone(), |message| format!("{told}\n{message}")));
@@ -181,16 +178,20 @@ fn converse(asked: &HookCall, event: &Event, deadline: Instant) -> Result<Decisi
     let reaches_model = asked.client.reaches_model(&asked.event);
     let have = |talk: Talk| Exchange { talk, event, reaches_model }.have();
     let is_daemons = talk.is_daemons();
-    match have(talk) {
+    let decision = match have(talk) {
         // The daemon ended meanwhile, or does not read, or is busy while an action waits. An event may be reported twice: a turn that is
         // open already and a path that is saved change nothing.
         Err(error)
             if is_daemons && (error.code() == Code::ShuttingDown || (is_before && error.code() == Code::Busy)) =>
         {
-            have(Talk::alone(&home, deadline)?)
+            have(Talk::alone(&home, deadline)?)?
         }
-        had => had,
+        had => had?,
+    };
+    if decision.deny.is_some() && event.client == Client::ClaudeCode {
+        announced::withdraw(home.path(), event);
     }
+    Ok(decision)
 }
 
 /// Keeps an action that runs without a checkpoint because no engine answered, and returns what the model and the person read of it.

@@ -328,7 +328,7 @@ fn before(call: &LineCall) -> Result<u8> {
         return Ok(DENIED);
     }
     if let Err(error) = &reply {
-        keep_unguarded(call, &shown, error);
+        keep_unguarded(call, &shown(line), error);
     }
     match reply {
         Ok(_) => Ok(ASKED),
@@ -360,8 +360,12 @@ fn hold_of(reply: &Result<BeforeReply>, judged: Option<&JudgedLine>) -> Option<S
 
 /// Returns the name of the turn that a line is.
 pub(super) fn turn_name(number: u64, line: &str) -> String {
-    let shown = if line.trim().is_empty() { UNSEEN.to_owned() } else { line.lines().collect::<Vec<_>>().join("; ") };
-    format!("{number}: {}", cut(&printable(&shown), MAX_NAME))
+    format!("{number}: {}", cut(&printable(&shown(line)), MAX_NAME))
+}
+
+/// Returns a line as one line of text.
+fn shown(line: &str) -> String {
+    if line.trim().is_empty() { UNSEEN.to_owned() } else { line.lines().collect::<Vec<_>>().join("; ") }
 }
 
 /// Returns the id of a line as an action.
