@@ -1,6 +1,5 @@
 //! The turns and actions of a session, as the workspaces in which they act note them, and the answers that wait for that.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +13,12 @@ use super::job::Answer;
 use super::named_paths::{NamedPaths, names_git};
 use super::parts::OUTSIDE;
 use super::session::{Reply, Session};
+<<<<<<< HEAD
 use super::steps::Step;
 use super::told::Note;
+=======
+use super::told::{Note, hash_of};
+>>>>>>> c09784a2 (told: hash losses next to the record that keeps the hashes)
 use super::turns::guard_again;
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::history::actions::NewAction;
@@ -437,13 +440,6 @@ impl Session {
             });
         }
     }
-}
-
-/// Returns a number that stands for some losses in a session.
-fn hash_of(losses: &[Loss]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    format!("{losses:?}").hash(&mut hasher);
-    hasher.finish()
 }
 
 /// Notes for `piton status` that the state of a repository was not kept.

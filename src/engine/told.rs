@@ -5,11 +5,13 @@
 //! hooks of one session, each a process of its own, never tell the same.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::loss::Loss;
 use crate::model::redact::redact;
 use crate::model::text::count;
 use crate::sys::fs::durable::replace_cache;
@@ -176,6 +178,13 @@ impl ToldRecord {
         }
         said
     }
+}
+
+/// Returns a number that stands for some losses in a session.
+pub(super) fn hash_of(losses: &[Loss]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    format!("{losses:?}").hash(&mut hasher);
+    hasher.finish()
 }
 
 /// A session's record, as this process has it.
