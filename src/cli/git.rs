@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{ExitCode, Stdio};
 
 use clap::Args;
 
@@ -13,8 +13,10 @@ use super::print;
 use super::view::{prepare_index, up_to_date};
 use crate::checkpoint::Timeline;
 use crate::checkpoint::records::home::resolved;
+use crate::checkpoint::remote::view::View;
 use crate::error::{Code, Error, Result};
 use crate::git::{self, Asked, GitReach};
+use crate::model::id::ObjectId;
 use crate::model::text::printable;
 
 /// The arguments of `piton git`.
@@ -47,11 +49,13 @@ pub(super) fn git(context: &Context, args: &GitArgs) -> Result<ExitCode> {
         refuse_own(context, asked, line)?;
     }
     let view = up_to_date(context)?;
-    let sends = asked.as_ref().is_some_and(|asked| asked.sends);
-    if sends && !anything && is_secretive(&context.timeline()?)? {
-        let what = "checkpoints of this workspace hold secrets, and git would send them too";
-        let next = "Nothing was sent. `piton push REMOTE` leaves those out; `piton git --unsafe …` does not.";
-        return Ok(refused(context, what, next));
+    if let Some(asked) = asked.as_ref().filter(|asked| asked.sends && !anything)
+        && let Some(secret) = secret_sent(&context.timeline()?, &view, asked, line)?
+    {
+        let what = format!("{secret}, and git would send that too");
+        let next =
+            "Nothing was sent. `piton push REMOTE` leaves such checkpoints out; `piton git --unsafe …` does not.";
+        return Ok(refused(context, &what, next));
     }
     if asked.as_ref().is_none_or(|asked| git::needs_index(&asked.verb)) && view.work_tree.is_dir() {
         prepare_index(context, &view)?;
@@ -86,9 +90,40 @@ fn refuse_own(context: &Context, asked: &Asked, line: &[OsString]) -> Result<()>
     Ok(())
 }
 
-/// Returns true if a checkpoint of the workspace contains a secret, in its shared files or in its message.
-fn is_secretive(timeline: &Timeline) -> Result<bool> {
-    Ok(timeline.catalog().shows_secrets()? || timeline.catalog().tells_secrets()?)
+/// Returns the secret that a line would send, as a sentence. An archive has the tree that is named; all else can send every checkpoint.
+fn secret_sent(timeline: &Timeline, view: &View, asked: &Asked, line: &[OsString]) -> Result<Option<String>> {
+    let catalog = timeline.catalog();
+    if asked.verb == "archive" {
+        let trees = named_trees(view, line);
+        for tree in &trees {
+            if let Some(file) = catalog.secret_of_tree(tree)? {
+                return Ok(Some(format!("the tree {tree} holds secrets: {}", printable(&file.text()))));
+            }
+        }
+        if !trees.is_empty() {
+            return Ok(None);
+        }
+    }
+    if let Some(secret) = catalog.shown_secret()? {
+        let file = secret.file.map(|file| format!(": {}", printable(&file.text()))).unwrap_or_default();
+        return Ok(Some(format!("checkpoint {} of this workspace holds secrets{file}", secret.number)));
+    }
+    let is_told = catalog.tells_secrets()?;
+    Ok(is_told.then(|| "messages of checkpoints of this workspace hold secrets".to_owned()))
+}
+
+/// Returns the trees that words of a line name.
+fn named_trees(view: &View, line: &[OsString]) -> Vec<ObjectId> {
+    let words = line.iter().skip(1).filter_map(|word| word.to_str()).filter(|word| !word.starts_with('-'));
+    let tree = |word: &str| {
+        let mut command = view.command(GitReach::Here);
+        command.args(["rev-parse", "--quiet", "--verify", "--end-of-options", &format!("{word}^{{tree}}")]);
+        command.stderr(Stdio::null());
+        // A word that is no tree-ish is a path or the value of an option.
+        let (text, is_tree) = git::run(&mut command, None).ok()?;
+        String::from_utf8_lossy(&text).trim().parse().ok().filter(|_| is_tree)
+    };
+    words.filter_map(tree).collect()
 }
 
 /// Says why git is not run.

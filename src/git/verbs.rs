@@ -111,7 +111,7 @@ pub fn judge(args: &[OsString]) -> Result<Asked, RefusedLine> {
         "push" => only_to_servers(&rest)?,
         _ => {}
     }
-    let sends = verb == "push" || (verb == "bundle" && rest.contains(&"create"));
+    let sends = matches!(verb.as_str(), "push" | "archive") || (verb == "bundle" && rest.contains(&"create"));
     Ok(Asked { verb, sends })
 }
 

@@ -8,6 +8,7 @@
 //! *Invariant:* the time is linear in the text, and the text is bounded. *Invariant:* masks are no secrets: what was redacted holds none
 //! of the shapes of the table.
 
+pub mod content;
 mod forms;
 mod names;
 mod position;

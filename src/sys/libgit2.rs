@@ -36,6 +36,19 @@ pub fn are_committed<'p>(git_dir: &Path, paths: impl Iterator<Item = &'p Path>) 
     paths.map(|path| tree.as_ref().is_some_and(|tree| tree.get_path(path).is_ok())).collect()
 }
 
+/// Returns the content of a file in the commit of HEAD; `None` if it has none. `git_dir` is the directory that contains HEAD, and the path
+/// is relative to the top of the work tree.
+pub fn committed_content(git_dir: &Path, path: &Path) -> Option<Vec<u8>> {
+    isolate();
+    let none: [&std::ffi::OsStr; 0] = [];
+    // A repository that libgit2 cannot read has no content for its caller.
+    let opened = Repository::open_ext(git_dir, RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::NO_DOTGIT, none);
+    let repository = opened.ok()?;
+    let tree = repository.head().and_then(|head| head.peel_to_tree()).ok()?;
+    let entry = tree.get_path(path).ok()?;
+    repository.find_blob(entry.id()).ok().map(|blob| blob.content().to_vec())
+}
+
 /// Returns the setting `core.hooksPath` of a repository, as it is written; `None` if it has none. The user's own configuration is not read.
 /// `git_dir` is the directory that contains `config`.
 pub fn hooks_path(git_dir: &Path) -> Option<PathBuf> {
@@ -96,6 +109,8 @@ mod tests {
         index.add_path(Path::new("c")).unwrap();
         index.write().unwrap();
         assert_eq!(known(), [true, true, false]);
+        let content = |path: &str| committed_content(&dir.path().join(".git"), Path::new(path));
+        assert_eq!((content("d/b"), content("c"), content("d")), (Some(b"d/b".to_vec()), None, None));
         assert_eq!(are_committed(&dir.path().join("nowhere"), [Path::new("a")].into_iter()), [false]);
     }
 }

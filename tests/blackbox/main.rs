@@ -64,6 +64,7 @@ mod rollback;
 mod run;
 mod scripts;
 mod secrets;
+mod sent;
 mod settings;
 mod setup;
 mod shells;

@@ -1,54 +1,83 @@
-//! Finds secrets in the shared part of checkpoints, by file name.
+//! Finds secrets in the shared part of checkpoints, by the names and the contents of files.
 //!
 //! A capture saves files with such names in the private part. A checkpoint of an older version, or one that was taken while git tracked such
-//! a file, may contain it in the shared part. *Invariant:* a file that the commit of HEAD also contains is not a secret, because every clone
-//! of the repository contains it.
+//! a file, may contain it in the shared part. A content is found only here, before it leaves the machine.
+//!
+//! *Invariant:* a file that the commit of HEAD also contains is not a secret by its name, because every clone of the repository contains it.
+//! A text that HEAD contains at the same path is not one either. *Invariant:* each content is read once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::checkpoint::catalog::open::Catalog;
 use crate::error::Result;
 use crate::filter::secret::is_secret;
 use crate::model::id::ObjectId;
+use crate::model::number::Number;
 use crate::model::path::RelPath;
+use crate::model::redact::content::ContentSearch;
 use crate::model::tree::Mode;
-use crate::sys::libgit2::are_committed;
+use crate::sys::libgit2::{are_committed, committed_content};
 use crate::worktree::repository_state::RepositoryPlace;
 
-/// The most secret paths that are collected per tree. One is enough to withhold a checkpoint.
+/// The most secrets that are collected per tree. One is enough to withhold a checkpoint.
 const MOST: usize = 10_000;
 
-/// The secret paths of the trees that were checked so far.
-#[derive(Default)]
-pub(super) struct SecretNames {
-    /// The secret paths below each tree, by the tree and the name of its directory: some rules need that name.
-    known: HashMap<(ObjectId, Vec<u8>), Vec<Vec<u8>>>,
-    /// Maps a path to true if the commit of HEAD contains it.
-    committed: HashMap<RelPath, bool>,
+/// A file that is a secret, or has one in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretFile {
+    /// The path of the file.
+    pub path: RelPath,
+    /// True if it is found by its content, false if it is found by its name.
+    pub is_by_content: bool,
 }
 
-impl SecretNames {
-    /// Returns the first secret path of a tree that the commit of HEAD does not contain.
+impl SecretFile {
+    /// Returns it as a part of a sentence.
+    pub fn text(&self) -> String {
+        let place = if self.is_by_content { "in the content of " } else { "" };
+        format!("{place}`{}`", self.path.display())
+    }
+}
+
+/// A finding below a tree, with the content in which it was found, or by the name alone.
+#[derive(Clone)]
+struct Finding {
+    path: Vec<u8>,
+    content: Option<ObjectId>,
+}
+
+/// The secrets of the trees that were checked so far.
+#[derive(Default)]
+pub(super) struct SharedSecrets {
+    /// The findings below each tree, by the tree and the name of its directory: some rules need that name.
+    known: HashMap<(ObjectId, Vec<u8>), Vec<Finding>>,
+    /// The contents without a secret.
+    clean: HashSet<ObjectId>,
+    /// The secrets in the other contents.
+    texts: HashMap<ObjectId, Vec<Vec<u8>>>,
+    /// Maps a path to true if the commit of HEAD contains it, with the secrets of the content.
+    committed: HashMap<(RelPath, Option<ObjectId>), bool>,
+}
+
+impl SharedSecrets {
+    /// Returns the first secret of a tree that the commit of HEAD does not contain.
     ///
     /// # Errors
     /// `store-damaged`; errors of reading.
-    pub(super) fn first(&mut self, catalog: &Catalog, tree: &ObjectId) -> Result<Option<RelPath>> {
+    pub(super) fn first(&mut self, catalog: &Catalog, tree: &ObjectId) -> Result<Option<SecretFile>> {
         let found = self.below(catalog, tree, b"")?;
-        if found.len() >= MOST {
-            return RelPath::parse(&found[0]).map(Some);
-        }
-        for path in found {
+        let is_full = found.len() >= MOST;
+        for Finding { path, content } in found {
             // git refuses to check out a tree with an invalid path.
             let Ok(path) = RelPath::parse(&path) else { continue };
-            let is_committed = *self.committed.entry(path.clone()).or_insert_with(|| is_committed(catalog, &path));
-            if !is_committed {
-                return Ok(Some(path));
+            if is_full || !self.is_committed(catalog, &path, content) {
+                return Ok(Some(SecretFile { path, is_by_content: content.is_some() }));
             }
         }
         Ok(None)
     }
 
-    fn below(&mut self, catalog: &Catalog, tree: &ObjectId, dir: &[u8]) -> Result<Vec<Vec<u8>>> {
+    fn below(&mut self, catalog: &Catalog, tree: &ObjectId, dir: &[u8]) -> Result<Vec<Finding>> {
         let key = (*tree, dir.to_vec());
         if let Some(known) = self.known.get(&key) {
             return Ok(known.clone());
@@ -57,9 +86,15 @@ impl SecretNames {
         for entry in catalog.read_tree(tree)? {
             if entry.mode == Mode::Dir {
                 let inner = self.below(catalog, &entry.id, &entry.name)?;
-                found.extend(inner.into_iter().map(|path| [&entry.name, b"/".as_slice(), &path].concat()));
-            } else if is_secret(&[dir, b"/", &entry.name].concat()) {
-                found.push(entry.name);
+                let under = |path: &[u8]| [&entry.name, b"/".as_slice(), path].concat();
+                found.extend(inner.into_iter().map(|found| Finding { path: under(&found.path), ..found }));
+            } else {
+                if is_secret(&[dir, b"/", &entry.name].concat()) {
+                    found.push(Finding { path: entry.name.clone(), content: None });
+                }
+                if entry.mode != Mode::Link && self.has_secret(catalog, &entry.id) {
+                    found.push(Finding { path: entry.name, content: Some(entry.id) });
+                }
             }
             if found.len() >= MOST {
                 break;
@@ -68,29 +103,83 @@ impl SecretNames {
         self.known.insert(key, found.clone());
         Ok(found)
     }
+
+    /// Returns true if a content has a secret in it. Of one that cannot be read, nothing can be sent.
+    fn has_secret(&mut self, catalog: &Catalog, blob: &ObjectId) -> bool {
+        if self.clean.contains(blob) || self.texts.contains_key(blob) {
+            return self.texts.contains_key(blob);
+        }
+        let mut search = ContentSearch::default();
+        if let Err(error) = catalog.store.copy_blob(blob, &mut search) {
+            tracing::debug!(%error, "a content was not judged as a whole");
+        }
+        let texts = search.found();
+        if texts.is_empty() {
+            self.clean.insert(*blob);
+            return false;
+        }
+        self.texts.insert(*blob, texts);
+        true
+    }
+
+    fn is_committed(&mut self, catalog: &Catalog, path: &RelPath, content: Option<ObjectId>) -> bool {
+        let key = (path.clone(), content);
+        if let Some(known) = self.committed.get(&key) {
+            return *known;
+        }
+        let texts = content.and_then(|blob| self.texts.get(&blob));
+        let is_committed = is_committed(catalog, path, texts.map(Vec::as_slice));
+        self.committed.insert(key, is_committed);
+        is_committed
+    }
 }
 
-/// Returns true if the commit of HEAD in the repository around a path contains it.
-fn is_committed(catalog: &Catalog, path: &RelPath) -> bool {
+/// Returns true if the commit of HEAD in the repository around a path contains it, and all of these texts in it.
+fn is_committed(catalog: &Catalog, path: &RelPath, texts: Option<&[Vec<u8>]>) -> bool {
     let full = path.under(&catalog.workspace.path);
     let Some(place) = full.parent().and_then(RepositoryPlace::around) else { return false };
     // The repository was found above the path, so the prefix fits; otherwise the path counts as not committed.
-    full.strip_prefix(&place.top).is_ok_and(|inside| are_committed(&place.dir, std::iter::once(inside)) == [true])
+    let Ok(inside) = full.strip_prefix(&place.top) else { return false };
+    match texts {
+        None => are_committed(&place.dir, std::iter::once(inside)) == [true],
+        Some(texts) => committed_content(&place.dir, inside).is_some_and(|content| {
+            let has = |text: &Vec<u8>| content.windows(text.len()).any(|part| part == text.as_slice());
+            texts.iter().all(has)
+        }),
+    }
+}
+
+/// A checkpoint of which the shared part has a secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretCheckpoint {
+    /// The number of the checkpoint.
+    pub number: Number,
+    /// The first secret; `None` where only its record says that there is one.
+    pub file: Option<SecretFile>,
 }
 
 impl Catalog {
-    /// Returns true if the shared part of a checkpoint contains secrets, by its record or by the name of a file.
+    /// Returns the first checkpoint of which the shared part has a secret, by its record or by a file.
     ///
     /// # Errors
     /// Returns the errors of listing and reading.
-    pub fn shows_secrets(&self) -> Result<bool> {
-        let mut names = SecretNames::default();
+    pub fn shown_secret(&self) -> Result<Option<SecretCheckpoint>> {
+        let mut secrets = SharedSecrets::default();
         let (own, fetched) = (self.all()?, self.foreign()?);
         for checkpoint in own.checkpoints.iter().chain(&fetched.checkpoints) {
-            if checkpoint.record.holds_secrets() || names.first(self, &checkpoint.tree)?.is_some() {
-                return Ok(true);
+            let file = secrets.first(self, &checkpoint.tree)?;
+            if file.is_some() || checkpoint.record.holds_secrets() {
+                return Ok(Some(SecretCheckpoint { number: checkpoint.record.number, file }));
             }
         }
-        Ok(false)
+        Ok(None)
+    }
+
+    /// Returns the first secret of a tree.
+    ///
+    /// # Errors
+    /// Returns the errors of reading.
+    pub fn secret_of_tree(&self, tree: &ObjectId) -> Result<Option<SecretFile>> {
+        SharedSecrets::default().first(self, tree)
     }
 }

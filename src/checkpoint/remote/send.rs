@@ -3,20 +3,19 @@
 //!
 //! A run goes to `refs/heads/piton/<workspace>/<run>`, any other checkpoint to
 //! `refs/piton/<workspace>/<kind>/<ordinal>`. A workspace's id is random: no two machines have the same. *Invariant:*
-//! nothing from which a checkpoint with secrets can be reached is sent unless asked for, whether they are in its files
-//! or in its message. Messages are checked again by this version's table of secrets: an older version may have recorded
+//! nothing from which a checkpoint with secrets can be reached is sent unless asked for, whether they are in the names or contents of
+//! its files, or in its message. Messages are checked again by this version's table of secrets: an older version may have recorded
 //! them.
 
 use std::collections::{HashMap, HashSet};
 
-use super::secrets::SecretNames;
+use super::secrets::{SecretFile, SharedSecrets};
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::catalog::ref_name::is_ref_name;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
 use crate::model::number::Number;
-use crate::model::path::RelPath;
 use crate::model::redact::holds_secret;
 use crate::model::weight::Scale;
 use crate::store::Commit;
@@ -80,8 +79,8 @@ impl Catalog {
                     withhold(what, "something that it comes from is no checkpoint".to_owned());
                 }
                 Some(WithholdReason::Secrets(n)) if !with_secrets => {
-                    let path = judge.paths.get(&n).map(|path| format!(": `{}`", path.display())).unwrap_or_default();
-                    withhold(what, format!("checkpoint {n} holds secrets{path}"));
+                    let file = judge.files.get(&n).map(|file| format!(": {}", file.text())).unwrap_or_default();
+                    withhold(what, format!("checkpoint {n} holds secrets{file}"));
                 }
                 Some(WithholdReason::Told(n)) if !with_secrets => {
                     withhold(what, format!("checkpoint {n} has a message that holds secrets"));
@@ -134,12 +133,12 @@ impl Catalog {
             // git reports missing objects itself.
             Err(_) | Ok(()) => {}
         }
-        match judge.names.first(self, &commit.tree) {
+        match judge.secrets.first(self, &commit.tree) {
             Ok(None) if !record.holds_secrets() => {}
             // A tree that cannot be read may contain secrets.
             found => {
-                let path = found.ok().flatten();
-                judge.paths.extend(path.map(|path| (record.number, path)));
+                let file = found.ok().flatten();
+                judge.files.extend(file.map(|file| (record.number, file)));
                 return Some(WithholdReason::Secrets(record.number));
             }
         }
@@ -167,9 +166,9 @@ struct SendReview {
     known: HashMap<ObjectId, Option<WithholdReason>>,
     /// The weights of trees that were met already.
     scale: Scale,
-    names: SecretNames,
-    /// The first secret path of each withheld checkpoint, by its number.
-    paths: HashMap<Number, RelPath>,
+    secrets: SharedSecrets,
+    /// The first secret of each withheld checkpoint, by its number.
+    files: HashMap<Number, SecretFile>,
 }
 
 /// The reasons for not sending something, the lesser reasons first; checkpoints by their numbers.

@@ -9,7 +9,7 @@ use super::shape::{Spans, is_dense, is_reference};
 
 /// A form: in which texts it is looked for (one of these, in small letters, must be there), and the pattern. Group 1 is
 /// the secret; without a group 1 the whole match is.
-type Form = (&'static [&'static str], &'static str);
+pub(super) type Form = (&'static [&'static str], &'static str);
 
 /// Forms with a structure around the secret.
 const AROUND: &[Form] = &[
@@ -68,7 +68,7 @@ const AROUND: &[Form] = &[
 ];
 
 /// Tokens that carry their own prefix. Each begins at the start of a word.
-const TOKENS: &[Form] = &[
+pub(super) const TOKENS: &[Form] = &[
     (&["akia", "asia", "abia", "acca"], r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12,}"),
     (&["aiza"], r"AIza[A-Za-z0-9_-]{20,}"),
     (&["ya29."], r"ya29\.[A-Za-z0-9_-]{10,}"),
@@ -135,7 +135,7 @@ const TOKENS: &[Form] = &[
 ];
 
 /// Prefixes that words of people have too: what follows must look generated.
-const LOOSE: &[Form] = &[
+pub(super) const LOOSE: &[Form] = &[
     (&["sk-"], r"sk-[A-Za-z0-9_-]{16,}"),
     (&["pypi-"], r"pypi-[A-Za-z0-9_-]{16,}"),
     (&["xai-", "pplx-"], r"(?:xai|pplx)-[A-Za-z0-9]{16,}"),

@@ -1,0 +1,225 @@
+//! Finds secrets in the contents of files: private keys, tokens with a prefix of their own, addresses with a password, and generated
+//! values of names that say secret.
+//!
+//! A file has far more text than a command, and a match keeps a whole checkpoint from being sent. So only forms count that ordinary files
+//! hardly have, and every value must look generated.
+
+use std::io::{self, Write};
+use std::sync::LazyLock;
+
+use regex::bytes::{Regex, RegexSet};
+
+use super::forms::{LOOSE, TOKENS};
+use super::names;
+use super::shape::{Spans, is_dense, is_reference};
+
+/// The bytes that are searched at once.
+const PIECE: usize = 4 << 20;
+
+/// The bytes that two neighbouring pieces share: a longer secret is found by its beginning.
+const SHARED: usize = 16 << 10;
+
+/// The most secrets that are named of one content.
+const MOST: usize = 16;
+
+/// The least length of the generated value of a name.
+const VALUE: usize = 16;
+
+/// The least length of a line for which the names in it are not read: nobody writes such a line.
+const LONG_LINE: usize = 4 << 10;
+
+/// Forms with a structure around the secret. Group 1 is the secret.
+const AROUND: &[&str] = &[
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:\\r|\\n|\s)+(?:[A-Za-z-]+: ?[^\n\\]*(?:\\r|\\n|\s)+){0,4}([A-Za-z0-9+/=]{12,})",
+    r"\b(b3BlbnNzaC1rZXktdj[A-Za-z0-9+/=]{12,})",
+    r"\b(AGE-SECRET-KEY-1[A-Z0-9]{20,})",
+    r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/_-]{20,})",
+    r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+/([A-Za-z0-9_-]{20,})",
+    r"webhook\.office\.com/webhookb2/([^\s'\x22]{20,})",
+    r"\b(?:AccountKey|SharedAccessKey)=([A-Za-z0-9+/=]{20,})",
+    r"(eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{10,})",
+];
+
+/// Forms whose secret must look generated. Group 1 is the secret.
+const DENSE: &[&str] = &[
+    r#"[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s/:@'"<>]{0,80}:([^\s/'"@<>]{8,200})@"#,
+    r"(?i:authorization)[\x22']?\s*[:=]\s*[\x22']?(?i:bearer|token|basic)\s+([A-Za-z0-9._~+/=-]{16,})",
+];
+
+/// Signs of tokens that ordinary contents have too.
+const COMMON: &[&str] =
+    &["cio", "oy2", "key-", "-us", "sk", "eyj", "dp.", "aaaaaaaaa", ".", "8q~", "1//0", "pat", "fo1_"];
+
+/// A form, and whether its secret must look generated.
+struct ContentForm {
+    secret: Regex,
+    is_dense: bool,
+}
+
+struct Forms {
+    /// All forms in one: most contents have none.
+    any: RegexSet,
+    each: Vec<ContentForm>,
+}
+
+static FORMS: LazyLock<Option<Forms>> = LazyLock::new(|| {
+    // A content may be any bytes.
+    let bytes = |pattern: &str| format!("(?-u){pattern}");
+    let token = |pattern: &str| format!(r"(?-u)(?:^|[^A-Za-z0-9_])({pattern})");
+    let is_rare = |signs: &&[&str]| !signs.iter().any(|sign| COMMON.contains(sign));
+    let tokens = TOKENS.iter().filter(|(signs, _)| is_rare(signs)).map(|(_, pattern)| (token(pattern), false));
+    let loose = LOOSE.iter().map(|(_, pattern)| (token(pattern), true));
+    let around = AROUND.iter().map(|pattern| (bytes(pattern), false));
+    let dense = DENSE.iter().map(|pattern| (bytes(pattern), true));
+    let all: Vec<(String, bool)> = tokens.chain(loose).chain(around).chain(dense).collect();
+    // A test compiles every form: none is left out.
+    let any = RegexSet::new(all.iter().map(|(pattern, _)| pattern)).ok()?;
+    let each = all
+        .iter()
+        .map(|(pattern, is_dense)| Some(ContentForm { secret: Regex::new(pattern).ok()?, is_dense: *is_dense }));
+    Some(Forms { any, each: each.collect::<Option<_>>()? })
+});
+
+/// Searches a content that is written to it.
+#[derive(Default)]
+pub struct ContentSearch {
+    pending: Vec<u8>,
+    found: Vec<Vec<u8>>,
+}
+
+impl ContentSearch {
+    /// Returns the secrets, each once and at most 16.
+    pub fn found(mut self) -> Vec<Vec<u8>> {
+        self.search(0);
+        self.found
+    }
+
+    /// Searches what is pending, and keeps its last bytes.
+    fn search(&mut self, kept: usize) {
+        for secret in secrets(&self.pending) {
+            if self.found.len() < MOST && !self.found.contains(&secret) {
+                self.found.push(secret);
+            }
+        }
+        self.pending.drain(..self.pending.len().saturating_sub(kept));
+    }
+}
+
+impl Write for ContentSearch {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.pending.extend_from_slice(bytes);
+        if self.pending.len() >= PIECE {
+            self.search(SHARED);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn secrets(content: &[u8]) -> Vec<Vec<u8>> {
+    let mut secrets = Vec::new();
+    if let Some(forms) = FORMS.as_ref() {
+        for at in forms.any.matches(content) {
+            let form = &forms.each[at];
+            let found = form.secret.captures_iter(content).filter_map(|found| found.get(1));
+            let is_one = |secret: &str| !is_reference(secret) && (!form.is_dense || is_generated(secret));
+            secrets
+                .extend(found.map(|found| found.as_bytes()).filter(|found| is_text(found, is_one)).map(<[u8]>::to_vec));
+        }
+    }
+    // A program has no names that a person gave.
+    if !content.iter().take(8000).any(|byte| *byte == 0) {
+        let lines = content.split(|byte| *byte == b'\n').filter(|line| line.len() < LONG_LINE);
+        secrets.extend(lines.flat_map(named));
+    }
+    secrets
+}
+
+fn is_text(bytes: &[u8], holds: impl Fn(&str) -> bool) -> bool {
+    std::str::from_utf8(bytes).is_ok_and(holds)
+}
+
+/// Returns the generated values that a line gives to names that say secret.
+fn named(line: &[u8]) -> Vec<Vec<u8>> {
+    if !line.iter().any(|byte| matches!(byte, b'=' | b':')) {
+        return Vec::new();
+    }
+    let line = String::from_utf8_lossy(line);
+    let mut spans = Spans::new();
+    names::find(&line, &mut spans);
+    let values = spans.into_iter().map(|span| line[span].trim_matches(['\'', '"', '\\']).to_owned());
+    values.filter(|value| value.len() >= VALUE && is_generated(value)).map(String::into_bytes).collect()
+}
+
+/// Returns true for a value that no person thought of: letters and digits are mixed in one run of it.
+fn is_generated(value: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "+/=_.~-".contains(c);
+    let is_mixed = |run: &str| {
+        let digits = run.bytes().filter(u8::is_ascii_digit).count();
+        digits >= 3 && run.len() - digits >= 3
+    };
+    value.chars().all(is_part) && is_dense(value) && value.split(['.', '-', '_', '/', '+', '=']).any(is_mixed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(content: &[u8]) -> Vec<String> {
+        let mut search = ContentSearch::default();
+        search.write_all(content).unwrap();
+        search.found().iter().map(|secret| String::from_utf8_lossy(secret).into_owned()).collect()
+    }
+
+    #[test]
+    fn secrets_are_found_in_contents_and_their_twins_are_not() {
+        for (content, secret) in [
+            ("-----BEGIN OPENSSH PRIVATE KEY-----\nb64PLANTED0123456789\n-----END", "b64PLANTED0123456789"),
+            ("k = \"-----BEGIN RSA PRIVATE KEY-----\\nMIIEpAIBAAKCAQEA\\n\"", "MIIEpAIBAAKCAQEA"),
+            ("-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMHcCAQEEIAAAAAA", "MHcCAQEEIAAAAAA"),
+            ("aws = 'AKIAIOSFODNN7EXAMPLE'", "AKIAIOSFODNN7EXAMPLE"),
+            ("ghp_0123456789abcdefghijABCDEFGHIJ012345", "ghp_0123456789abcdefghijABCDEFGHIJ012345"),
+            ("url: postgres://app:Zk3v9QpL2mX8@db:5432/x", "Zk3v9QpL2mX8"),
+            ("API_TOKEN=9f86d081884c7d659a2feaa0c55ad015", "9f86d081884c7d659a2feaa0c55ad015"),
+            ("  \"client_secret\": \"GOCSPX-a1b2c3d4e5f6g7h8\",", "GOCSPX-a1b2c3d4e5f6g7h8"),
+            ("export DB_PASSWORD=\"q8Zr4Lw0Xc7Nv2Bt\"", "q8Zr4Lw0Xc7Nv2Bt"),
+        ] {
+            assert_eq!(found(content.as_bytes()), [secret], "{content}");
+            let binary = [b"\0\xff".as_slice(), content.as_bytes()].concat();
+            assert!(
+                content.contains("PASSWORD") || content.contains("API_TOKEN") || !found(&binary).is_empty(),
+                "{content}"
+            );
+        }
+        for twin in [
+            "if text.startswith('-----BEGIN RSA PRIVATE KEY-----'):",
+            "header = \"-----BEGIN PRIVATE KEY-----\\n\" + body",
+            "-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkqhkiG9w0BAQEFAAOC",
+            "-----BEGIN CERTIFICATE-----\nMIIDXTCCAkWgAwIBAgIJAJC1",
+            "postgres://user:password@localhost/db",
+            "token = os.environ['GITHUB_TOKEN']",
+            "password: correct-horse-battery-staple",
+            "API_TOKEN=${API_TOKEN:-none}",
+            "\"integrity\": \"sha512-9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\"",
+            "commit 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b",
+            "secret = get_secret('projects/1234567890/secrets/x')",
+            "AKIA is the prefix of a key",
+        ] {
+            assert_eq!(found(twin.as_bytes()), Vec::<String>::new(), "{twin}");
+        }
+    }
+
+    #[test]
+    fn a_secret_between_two_pieces_is_found_once() {
+        let token = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+        let mut search = ContentSearch::default();
+        let filler = vec![b'.'; PIECE - 10];
+        search.write_all(&filler).unwrap();
+        token.bytes().for_each(|byte| search.write_all(&[byte]).unwrap());
+        search.write_all(&filler).unwrap();
+        assert_eq!(search.found(), [token.as_bytes()]);
+    }
+}
