@@ -1,4 +1,4 @@
-//! Makes the small program that git calls as a hook (`hooks/git/hook.rs`). Reads `config/rules.yaml`, `config/words.yaml` and `config/default.yaml` and prints them as Rust, because reading them when a
+//! Makes the small program that git calls as a hook (`hooks/git/hook.rs`). Reads `config/rules.yaml`, `config/words.yaml`, `config/default.yaml` and `config/directions.yaml` and prints them as Rust, because reading them when a
 //! program starts takes longer than all else a hook does. `src/classify/rules/embedded.rs`, `src/model/words.rs` and
 //! `src/settings/defaults.rs` include the output. The dialect of the rules is the one in which users write theirs.
 
@@ -32,6 +32,7 @@ mod text;
 const TABLE: &str = "config/rules.yaml";
 const WORDS: &str = "config/words.yaml";
 const DEFAULTS: &str = "config/default.yaml";
+const DIRECTIONS: &str = "config/directions.yaml";
 const READERS: [&str; 4] = [
     "src/classify/rules/dialect.rs",
     "src/classify/rules/index.rs",
@@ -43,7 +44,7 @@ const READERS: [&str; 4] = [
 const GIT_HOOK: [&str; 3] = ["hooks/git/hook.rs", "hooks/git/system.rs", "src/git/quiet.rs"];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    for file in READERS.iter().chain(&GIT_HOOK).chain([&TABLE, &WORDS, &DEFAULTS, &"build.rs"]) {
+    for file in READERS.iter().chain(&GIT_HOOK).chain([&TABLE, &WORDS, &DEFAULTS, &DIRECTIONS, &"build.rs"]) {
         println!("cargo:rerun-if-changed={file}");
     }
     if env::var_os("CARGO_CFG_TARGET_OS").is_some_and(|system| system == "linux") {
@@ -186,14 +187,31 @@ impl Section {
     }
 }
 
-/// Prints the default settings as a constant.
-fn defaults() -> Result<String, Box<dyn Error>> {
-    let yaml = fs::read_to_string(DEFAULTS)?;
+/// Reads dotted keys and their values as JSON.
+fn settings(file: &str) -> Result<Vec<(String, String)>, Box<dyn Error>> {
+    let yaml = fs::read_to_string(file)?;
     let sections: Section =
-        serde_saphyr::from_str(&yaml).map_err(|error| format!("{DEFAULTS}: {}", error.without_snippet()))?;
+        serde_saphyr::from_str(&yaml).map_err(|error| format!("{file}: {}", error.without_snippet()))?;
     let mut settings = Vec::new();
     sections.print("", &mut settings);
-    Ok(format!("pub(super) const DEFAULTS: &[(&str, &str)] = &{settings:?};\n"))
+    Ok(settings)
+}
+
+/// Prints the default settings and the directions of their keys as constants.
+fn defaults() -> Result<String, Box<dyn Error>> {
+    let mut out = format!("pub(super) const DEFAULTS: &[(&str, &str)] = &{:?};\n", settings(DEFAULTS)?);
+    out.push_str("pub(super) const DIRECTIONS: &[KeyDirection] = &[");
+    for (key, direction) in settings(DIRECTIONS)? {
+        let direction = match direction.as_str() {
+            "\"more\"" => "More",
+            "\"less\"" => "Less",
+            "\"free\"" => "Free",
+            other => return Err(format!("{DIRECTIONS}: `{key}` wants more, less or free, not {other}").into()),
+        };
+        write!(out, "KeyDirection {{ key: {key:?}, direction: ValueDirection::{direction} }}, ")?;
+    }
+    out.push_str("];\n");
+    Ok(out)
 }
 
 fn list<T: Debug>(out: &mut String, name: &str, of: &str, items: &[T]) -> std::fmt::Result {

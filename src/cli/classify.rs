@@ -12,7 +12,6 @@ use crate::checkpoint::records::workspace::root_for;
 use crate::checkpoint::{Home, Workspace};
 use crate::classify::{self, Classifier};
 use crate::doors::replies::classified;
-use crate::engine::parts::OUTSIDE;
 use crate::engine::reach::judged_line;
 use crate::error::{IoContext, Result};
 use crate::model::effect::{Certainty, Class, Effect, Scope, Verdict};
@@ -68,8 +67,8 @@ impl CommandJudge {
         let known = home.as_ref().and_then(|home| Workspace::known(home).ok()).unwrap_or_default();
         let here = cwd.ancestors().find(|dir| dir.is_dir()).unwrap_or(&cwd);
         let root = root_for(here, &known);
-        // Without piton's directory no settings of a workspace are trusted.
-        let trusting = home.as_ref().map_or(Path::new(OUTSIDE), Home::path);
+        // Without piton's directory no settings of a workspace are trusted, and nothing is recorded.
+        let trusting = home.as_ref().map_or(Path::new("/nonexistent"), Home::path);
         let effective = settings::load(Some(&root), trusting, &[])?;
         let own = home.as_ref().map(Home::own_dirs).unwrap_or_default();
         let mut judge = CommandJudge::of(own, root, effective);

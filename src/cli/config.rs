@@ -1,5 +1,8 @@
 //! `piton config`: show, check, trust.
 
+use std::io::ErrorKind;
+use std::path::Path;
+
 use clap::{Args, Subcommand};
 
 use super::context::Context;
@@ -13,7 +16,7 @@ use crate::model::path::RelPath;
 use crate::model::run::run_id;
 use crate::model::text::{count, padded, printable};
 use crate::protocol::{CheckedDocument, List, SettingItem, SettingsDocument, TrackedBlock, TrustDocument};
-use crate::settings::{Effective, WORKSPACE_FILE, trust, user_file};
+use crate::settings::{self, Effective, Mistake, WORKSPACE_FILE, Waiting, trust, user_file};
 use crate::sys::interrupt::Flow;
 
 /// The arguments of `piton config`.
@@ -34,7 +37,7 @@ pub(super) enum ConfigAction {
         #[arg(long)]
         run: Option<String>,
     },
-    /// Trust this workspace's `.piton.yaml` as it is now
+    /// Trust your settings and this workspace's `.piton.yaml` as they are now
     Trust,
 }
 
@@ -49,7 +52,7 @@ pub(super) fn config(context: &mut Context, args: &ConfigArgs) -> Result<Exit> {
     match &args.action {
         ConfigAction::Show => show(context),
         ConfigAction::Check { run } => check(context, run.as_deref()),
-        ConfigAction::Trust => trust_file(context),
+        ConfigAction::Trust => trust_files(context),
     }
 }
 
@@ -77,10 +80,14 @@ fn show(context: &Context) -> Result<Exit> {
 
 fn check(context: &Context, run: Option<&str>) -> Result<Exit> {
     let effective = context.settings()?;
-    if let [others @ .., last] = effective.mistakes.as_slice() {
+    let (waiting, mistakes): (Vec<&Mistake>, Vec<&Mistake>) =
+        effective.mistakes.iter().partition(|mistake| mistake.waiting.is_some());
+    if let [others @ .., last] = mistakes.as_slice() {
         others.iter().for_each(|mistake| print::say(&format!("piton: {}", mistake.error().text())));
         return Err(last.error());
     }
+    let warnings: Vec<String> =
+        waiting.into_iter().map(Mistake::text).chain(effective.warnings.iter().cloned()).collect();
     let tracked = tracked(context, &effective, run)?;
     let missed = tracked.as_ref().is_some_and(|(_, now)| !now.missed.is_empty());
     if context.json {
@@ -91,9 +98,9 @@ fn check(context: &Context, run: Option<&str>) -> Result<Exit> {
             missed: List::of_paths(now.missed.iter()),
             patterns: now.patterns,
         });
-        print::json(&CheckedDocument { sources, warnings: effective.warnings.clone(), tracked })?;
+        print::json(&CheckedDocument { sources, warnings: warnings.clone(), tracked })?;
     } else {
-        effective.warnings.iter().for_each(|warning| print::warning(warning));
+        warnings.iter().for_each(|warning| print::warning(warning));
         let mut text = String::new();
         if effective.policy.sources.is_empty() {
             let place = user_file().map_or_else(String::new, |path| format!("; yours would be {}", print::path(&path)));
@@ -115,7 +122,7 @@ fn check(context: &Context, run: Option<&str>) -> Result<Exit> {
             ));
         }
     }
-    Ok(if effective.warnings.is_empty() && !missed { Exit::Done } else { Exit::Part })
+    Ok(if warnings.is_empty() && !missed { Exit::Done } else { Exit::Part })
 }
 
 /// Returns what patterns come to, where there are any, in a workspace that is known.
@@ -137,22 +144,58 @@ fn some_of(paths: &[RelPath]) -> String {
     format!("{none}{}{more}", first.join(", "))
 }
 
-fn trust_file(context: &Context) -> Result<Exit> {
+/// Trusts the workspace's own file and the user's, as far as they are there.
+fn trust_files(context: &Context) -> Result<Exit> {
     person::require("only a person may trust settings")?;
-    let root = context.workspace()?.path;
-    let path = root.join(WORKSPACE_FILE);
-    let facts = path.symlink_metadata().map_err(|error| {
-        Error::new(Code::NoSuchPath, "this workspace has no configuration of its own").path(&path).caused_by(error)
-    })?;
-    if !facts.is_file() {
-        return Err(Error::new(Code::BadPath, "only a real file can be trusted").path(&path));
+    let waiting = waiting_keys(context)?;
+    let root = context.root().ok();
+    let mut trusted = Vec::new();
+    if let Some(path) = root.as_deref().map(|root| root.join(WORKSPACE_FILE))
+        && let Some(content) = workspace_content(&path)?
+    {
+        trust::trust(context.home.path(), &path, &content)?;
+        trusted.push(path);
     }
-    let content = std::fs::read(&path).at("reading", &path)?;
-    trust::trust(context.home.path(), &path, &content)?;
+    let user = user_file();
+    if user.as_ref().is_some_and(|path| path.exists()) || !waiting.is_empty() {
+        trust::trust_user_file(context.home.path(), &settings::as_written()?)?;
+        trusted.extend(user);
+    }
+    if trusted.is_empty() {
+        return Err(Error::new(Code::NoSuchPath, "there is no settings file: neither yours nor the workspace's own"));
+    }
+    let still = waiting_keys(context)?;
+    let keys: Vec<String> = waiting.into_iter().filter(|key| !still.contains(key)).collect();
     if context.json {
-        print::json(&TrustDocument { trusted: path.to_string_lossy().into_owned() })?;
+        let trusted = trusted.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        print::json(&TrustDocument { trusted, keys })?;
         return Ok(Exit::Done);
     }
-    print::data(&format!("Trusted: {} as it is now. After an edit it must be trusted again.\n", print::path(&path)))?;
+    let mut text = String::new();
+    for path in &trusted {
+        add_line!(text, "Trusted: {} as it is now. After an edit it must be trusted again.", print::path(path));
+    }
+    if !keys.is_empty() {
+        add_line!(text, "In force now: {}.", keys.join(", "));
+    }
+    print::data(&text)?;
     Ok(Exit::Done)
+}
+
+/// Returns the content of a workspace's own file; `None` if there is none.
+fn workspace_content(path: &Path) -> Result<Option<Vec<u8>>> {
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).at("reading the status of", path),
+        Ok(facts) if !facts.is_file() => Err(Error::new(Code::BadPath, "only a real file can be trusted").path(path)),
+        Ok(_) => std::fs::read(path).at("reading", path).map(Some),
+    }
+}
+
+/// Returns the keys of both files that wait for a person.
+fn waiting_keys(context: &Context) -> Result<Vec<String>> {
+    let root = context.root().ok();
+    let read = settings::load(root.as_deref(), context.home.path(), &[])?;
+    let of_user = read.mistakes.iter().filter(|mistake| mistake.waiting == Some(Waiting::ForTrust));
+    Ok(of_user.filter_map(|mistake| mistake.key.clone()).chain(read.waiting).collect())
 }

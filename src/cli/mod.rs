@@ -92,6 +92,7 @@ fn heed_file_limit() {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    crate::settings::session::find_by(person::session_start);
     let mut arguments = std::env::args_os().skip(1);
     let verb = arguments.next();
     if verb.as_deref().is_some_and(|verb| verb == "shell") {

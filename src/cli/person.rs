@@ -10,17 +10,43 @@ use crate::agents::within::{ListedProcess, is_in_session};
 use crate::error::{Code, Error, Result};
 use crate::model::text::{shell_line, shell_word};
 use crate::settings;
-use crate::sys::processes::{above, program, session_leader, words};
+use crate::sys::clock::wall_clock_offset;
+use crate::sys::processes::{ProcessId, above, program, session_leader, words};
 
 /// The most processes above this one that are looked at.
 const DEEPEST: usize = 64;
 
 /// Returns true if this process was started in the session of an agent, or by an agent of `piton run`.
 pub(super) fn is_agents() -> bool {
-    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let own = std::process::id();
-    let around = above(own, DEEPEST).into_iter().chain(session_leader(own));
-    is_set(RUN) || is_in_session(&is_set, around.map(|pid| ListedProcess { words: words(pid), program: program(pid) }))
+    is_marked() || above(own, DEEPEST).into_iter().chain(session_leader(own)).any(is_client)
+}
+
+/// Returns the start of the agent's session in which this process was started, in nanoseconds since 1970; `None` outside of all
+/// sessions. Where only a variable marks the session, the outermost process that can be seen is older than it, or as old.
+pub(super) fn session_start() -> Option<i64> {
+    let own = std::process::id();
+    let around: Vec<u32> = above(own, DEEPEST).into_iter().chain(session_leader(own)).collect();
+    let clients: Vec<u32> = around.iter().copied().filter(|pid| is_client(*pid)).collect();
+    if clients.is_empty() && !is_marked() {
+        return None;
+    }
+    let start =
+        |pid: u32| ProcessId::of(pid).map(|id| id.started_between().start().saturating_add(wall_clock_offset()));
+    let outermost = if clients.is_empty() { around } else { clients };
+    // Without any start, every file counts as younger.
+    Some(outermost.into_iter().filter_map(start).min().unwrap_or(0))
+}
+
+/// Returns true if a variable marks the session of an agent.
+fn is_marked() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    is_set(RUN) || is_in_session(&is_set, std::iter::empty())
+}
+
+fn is_client(pid: u32) -> bool {
+    let process = ListedProcess { words: words(pid), program: program(pid) };
+    is_in_session(&|_| false, std::iter::once(process))
 }
 
 /// Refuses a command in a session of an agent. `what` is the reason, as in `forgotten content cannot be restored`.

@@ -212,7 +212,8 @@ impl Engine {
         for place in self.places() {
             let followed = self.follow(&place, true)?;
             warnings.extend(followed.read.into_iter().flat_map(|read| read.warnings.clone()));
-            mistakes.extend(followed.mistakes);
+            // A value that waits for a person is among the warnings, and no mistake.
+            mistakes.extend(followed.mistakes.into_iter().filter(|mistake| mistake.waiting.is_none()));
         }
         mistakes.first().map_or(Ok(warnings), |mistake| Err(mistake.error()))
     }
@@ -235,7 +236,7 @@ impl Engine {
                 continue;
             }
             let text = format!("settings: {}", mistake.text());
-            followed.unknown.push(mistake.text());
+            followed.unknown.push(mistake.clone());
             if let Err(error) = mishaps::note(&self.home, &text) {
                 tracing::warn!(%error, "a mistake in the settings cannot be written down");
             }

@@ -33,8 +33,8 @@ pub struct Followed {
     pub read: Option<Arc<InForce>>,
     /// Mistakes that were not reported yet.
     pub mistakes: Vec<Mistake>,
-    /// Lists the mistakes that no process of this home has reported yet, as sentences.
-    pub unknown: Vec<String>,
+    /// Lists the mistakes that no process of this home has reported yet.
+    pub unknown: Vec<Mistake>,
 }
 
 /// The configuration in force, and the marks by which its files are known.
@@ -145,6 +145,17 @@ impl FollowedSettings {
 /// Returns the rules in force. A rule that cannot be is a mistake of the settings; the one of its id in `before` takes
 /// its place.
 pub fn classifier(effective: &mut Effective, before: Option<&str>) -> Classifier {
+    if let Some(waiting) = effective.waiting_rules().map(str::to_owned) {
+        // Mistakes are reported for the rules as they are written, and not for those in force.
+        let (_, sound, dropped) = Classifier::with_sound_rules(&waiting, before);
+        dropped.into_iter().for_each(|part| effective.drop_rule(&part.path, part.why, part.stays));
+        let (classifier, in_force, _) = Classifier::with_sound_rules(&effective.policy.rules_yaml, before);
+        if sound == in_force {
+            effective.drop_waiting_rules();
+        }
+        effective.keep_rules(in_force);
+        return classifier;
+    }
     if effective.policy.rules_yaml.is_empty() {
         return Classifier::embedded();
     }

@@ -26,6 +26,7 @@ use crate::checkpoint::history::interrupted::interrupted;
 use crate::checkpoint::history::journal::OperationStart;
 use crate::error::{Code, Error, Result};
 use crate::model::door::Door;
+use crate::settings::Mistake;
 use crate::sys::interrupt::Interrupt;
 use crate::sys::processes::ProcessId;
 
@@ -388,7 +389,7 @@ impl Session {
         };
         // `hello` and `status` list them among their warnings until they are corrected.
         followed.mistakes.iter().for_each(|mistake| self.tell(Notice::Fault(mistake.error())));
-        let notes = followed.unknown.iter().map(|text| format!("piton: there is a mistake in its settings: {text}"));
+        let notes = followed.unknown.iter().map(Mistake::note);
         self.keep_notes(Note::others(notes));
         if let Some(read) = followed.read {
             self.tell(Notice::ConfigReloaded { warnings: read.warnings.clone() });

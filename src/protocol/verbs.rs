@@ -277,8 +277,10 @@ pub struct TrackedBlock {
 /// `piton config trust`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrustDocument {
-    /// The file that is trusted now.
-    pub trusted: String,
+    /// The files that are trusted now: the workspace's own, and the user's.
+    pub trusted: Vec<String>,
+    /// The keys that waited for it.
+    pub keys: Vec<String>,
 }
 
 /// `piton on`.

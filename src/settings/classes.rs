@@ -76,25 +76,33 @@ fn severity(value: &Value) -> Result<Severity, String> {
     word(value, &words)
 }
 
-/// Returns true if a policy protects at least as much as another one.
-///
-/// Only a higher severity and more checkpoints and warnings widen; against a class without a rule, only `true` does.
+/// Returns true if the second policy guards at least as much as the first.
 pub(super) fn classes_widen(old: &Policy, new: &Policy) -> bool {
-    let is_stricter = new.collision >= old.collision;
-    is_stricter
-        && new.classes.iter().all(|rule| {
-            let before = old.classes.iter().find(|known| known.class == rule.class);
-            if before == Some(rule) {
-                return true;
-            }
-            let never_off = rule.checkpoint != Some(false) && rule.warn != Some(false);
-            let asked = before.and_then(|rule| rule.answer);
-            let not_laxer =
-                rule.answer.map_or(asked.is_none(), |answer| answer > Stance::Allow && Some(answer) >= asked);
-            let not_lower = rule.severity.is_none_or(|severity| {
-                severity == Severity::High
-                    || before.and_then(|rule| rule.severity).is_some_and(|before| severity >= before)
-            });
-            never_off && not_lower && not_laxer
+    let classes = old.classes.iter().chain(&new.classes).map(|rule| rule.class);
+    let rule = |policy: &Policy, class: Class| policy.classes.iter().find(|rule| rule.class == class).cloned();
+    let blank = |class| ClassRule { class, severity: None, checkpoint: None, warn: None, answer: None };
+    new.collision >= old.collision
+        && classes.into_iter().all(|class| {
+            let [old, new] = [old, new].map(|policy| rule(policy, class).unwrap_or_else(|| blank(class)));
+            rule_widens(&old, &new)
         })
+}
+
+/// Returns true if the second rule of a class guards at least as much as the first. The value that holds where a rule has none is
+/// unknown: only the strictest one is surely as strict, and only the laxest one surely not stricter.
+fn rule_widens(old: &ClassRule, new: &ClassRule) -> bool {
+    let is_on = |old: Option<bool>, new: Option<bool>| old == new || new == Some(true) || old == Some(false);
+    let is_severe = match (old.severity, new.severity) {
+        (Some(old), Some(new)) => new >= old,
+        (Some(old), None) => old == Severity::Info,
+        (None, Some(new)) => new == Severity::High,
+        (None, None) => true,
+    };
+    let is_strict = match (old.answer, new.answer) {
+        (Some(old), Some(new)) => new >= old,
+        (Some(old), None) => old == Stance::Allow,
+        (None, Some(new)) => new > Stance::Allow,
+        (None, None) => true,
+    };
+    is_on(old.checkpoint, new.checkpoint) && is_on(old.warn, new.warn) && is_severe && is_strict
 }

@@ -5,6 +5,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::classes::{classes, classes_widen};
+use super::defaults::DIRECTIONS;
+use super::measure::Measure::{self, Amount, Patterns, Rule};
+use super::measure::WorkspaceRight::{self, ByDirection, ByRule, Fixed};
+use super::measure::tracks_more;
 use crate::model::effect::Stance;
 use crate::model::policy::{
     Backup, Durability, GitAnswers, Guard, Limits, OnFailure, Opaque, Policy, Retention, Secrets, Watching,
@@ -15,50 +19,23 @@ pub(super) struct Key {
     pub name: &'static str,
     /// Applies a value; the error says what is wrong with it.
     pub apply: fn(&mut Policy, &Value) -> Result<(), String>,
-    /// True if going from the first policy to the second protects at least as much.
-    pub widens: fn(&Policy, &Policy) -> bool,
-}
-
-/// A key of another tool, and ours in its place.
-pub(super) struct ForeignKey {
-    pub tool: &'static str,
-    /// The spelling of that tool, without the name of its section.
-    pub name: &'static str,
-    pub ours: &'static str,
-}
-
-/// Keys that people bring from other tools: the checkpoint settings of Hermes Agent, and Hankweave's of a codon.
-pub(super) const FOREIGN: &[ForeignKey] = &[
-    ForeignKey { tool: "Hermes", name: "enabled", ours: "guard" },
-    ForeignKey { tool: "Hermes", name: "max_snapshots", ours: "retention.per_workspace" },
-    ForeignKey { tool: "Hermes", name: "max_total_size_mb", ours: "retention.total_mb" },
-    ForeignKey { tool: "Hermes", name: "max_file_size_mb", ours: "limits.file_mb" },
-    ForeignKey { tool: "Hermes", name: "auto_prune", ours: "retention.enabled" },
-    ForeignKey { tool: "Hermes", name: "retention_days", ours: "retention.days" },
-    ForeignKey { tool: "Hermes", name: "delete_orphans", ours: "retention.orphans" },
-    ForeignKey { tool: "Hermes", name: "min_interval_hours", ours: "retention.interval_hours" },
-    ForeignKey { tool: "Hankweave", name: "trackedFiles", ours: "tracked_files" },
-    ForeignKey { tool: "Hankweave", name: "checkpointedFiles", ours: "tracked_files" },
-    ForeignKey { tool: "Hankweave", name: "read_only_data_source", ours: "read_only" },
-];
-
-/// Finds a key of another tool, with or without the section `checkpoints` that Hermes has around it.
-pub(super) fn foreign(name: &str) -> Option<&'static ForeignKey> {
-    let (bare, in_section) = name.strip_prefix("checkpoints.").map_or((name, false), |bare| (bare, true));
-    // `enabled` alone could mean anything.
-    FOREIGN.iter().find(|key| key.name == bare && (in_section || key.name != "enabled"))
+    /// The part of a policy by which two values are compared; the direction says which one guards or keeps more.
+    pub measure: Measure,
+    /// The changes that a workspace's own file may make before a person trusts it.
+    pub workspace: WorkspaceRight,
 }
 
 /// All keys.
 pub(super) const KEYS: &[Key] = &[
-    Key { name: "guard", apply: guard, widens: |old, new| rank(new.guard) >= rank(old.guard) },
+    Key { name: "guard", apply: guard, measure: Amount(|policy| rank(policy.guard)), workspace: ByDirection },
     Key {
         name: "on_failure",
         apply: |policy, value| {
             let words = [("proceed", OnFailure::Proceed), ("hold", OnFailure::Hold)];
             word(value, &words).map(|found| policy.on_failure = found)
         },
-        widens: |old, new| new.on_failure == OnFailure::Hold || old.on_failure == new.on_failure,
+        measure: Amount(|policy| u64::from(policy.on_failure == OnFailure::Hold)),
+        workspace: ByDirection,
     },
     Key {
         name: "opaque",
@@ -66,7 +43,8 @@ pub(super) const KEYS: &[Key] = &[
             policy.opaque = word(value, &[("checkpoint", Opaque::Checkpoint), ("ignore", Opaque::Ignore)])?;
             Ok(())
         },
-        widens: |old, new| new.opaque == Opaque::Checkpoint || old.opaque == new.opaque,
+        measure: Amount(|policy| u64::from(policy.opaque == Opaque::Checkpoint)),
+        workspace: ByDirection,
     },
     Key {
         name: "deadline_ms",
@@ -74,7 +52,8 @@ pub(super) const KEYS: &[Key] = &[
             policy.deadline = Duration::from_millis(number(value, 1, 600_000)?);
             Ok(())
         },
-        widens: |old, new| new.deadline >= old.deadline,
+        measure: Amount(|policy| policy.deadline.as_millis() as u64),
+        workspace: ByDirection,
     },
     Key {
         name: "secrets",
@@ -88,8 +67,13 @@ pub(super) const KEYS: &[Key] = &[
             ];
             word(value, &words).map(|found| policy.secrets = found)
         },
+        measure: Amount(|policy| match policy.secrets {
+            Secrets::Never => 0,
+            Secrets::OnTarget => 1,
+            Secrets::Local => 2,
+        }),
         // Capturing secrets that the user left out is no protection, and losing them is none either.
-        widens: |old, new| old.secrets == new.secrets,
+        workspace: Fixed,
     },
     Key {
         name: "ignored.file_mb",
@@ -97,7 +81,8 @@ pub(super) const KEYS: &[Key] = &[
             policy.limits.ignored.file_bytes = number(value, 1, 1_000_000)? * 1_000_000;
             Ok(())
         },
-        widens: |old, new| new.limits.ignored.file_bytes >= old.limits.ignored.file_bytes,
+        measure: Amount(|policy| policy.limits.ignored.file_bytes),
+        workspace: ByDirection,
     },
     Key {
         name: "ignored.total_mb",
@@ -105,7 +90,8 @@ pub(super) const KEYS: &[Key] = &[
             policy.limits.ignored.total_bytes = number(value, 0, 1_000_000)? * 1_000_000;
             Ok(())
         },
-        widens: |old, new| new.limits.ignored.total_bytes >= old.limits.ignored.total_bytes,
+        measure: Amount(|policy| policy.limits.ignored.total_bytes),
+        workspace: ByDirection,
     },
     Key {
         name: "ignored.files",
@@ -113,12 +99,14 @@ pub(super) const KEYS: &[Key] = &[
             policy.limits.ignored.files = number(value, 0, 1_000_000)?;
             Ok(())
         },
-        widens: |old, new| new.limits.ignored.files >= old.limits.ignored.files,
+        measure: Amount(|policy| policy.limits.ignored.files),
+        workspace: ByDirection,
     },
     Key {
         name: "exclude",
         apply: |policy, value| words(value).map(|found| policy.exclude = found),
-        widens: |old, new| new.exclude.iter().all(|pattern| old.exclude.contains(pattern)),
+        measure: Patterns(|policy| &policy.exclude),
+        workspace: ByDirection,
     },
     Key {
         name: "tracked_files",
@@ -126,13 +114,8 @@ pub(super) const KEYS: &[Key] = &[
             policy.tracked_files = globs(value)?;
             Ok(())
         },
-        // No pattern tracks everything: a first one would narrow it.
-        widens: |old, new| {
-            let more = old.tracked_files.iter().all(|pattern| new.tracked_files.contains(pattern));
-            let mut added = new.tracked_files.iter().filter(|pattern| !old.tracked_files.contains(pattern));
-            let widened = !old.tracked_files.is_empty() && added.all(|pattern| !pattern.starts_with('!'));
-            old.tracked_files == new.tracked_files || (more && widened)
-        },
+        measure: Rule(tracks_more),
+        workspace: ByDirection,
     },
     Key {
         name: "tracked_files_override_ignore",
@@ -140,12 +123,14 @@ pub(super) const KEYS: &[Key] = &[
             policy.tracked_override = value.as_bool().ok_or_else(|| wants("true or false", value))?;
             Ok(())
         },
-        widens: |old, new| new.tracked_override || !old.tracked_override,
+        measure: Amount(|policy| u64::from(policy.tracked_override)),
+        workspace: ByDirection,
     },
     Key {
         name: "read_only",
         apply: |policy, value| globs(value).map(|found| policy.read_only = found),
-        widens: |old, new| new.read_only.iter().all(|pattern| old.read_only.contains(pattern)),
+        measure: Patterns(|policy| &policy.read_only),
+        workspace: ByDirection,
     },
     Key {
         name: "limits.file_mb",
@@ -153,7 +138,10 @@ pub(super) const KEYS: &[Key] = &[
             policy.limits.file_bytes = number(value, 1, 1_000_000)? * 1_000_000;
             Ok(())
         },
-        widens: |old, new| new.limits.file_bytes <= old.limits.file_bytes && new.limits.file_bytes >= 10_000_000,
+        measure: Amount(|policy| policy.limits.file_bytes),
+        workspace: ByRule(|old, new| {
+            new.limits.file_bytes <= old.limits.file_bytes && new.limits.file_bytes >= 10_000_000
+        }),
     },
     Key {
         name: "limits.files",
@@ -161,7 +149,8 @@ pub(super) const KEYS: &[Key] = &[
             policy.limits.files = number(value, 1, 100_000_000)?;
             Ok(())
         },
-        widens: |old, new| new.limits.files == old.limits.files,
+        measure: Amount(|policy| policy.limits.files),
+        workspace: Fixed,
     },
     Key {
         name: "limits.line_bytes",
@@ -169,22 +158,26 @@ pub(super) const KEYS: &[Key] = &[
             policy.limits.line_bytes = number(value, 1024, 1 << 30)? as usize;
             Ok(())
         },
-        widens: |old, new| new.limits.line_bytes == old.limits.line_bytes,
+        measure: Amount(|policy| policy.limits.line_bytes as u64),
+        workspace: Fixed,
     },
     Key {
         name: "limits.memory_mb",
         apply: |policy, value| number(value, 32, 1_000_000).map(|mb| policy.limits.memory = mb * 1_000_000),
-        widens: |old, new| new.limits.memory == old.limits.memory,
+        measure: Amount(|policy| policy.limits.memory),
+        workspace: Fixed,
     },
     Key {
         name: "limits.git_copy_mb",
         apply: |policy, value| number(value, 0, 1_000_000).map(|mb| policy.limits.git_copy = mb * 1_000_000),
-        widens: |old, new| new.limits.git_copy >= old.limits.git_copy,
+        measure: Amount(|policy| policy.limits.git_copy),
+        workspace: ByDirection,
     },
     Key {
         name: "limits.told_tokens",
         apply: |policy, value| number(value, 0, 1_000_000).map(|tokens| policy.limits.told_tokens = tokens),
-        widens: |old, new| new.limits.told_tokens >= old.limits.told_tokens,
+        measure: Amount(|policy| policy.limits.told_tokens),
+        workspace: ByDirection,
     },
     Key {
         name: "retention.enabled",
@@ -192,7 +185,8 @@ pub(super) const KEYS: &[Key] = &[
             policy.retention.enabled = value.as_bool().ok_or_else(|| wants("true or false", value))?;
             Ok(())
         },
-        widens: |old, new| old.retention.enabled || !new.retention.enabled,
+        measure: Amount(|policy| u64::from(policy.retention.enabled)),
+        workspace: ByDirection,
     },
     Key {
         name: "retention.auto_per_run",
@@ -200,7 +194,8 @@ pub(super) const KEYS: &[Key] = &[
             policy.retention.auto_per_run = number(value, 1, 1_000_000)? as u32;
             Ok(())
         },
-        widens: |old, new| new.retention.auto_per_run >= old.retention.auto_per_run,
+        measure: Amount(|policy| policy.retention.auto_per_run.into()),
+        workspace: ByDirection,
     },
     Key {
         name: "retention.per_workspace",
@@ -208,7 +203,8 @@ pub(super) const KEYS: &[Key] = &[
             policy.retention.per_workspace = number(value, 1, 1_000_000)? as u32;
             Ok(())
         },
-        widens: |old, new| new.retention.per_workspace >= old.retention.per_workspace,
+        measure: Amount(|policy| policy.retention.per_workspace.into()),
+        workspace: ByDirection,
     },
     Key {
         name: "retention.labelled",
@@ -216,7 +212,8 @@ pub(super) const KEYS: &[Key] = &[
             policy.retention.labelled = number(value, 1, 1_000_000)? as u32;
             Ok(())
         },
-        widens: |old, new| new.retention.labelled >= old.retention.labelled,
+        measure: Amount(|policy| policy.retention.labelled.into()),
+        workspace: ByDirection,
     },
     Key {
         name: "retention.days",
@@ -224,7 +221,8 @@ pub(super) const KEYS: &[Key] = &[
             policy.retention.days = days(value)?;
             Ok(())
         },
-        widens: |old, new| keeps_longer(old.retention.days, new.retention.days),
+        measure: Amount(|policy| span(policy.retention.days)),
+        workspace: ByDirection,
     },
     Key {
         name: "retention.runs_days",
@@ -232,7 +230,8 @@ pub(super) const KEYS: &[Key] = &[
             policy.retention.runs_days = days(value)?;
             Ok(())
         },
-        widens: |old, new| keeps_longer(old.retention.runs_days, new.retention.runs_days),
+        measure: Amount(|policy| span(policy.retention.runs_days)),
+        workspace: ByDirection,
     },
     Key {
         name: "retention.total_mb",
@@ -240,8 +239,9 @@ pub(super) const KEYS: &[Key] = &[
             policy.retention.total_bytes = number(value, 1, 1_000_000_000)? * 1_000_000;
             Ok(())
         },
+        measure: Amount(|policy| policy.retention.total_bytes),
         // All workspaces share the store: one of them does not decide on its size.
-        widens: |old, new| new.retention.total_bytes == old.retention.total_bytes,
+        workspace: Fixed,
     },
     Key {
         name: "retention.orphans",
@@ -249,7 +249,8 @@ pub(super) const KEYS: &[Key] = &[
             policy.retention.orphans = days(value)?;
             Ok(())
         },
-        widens: |old, new| keeps_longer(old.retention.orphans, new.retention.orphans),
+        measure: Amount(|policy| span(policy.retention.orphans)),
+        workspace: ByDirection,
     },
     Key {
         name: "retention.interval_hours",
@@ -257,8 +258,9 @@ pub(super) const KEYS: &[Key] = &[
             policy.retention.interval_hours = number(value, 1, 10_000)? as u32;
             Ok(())
         },
+        measure: Amount(|policy| policy.retention.interval_hours.into()),
         // As with `retention.total_mb`.
-        widens: |old, new| new.retention.interval_hours == old.retention.interval_hours,
+        workspace: Fixed,
     },
     Key {
         name: "watcher",
@@ -267,7 +269,8 @@ pub(super) const KEYS: &[Key] = &[
             word(value, &words).map(|found| policy.watching = found)
         },
         // How changes are noticed never decides what is captured.
-        widens: |_, _| true,
+        measure: Amount(|policy| policy.watching as u64),
+        workspace: ByDirection,
     },
     Key {
         name: "git.fsmonitor_answers",
@@ -275,14 +278,16 @@ pub(super) const KEYS: &[Key] = &[
             let words = [("all", GitAnswers::All), ("paths", GitAnswers::Paths)];
             word(value, &words).map(|found| policy.git_answers = found)
         },
+        measure: Amount(|policy| policy.git_answers as u64),
         // It has piton watch the work tree, which a person is to know of.
-        widens: |old, new| old.git_answers == new.git_answers,
+        workspace: Fixed,
     },
     Key {
         name: "record.prompts",
         apply: prompts,
         // Words of a person are no protection: a workspace may have them left out, and never recorded.
-        widens: |old, new| old.records_prompts || !new.records_prompts,
+        measure: Amount(|policy| u64::from(policy.records_prompts)),
+        workspace: ByDirection,
     },
     Key {
         name: "durability",
@@ -290,7 +295,8 @@ pub(super) const KEYS: &[Key] = &[
             policy.durability = word(value, &[("power", Durability::Power), ("process", Durability::Process)])?;
             Ok(())
         },
-        widens: |old, new| new.durability == Durability::Power || old.durability == new.durability,
+        measure: Amount(|policy| u64::from(policy.durability == Durability::Power)),
+        workspace: ByDirection,
     },
     Key {
         name: "backup",
@@ -298,14 +304,36 @@ pub(super) const KEYS: &[Key] = &[
             policy.backup = word(value, &[("skip", Backup::Skip), ("include", Backup::Include)])?;
             Ok(())
         },
+        measure: Amount(|policy| policy.backup as u64),
         // The store is that of all workspaces.
-        widens: |old, new| new.backup == old.backup,
+        workspace: Fixed,
     },
-    Key { name: "rules", apply: rules, widens: |old, new| old.rules_yaml == new.rules_yaml },
-    Key { name: "policy", apply: classes, widens: classes_widen },
+    // A rule may take the place of one that guards more, and so any change counts as one.
+    Key {
+        name: "rules",
+        apply: rules,
+        measure: Rule(|old, new| old.rules_yaml == new.rules_yaml),
+        workspace: ByDirection,
+    },
+    Key { name: "policy", apply: classes, measure: Rule(classes_widen), workspace: ByDirection },
 ];
 
 impl Key {
+    /// Returns true if going from the first policy to the second guards and keeps at least as much, by the key's direction.
+    pub(super) fn keeps(&self, old: &Policy, new: &Policy) -> bool {
+        let direction = DIRECTIONS.iter().find(|known| known.key == self.name).map(|known| known.direction);
+        self.measure.keeps(direction, old, new)
+    }
+
+    /// Returns true if a workspace's own file may change the first policy to the second before a person trusts it.
+    pub(super) fn is_workspaces(&self, old: &Policy, new: &Policy) -> bool {
+        match &self.workspace {
+            ByDirection => self.keeps(old, new),
+            ByRule(may) => may(old, new),
+            Fixed => self.measure.is_same(old, new),
+        }
+    }
+
     /// Returns true if a mistake in one part of the value costs that part alone. `tracked_files` is not among them:
     /// fewer patterns would record less than none.
     pub(super) fn in_parts(&self) -> bool {
@@ -390,7 +418,7 @@ fn prompts(policy: &mut Policy, value: &Value) -> Result<(), String> {
     Ok(())
 }
 
-fn rank(guard: Guard) -> u8 {
+fn rank(guard: Guard) -> u64 {
     match guard {
         Guard::Off => 0,
         Guard::Turn => 1,
@@ -432,9 +460,9 @@ fn days(value: &Value) -> Result<Option<u32>, String> {
     found.ok_or_else(|| wants("a whole number of days from 1 to 100000, or `never`", value))
 }
 
-/// Returns true if the second number of days keeps what the first one keeps.
-fn keeps_longer(old: Option<u32>, new: Option<u32>) -> bool {
-    new.is_none_or(|new| old.is_some_and(|old| new >= old))
+/// Returns a number of days as an amount: nothing is longer than for ever.
+fn span(days: Option<u32>) -> u64 {
+    days.map_or(u64::MAX, u64::from)
 }
 
 fn words(value: &Value) -> Result<Vec<String>, String> {

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
+use super::effective::{Effective, Setting, SettingOrigin};
 use super::keys::{Key, blank_policy};
 use super::yaml::{Broken, Leaf};
-use super::{Effective, Setting, SettingOrigin};
 use crate::error::{Code, Error};
 use crate::model::text::{cut, printable};
 
@@ -15,6 +15,15 @@ const MAX_SHOWN: usize = 60;
 
 /// Characters by which a mistake that is noted down is known again.
 const MAX_NOTED: usize = 300;
+
+/// The condition under which a value counts that is no mistake, but guards or keeps less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// `piton config trust`, typed by a person.
+    ForTrust,
+    /// It is a variable, which counts only outside of agents' sessions.
+    OutsideSessions,
+}
 
 /// A mistake in a layer whose word counts: the user's file, the environment, flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +42,8 @@ pub struct Mistake {
     /// The line of the file, with a mark.
     pub(super) excerpt: String,
     pub(super) hint: Option<&'static str>,
+    /// Present if the value is sound, and waits for a person.
+    pub waiting: Option<Waiting>,
 }
 
 impl Mistake {
@@ -41,7 +52,17 @@ impl Mistake {
         let Wrong { key, meant, why, line, column } = wrong;
         let excerpt = super::yaml::excerpt(text, line, column);
         let origin = SettingOrigin::File(path.to_owned(), line);
-        Mistake { origin, column, key: Some(key), meant, why, instead: String::new(), excerpt, hint: None }
+        Mistake {
+            origin,
+            column,
+            key: Some(key),
+            meant,
+            why,
+            instead: String::new(),
+            excerpt,
+            hint: None,
+            waiting: None,
+        }
     }
 
     /// Returns a file that is no YAML.
@@ -49,27 +70,47 @@ impl Mistake {
         let hint = Some(broken.hint());
         let Broken { message, line, column, excerpt } = broken;
         let origin = SettingOrigin::File(path.to_owned(), line);
-        Mistake { origin, column, key: None, meant: None, why: message, instead: String::new(), excerpt, hint }
+        Mistake {
+            origin,
+            column,
+            key: None,
+            meant: None,
+            why: message,
+            instead: String::new(),
+            excerpt,
+            hint,
+            waiting: None,
+        }
     }
 
     /// Returns a file that cannot be read.
     pub(super) fn unread(path: &Path, why: String) -> Mistake {
         let origin = SettingOrigin::File(path.to_owned(), 0);
         let (instead, excerpt) = (String::new(), String::new());
-        Mistake { origin, column: 0, key: None, meant: None, why, instead, excerpt, hint: None }
+        Mistake { origin, column: 0, key: None, meant: None, why, instead, excerpt, hint: None, waiting: None }
     }
 
     /// Returns a value from outside of files.
     pub(super) fn outside(origin: SettingOrigin, wrong: Wrong) -> Mistake {
         let Wrong { key, meant, why, .. } = wrong;
         let (instead, excerpt) = (String::new(), String::new());
-        Mistake { origin, column: 0, key: Some(key), meant, why, instead, excerpt, hint: Some("see docs/CONFIG.md") }
+        Mistake {
+            origin,
+            column: 0,
+            key: Some(key),
+            meant,
+            why,
+            instead,
+            excerpt,
+            hint: Some("see docs/CONFIG.md"),
+            waiting: None,
+        }
     }
 
-    /// Returns true if the value of a key in a section may be at stake.
+    /// Returns true if the value of a key in a section may be at stake, because what a person meant is unknown.
     pub fn may_concern(&self, section: &str) -> bool {
         let is_of = |key: &str| key.starts_with(section);
-        self.key.as_deref().is_none_or(is_of) || self.meant.is_some_and(is_of)
+        self.waiting.is_none() && (self.key.as_deref().is_none_or(is_of) || self.meant.is_some_and(is_of))
     }
 
     /// Returns true if it was typed on the command line.
@@ -81,8 +122,11 @@ impl Mistake {
     fn place(&self) -> String {
         match &self.origin {
             SettingOrigin::File(path, 0) => path.display().to_string(),
+            SettingOrigin::File(path, line) if self.column == 0 => format!("{}:{line}", path.display()),
             SettingOrigin::File(path, line) => format!("{}:{line}:{}", path.display(), self.column),
-            SettingOrigin::Default | SettingOrigin::Environment(_) | SettingOrigin::Flag => self.origin.to_string(),
+            SettingOrigin::Default | SettingOrigin::Recorded | SettingOrigin::Environment(_) | SettingOrigin::Flag => {
+                self.origin.to_string()
+            }
         }
     }
 
@@ -95,6 +139,14 @@ impl Mistake {
     /// Returns what it begins with where it is noted down, on one line and cut.
     pub fn noted(&self) -> String {
         printable(&format!("settings: {}", self.head())).chars().take(MAX_NOTED).collect()
+    }
+
+    /// Returns the sentence for a model.
+    pub fn note(&self) -> String {
+        match self.waiting {
+            Some(_) => format!("piton: its settings guard and keep as before: {}", self.text()),
+            None => format!("piton: there is a mistake in its settings: {}", self.text()),
+        }
     }
 
     /// Returns the head and what holds instead, on one line.
@@ -126,6 +178,14 @@ impl Mistake {
             let value = setting.value.as_str().map_or_else(|| setting.value.to_string(), str::to_owned);
             (setting, cut(&value, MAX_SHOWN))
         });
+        if let (Some(waiting), Some((setting, value))) = (self.waiting, &value) {
+            let when = match waiting {
+                Waiting::ForTrust => "it counts after a person types `piton config trust`",
+                Waiting::OutsideSessions => "in an agent's session it does not count",
+            };
+            self.instead = format!("{when}; `{}` is `{value}` ({})", setting.key, setting.origin);
+            return;
+        }
         self.instead = match (value, &self.key) {
             (_, None) if is_running => format!("the whole file is passed over, {stays}"),
             (_, None) => "the whole file is passed over, the defaults hold".to_owned(),

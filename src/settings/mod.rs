@@ -3,28 +3,37 @@
 //! Lowest first: `config/default.yaml` (embedded by `build.rs`, the only source of defaults), the user's file, the workspace's
 //! `.piton.yaml` (which can only widen until the user trusts it), the environment, flags. Every value tells its origin.
 //!
+//! *Invariant:* a change of the user's file that guards or keeps less is in force only after `piton config trust` ([`narrowing`]).
+//!
 //! *Invariant:* a mistake disarms nothing. It costs its own key, or part of a list or map. That keeps the value of the layers
 //! below, or in a running process the value that was in force. The mistake is told, with file, line and column ([`Mistake`]).
 
+mod apply;
 mod classes;
 mod defaults;
+mod effective;
+mod foreign;
 mod keys;
 pub mod marks;
+mod measure;
 mod mistake;
+mod narrowing;
+pub mod session;
 pub mod trust;
 mod yaml;
 
-use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::error::{Code, Error, Result};
-use crate::model::policy::Policy;
-use keys::{KEYS, Key};
-pub use mistake::Mistake;
+use apply::{apply, defaults_in_force, find, misspelt, set};
+pub use effective::{Effective, Setting, SettingOrigin};
+use keys::KEYS;
 use mistake::Wrong;
+pub use mistake::{Mistake, Waiting};
+pub use narrowing::narrower;
 use yaml::{Leaf, Spot};
 
 /// The workspace's own file.
@@ -33,41 +42,6 @@ pub const WORKSPACE_FILE: &str = ".piton.yaml";
 /// Configuration files above this many bytes are refused.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The origin of a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SettingOrigin {
-    /// The defaults that come with piton (`config/default.yaml`).
-    Default,
-    /// A file and the 1-based line.
-    File(PathBuf, u64),
-    /// An environment variable.
-    Environment(String),
-    /// A flag of the command line.
-    Flag,
-}
-
-impl fmt::Display for SettingOrigin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SettingOrigin::Default => f.write_str("default"),
-            SettingOrigin::File(path, line) => write!(f, "{}:{line}", path.display()),
-            SettingOrigin::Environment(name) => write!(f, "${name}"),
-            SettingOrigin::Flag => f.write_str("flag"),
-        }
-    }
-}
-
-/// One effective value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
-    /// The key with its sections: `limits.file_mb`.
-    pub key: String,
-    /// The value as JSON, in the form that the file would have it.
-    pub value: Value,
-    /// The layer that the value was taken from.
-    pub origin: SettingOrigin,
-}
-
 /// The texts that settings are resolved from.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
@@ -75,69 +49,20 @@ pub struct Sources {
     pub user: Option<(PathBuf, String)>,
     /// A user's file that cannot be read, and why.
     pub unread: Option<(PathBuf, String)>,
+    /// The place of the user's file, and the record of what was in force by it; `None` where nothing was recorded yet.
+    pub recorded: Option<(PathBuf, String)>,
     /// The workspace's file: its path and text; `None` if there is none.
     pub workspace: Option<(PathBuf, String)>,
     /// True if the user trusts this very content of the workspace's file.
     pub workspace_trusted: bool,
     /// Environment variables; only `PITON_…` ones that name a key count.
     pub environment: Vec<(String, String)>,
+    /// Returns true in a session of an agent: variables that guard or keep less do not count there.
+    pub is_agents: Option<fn() -> bool>,
     /// `key`, `value` pairs.
     pub flags: Vec<(String, String)>,
     /// Holds the settings in force of a running process. They stay where the file has a mistake now.
     pub in_force: Vec<Setting>,
-}
-
-/// The result: values in force, where they came from, and what was left aside.
-#[derive(Clone, Debug)]
-pub struct Effective {
-    /// The values that are in force.
-    pub policy: Policy,
-    /// The values one by one with their origins; each key at most once.
-    pub settings: Vec<Setting>,
-    /// Lists the settings of the workspace's file that were left aside, and those that take the effect of another one away.
-    pub warnings: Vec<String>,
-    /// The mistakes in the user's file, the environment and flags.
-    pub mistakes: Vec<Mistake>,
-    /// The place of the user's rules.
-    rules: Spot,
-    is_running: bool,
-}
-
-impl Effective {
-    /// Returns where the value of a key came from.
-    pub fn origin(&self, key: &str) -> String {
-        let found = self.settings.iter().find(|setting| setting.key == key);
-        found.map_or_else(|| key.to_owned(), |setting| setting.origin.to_string())
-    }
-
-    /// Returns all that is wrong, as sentences.
-    pub fn faults(&self) -> Vec<String> {
-        self.mistakes.iter().map(Mistake::text).chain(self.warnings.iter().cloned()).collect()
-    }
-
-    /// Notes that a part of the user's rules cannot be, and whether the one that was in force stays. `path` leads to it.
-    pub fn drop_rule(&mut self, path: &[String], why: String, stays: bool) {
-        let setting = self.settings.iter().find(|setting| setting.key == "rules");
-        let origin = setting.map_or(SettingOrigin::Default, |setting| setting.origin.clone());
-        let spot = self.rules.at(path.iter().map(String::as_str));
-        let origin = match origin {
-            SettingOrigin::File(path, line) => SettingOrigin::File(path, if spot.line > 0 { spot.line } else { line }),
-            other => other,
-        };
-        let wrong = Wrong { key: "rules".to_owned(), meant: None, why, line: spot.line, column: spot.column };
-        let mut mistake = Mistake { column: spot.column, ..Mistake::outside(origin, wrong) };
-        mistake.hint = Some("docs/CLASSIFY.md describes the dialect");
-        mistake.instead = if stays { "the one that was in force stays" } else { "it is passed over" }.to_owned();
-        self.mistakes.push(mistake);
-    }
-
-    /// Takes what is sound of the user's rules for what was set.
-    pub fn keep_rules(&mut self, sound: String) {
-        if let Some(setting) = self.settings.iter_mut().find(|setting| setting.key == "rules") {
-            setting.value = serde_json::from_str(&sound).unwrap_or_default();
-        }
-        self.policy.rules_yaml = sound;
-    }
 }
 
 /// Resolves the layers. Pure.
@@ -145,7 +70,7 @@ impl Effective {
 /// # Errors
 /// `bad-request` when the embedded defaults are broken; mistakes of the layers are part of the result.
 pub fn resolve(sources: &Sources) -> Result<Effective> {
-    let mut effective = defaults()?;
+    let mut effective = defaults_in_force()?;
     effective.is_running = !sources.in_force.is_empty();
     if let Some((path, text)) = &sources.user {
         own_layer(&mut effective, path, text, &sources.in_force);
@@ -154,6 +79,14 @@ pub fn resolve(sources: &Sources) -> Result<Effective> {
     if let Some((path, why)) = &sources.unread {
         effective.mistakes.push(Mistake::unread(path, why.clone()));
         stay(&mut effective, path, &sources.in_force, |_| true);
+    }
+    effective.is_sound = effective.mistakes.is_empty();
+    let user = sources.user.as_ref().or(sources.unread.as_ref()).or(sources.recorded.as_ref()).map(|(path, _)| path);
+    if let Some(path) = user {
+        if let Some((_, record)) = &sources.recorded {
+            narrowing::keep_recorded(&mut effective, path, record)?;
+        }
+        effective.by_user = narrowing::record(&effective.settings, path);
     }
     if let Some((path, text)) = &sources.workspace {
         widen(&mut effective, (path, text), sources);
@@ -167,6 +100,18 @@ pub fn resolve(sources: &Sources) -> Result<Effective> {
     let flags = sources.flags.iter().map(|(key, value)| (key.as_str(), value, SettingOrigin::Flag));
     for (key, value, origin) in environment.chain(flags) {
         let leaf = Leaf { key: key.to_owned(), value: scalar(value), spot: Spot::default() };
+        if let Some(is_agents) = sources.is_agents.filter(|_| matches!(origin, SettingOrigin::Environment(_))) {
+            let mut tried = effective.clone();
+            apply(&mut tried, &leaf, &origin, None);
+            if let Ok(key) = find(key)
+                && !key.keeps(&effective.policy, &tried.policy)
+                && is_agents()
+            {
+                let why = "would guard or keep less";
+                effective.mistakes.push(narrowing::waiting(origin, key, why, Waiting::OutsideSessions));
+                continue;
+            }
+        }
         let wrong = apply(&mut effective, &leaf, &origin, None);
         effective.mistakes.extend(wrong.into_iter().map(|wrong| Mistake::outside(origin.clone(), wrong)));
     }
@@ -200,12 +145,28 @@ pub fn load_over(
 ) -> Result<Effective> {
     let (flags, in_force) = (flags.to_vec(), in_force.to_vec());
     let mut sources = Sources { flags, in_force, environment: environment(), ..Sources::default() };
-    if let Some(path) = user_file() {
+    sources.is_agents = Some(|| session::since().is_some());
+    let user = user_file();
+    if let Some(path) = user.clone() {
         match read(&path) {
             Ok(text) => sources.user = text.map(|text| (path, text)),
             Err(error) => sources.unread = Some((path, error.message().to_owned())),
         }
     }
+    let recorded = trust::recorded(home);
+    // In a process that runs, the file was read before an agent wrote it.
+    let known = recorded.clone().or_else(|| {
+        let path = user.as_ref().filter(|_| !sources.in_force.is_empty())?;
+        Some(narrowing::record(&sources.in_force, path))
+    });
+    sources.recorded = user.and_then(|path| match &known {
+        Some(record) => Some((path, record.clone())),
+        // At first sight the file is in force as it is, unless an agent may have written it in this session.
+        None if sources.user.is_none() => None,
+        None => {
+            session::since().filter(|since| !trust::is_older(&path, *since)).map(|_| (path, trust::NOTHING.to_owned()))
+        }
+    });
     let mut warnings = Vec::new();
     if let Some(path) = workspace.map(|dir| dir.join(WORKSPACE_FILE)) {
         match workspace_text(&path) {
@@ -219,22 +180,34 @@ pub fn load_over(
     }
     let mut effective = resolve(&sources)?;
     effective.warnings.extend(warnings);
+    if effective.is_sound && recorded.as_ref() != Some(&effective.by_user) {
+        trust::record(home, recorded.as_deref(), &effective.by_user);
+    }
     Ok(effective)
 }
 
-/// Returns the first key by which the second of two settings guards or keeps less than the first.
-pub fn narrower(kept: &Effective, other: &Effective) -> Option<&'static str> {
-    let number = |of: &Effective, key: &Key| of.settings.iter().find(|set| set.key == key.name)?.value.as_f64();
-    let is_limit = |key: &Key| {
-        let sections = ["limits.", "ignored."];
-        key.name == "retention.total_mb" || sections.iter().any(|section| key.name.starts_with(section))
-    };
-    // A workspace's file may not raise a limit of the whole machine, but a larger one takes nothing away.
-    let is_less = |key: &&Key| match number(kept, key).zip(number(other, key)).filter(|_| is_limit(key)) {
-        Some((old, new)) => new < old,
-        None => key.name != "backup" && !(key.widens)(&kept.policy, &other.policy),
-    };
-    KEYS.iter().find(is_less).map(|key| key.name)
+/// Returns true if a process that outlives this one, and whose parent is another one soon, has to be marked as one of this agent's
+/// session: it has variables of settings. Records the settings at first sight.
+pub fn must_mark(home: &Path) -> bool {
+    if trust::recorded(home).is_none() {
+        // Loading records them. Without them, that process reports what is wrong.
+        let _ = load(None, home, &[]);
+    }
+    let is_set = |name: String| std::env::var_os(name).is_some();
+    KEYS.iter().filter_map(keys::Key::environment).any(is_set) && session::since().is_some()
+}
+
+/// Returns the record of the user's file as it is written, with the changes that wait.
+///
+/// # Errors
+/// `bad-request` for a file that cannot be read at all.
+pub fn as_written() -> Result<String> {
+    let Some(path) = user_file() else { return Ok(trust::NOTHING.to_owned()) };
+    let effective = resolve(&Sources { user: read(&path)?.map(|text| (path, text)), ..Sources::default() })?;
+    match effective.mistakes.iter().find(|mistake| mistake.key.is_none()) {
+        Some(broken) => Err(broken.error()),
+        None => Ok(effective.by_user),
+    }
 }
 
 /// Returns the user's file: `$XDG_CONFIG_HOME/piton/config.yaml`, else `~/.config/piton/config.yaml`.
@@ -282,26 +255,6 @@ fn workspace_text(path: &Path) -> Result<Option<String>> {
     }
 }
 
-fn defaults() -> Result<Effective> {
-    let mut effective = Effective {
-        policy: keys::blank_policy(),
-        settings: Vec::new(),
-        warnings: Vec::new(),
-        mistakes: Vec::new(),
-        rules: Spot::default(),
-        is_running: false,
-    };
-    for (key, value) in defaults::DEFAULTS {
-        let value = serde_json::from_str(value)
-            .map_err(|error| Error::new(Code::Internal, "reading piton's own defaults").caused_by(error))?;
-        let leaf = Leaf { key: (*key).to_owned(), value, spot: Spot::default() };
-        if let Some(wrong) = apply(&mut effective, &leaf, &SettingOrigin::Default, None).into_iter().next() {
-            return Err(Mistake::outside(SettingOrigin::Default, wrong).error());
-        }
-    }
-    Ok(effective)
-}
-
 /// The user's layer: what is sound counts; where a mistake stands, what was in force does.
 fn own_layer(effective: &mut Effective, path: &Path, text: &str, in_force: &[Setting]) {
     let leaves = match yaml::leaves(text) {
@@ -332,71 +285,6 @@ fn stay(effective: &mut Effective, path: &Path, in_force: &[Setting], counts: im
     }
 }
 
-/// Applies one value as far as it is sound; returns what is wrong with the rest. `before` is the layer's value that was in force.
-fn apply(effective: &mut Effective, leaf: &Leaf, origin: &SettingOrigin, before: Option<&Value>) -> Vec<Wrong> {
-    let key = match find(&leaf.key) {
-        Ok(key) => key,
-        Err((why, meant)) => return vec![Wrong::at(leaf, &[], leaf.key.clone(), meant, why)],
-    };
-    if key.name == "rules" {
-        effective.rules = leaf.spot.clone();
-    }
-    let Err(why) = set(effective, key, &leaf.value, origin) else { return Vec::new() };
-    if key.in_parts() {
-        let (value, wrong) = mistake::sound(key, leaf, before);
-        if !wrong.is_empty() && set(effective, key, &value, origin).is_ok() {
-            return wrong;
-        }
-    }
-    vec![Wrong::at(leaf, &[], leaf.key.clone(), Some(key.name), why)]
-}
-
-/// Sets one value; the error says what is wrong with it, and nothing has changed then.
-fn set(effective: &mut Effective, key: &Key, value: &Value, origin: &SettingOrigin) -> Result<(), String> {
-    (key.apply)(&mut effective.policy, value)?;
-    let setting = Setting { key: key.name.to_owned(), value: value.clone(), origin: origin.clone() };
-    match effective.settings.iter_mut().find(|known| known.key == key.name) {
-        Some(known) => *known = setting,
-        None => effective.settings.push(setting),
-    }
-    Ok(())
-}
-
-/// Returns the key of that name, or what is wrong with the name and which key may be meant.
-fn find(name: &str) -> Result<&'static Key, (String, Option<&'static str>)> {
-    if let Some(key) = KEYS.iter().find(|key| key.name == name) {
-        return Ok(key);
-    }
-    if KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))) {
-        return Err(("holds keys of its own, and no value".to_owned(), None));
-    }
-    if let Some(foreign) = keys::foreign(name) {
-        let (tool, ours) = (foreign.tool, foreign.ours);
-        return Err((format!("is a key of {tool}; ours is `{ours}`"), Some(ours)));
-    }
-    match nearest(name, KEYS.iter().map(|key| key.name)) {
-        Some(near) => Err((format!("is not a key; did you mean `{near}`?"), Some(near))),
-        None => Err(("is not a key".to_owned(), None)),
-    }
-}
-
-/// Returns a variable whose name is almost one of piton's; others may belong to other programs.
-fn misspelt(name: &str) -> Option<Mistake> {
-    let names = || KEYS.iter().filter_map(|key| Some((key, key.environment()?)));
-    if names().any(|(_, known)| known == name) {
-        return None;
-    }
-    // All of them begin alike: what is misspelt is what follows.
-    let rest = name.strip_prefix("PITON_")?;
-    let known: Vec<(&str, String)> =
-        names().filter_map(|(key, known)| Some((key.name, known.strip_prefix("PITON_")?.to_owned()))).collect();
-    let near = nearest(rest, known.iter().map(|(_, known)| known.as_str()))?;
-    let key = known.iter().find(|(_, known)| known == near).map(|(key, _)| *key);
-    let why = format!("is not read; did you mean `PITON_{near}`?");
-    let wrong = Wrong { key: name.to_owned(), meant: key, why, line: 0, column: 0 };
-    Some(Mistake::outside(SettingOrigin::Environment(name.to_owned()), wrong))
-}
-
 /// Reads the workspace's layer. Settings that widen the protection count; those that narrow it count only if trusted;
 /// mistakes are reported.
 fn widen(effective: &mut Effective, (path, text): (&Path, &str), sources: &Sources) {
@@ -407,7 +295,7 @@ fn widen(effective: &mut Effective, (path, text): (&Path, &str), sources: &Sourc
             effective.warnings.push(format!("left aside: {}", error.in_file(path).text()));
             let mut tried = effective.clone();
             stay(&mut tried, path, in_force, |_| true);
-            if KEYS.iter().all(|key| (key.widens)(&effective.policy, &tried.policy)) {
+            if KEYS.iter().all(|key| key.is_workspaces(&effective.policy, &tried.policy)) {
                 *effective = tried;
             }
             return;
@@ -427,11 +315,14 @@ fn widen(effective: &mut Effective, (path, text): (&Path, &str), sources: &Sourc
         tried.warnings.clone_from(&effective.warnings);
         let place = format!("{}:{}:{}", path.display(), leaf.spot.line, leaf.spot.column);
         match find(&leaf.key) {
-            Ok(key) if trusted || (key.widens)(&effective.policy, &tried.policy) => *effective = tried,
-            Ok(_) => effective.warnings.push(format!(
-                "{place}: `{}` would weaken the protection and counts only after `piton config trust`",
-                leaf.key
-            )),
+            Ok(key) if trusted || key.is_workspaces(&effective.policy, &tried.policy) => *effective = tried,
+            Ok(_) => {
+                effective.warnings.push(format!(
+                    "{place}: `{}` would weaken the protection and counts only after `piton config trust`",
+                    leaf.key
+                ));
+                effective.waiting.push(leaf.key);
+            }
             Err(_) => {}
         }
     }
@@ -441,36 +332,6 @@ fn widen(effective: &mut Effective, (path, text): (&Path, &str), sources: &Sourc
 /// Returns a value of the environment or a flag: YAML scalars and flow lists.
 fn scalar(text: &str) -> Value {
     yaml::value(text).unwrap_or_else(|| Value::String(text.to_owned()))
-}
-
-/// Returns the word that is probably meant: few of its letters differ, measured by its length.
-fn nearest<'w>(name: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
-    let most = |word: &str| ((word.len().max(name.len()) + 2) / 4).min(3);
-    // Words are at least as many edits apart as their lengths differ.
-    let near =
-        words.filter(|word| word.len().abs_diff(name.len()) <= most(word)).map(|word| (distance(word, name), word));
-    near.filter(|(distance, word)| *distance <= most(word)).min().map(|(_, word)| word)
-}
-
-/// Edit distance of two short words; two letters that changed places are one edit.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    // The row before the last one, the last one, and the one that is made.
-    let (mut older, mut last) = (Vec::new(), (0..=b.len()).collect::<Vec<usize>>());
-    for i in 1..=a.len() {
-        let mut row = Vec::with_capacity(b.len() + 1);
-        row.push(i);
-        for j in 1..=b.len() {
-            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = replaced.min(last[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(older[j - 2] + 1);
-            }
-            row.push(least);
-        }
-        older = std::mem::replace(&mut last, row);
-    }
-    last[b.len()]
 }
 
 #[cfg(test)]

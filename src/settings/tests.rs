@@ -1,3 +1,4 @@
+use super::keys::Key;
 use super::*;
 use crate::model::effect::{Class, Severity, Stance};
 use crate::model::policy::{Guard, Secrets};
@@ -39,7 +40,7 @@ fn every_key_is_documented() {
 #[test]
 fn keys_of_other_tools_are_refused_with_ours() {
     let page = include_str!("../../docs/CONFIG.md");
-    for key in keys::FOREIGN {
+    for key in foreign::FOREIGN {
         let row = page.lines().find(|line| line.starts_with(&format!("| {} ", key.tool)) && line.contains(key.name));
         let row = row.unwrap_or_else(|| panic!("docs/CONFIG.md has no row for {} of {}", key.name, key.tool));
         assert!(row.contains(&format!("`{}`", key.ours)), "{row}");
@@ -292,4 +293,148 @@ fn a_workspace_file_can_only_keep_more() {
         ..user("retention: {days: never}\n")
     };
     assert_eq!(resolve(&sources).unwrap().policy.retention.days, None);
+}
+
+#[test]
+fn every_key_has_a_direction_and_the_page_names_it() {
+    let page = include_str!("../../docs/CONFIG.md");
+    let of = |key: &str| defaults::DIRECTIONS.iter().filter(|known| known.key == key).collect::<Vec<_>>();
+    for key in KEYS {
+        let [known] = of(key.name)[..] else { panic!("{} has no direction in config/directions.yaml", key.name) };
+        let word = format!("{:?}", known.direction).to_lowercase();
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", key.name))).unwrap_or_default();
+        let told = row.trim_end_matches(" |").rsplit_once("| ").map(|(_, cell)| cell);
+        assert_eq!(told, Some(word.as_str()), "docs/CONFIG.md, {}: {row}", key.name);
+    }
+    assert_eq!(defaults::DIRECTIONS.len(), KEYS.len(), "a direction of no key");
+}
+
+/// Settings of a user's file of which this was in force before.
+fn after(record: &str, text: &str) -> Effective {
+    let recorded = Some(("u.yaml".into(), record.to_owned()));
+    resolve(&Sources { recorded, ..user(text) }).unwrap()
+}
+
+#[test]
+fn a_change_that_keeps_less_waits_and_all_else_counts_at_once() {
+    for (record, text, waits) in [
+        ("{}", "guard: 'off'\n", "guard"),
+        ("{}", "retention: {auto_per_run: 1}\n", "retention.auto_per_run"),
+        ("{}", "retention: {days: 6}\n", "retention.days"),
+        (r#"{"retention.days":"never"}"#, "retention: {days: 99999}\n", "retention.days"),
+        ("{}", "exclude: ['*.rs']\n", "exclude"),
+        ("{}", "read_only: [read_only_data_source/, src/]\n", "read_only"),
+        ("{}", "tracked_files: [docs]\n", "tracked_files"),
+        ("{}", "secrets: never\n", "secrets"),
+        ("{}", "limits: {file_mb: 1}\n", "limits.file_mb"),
+        ("{}", "retention: {total_mb: 1}\n", "retention.total_mb"),
+        ("{}", "rules: [{}]\n", "rules"),
+        ("{}", "policy: {file-delete: {checkpoint: false}}\n", "policy"),
+        ("{}", "policy: {collision: allow}\n", "policy"),
+        // A line that is taken out, and a file that is gone or empty.
+        (r#"{"guard":"action"}"#, "deadline_ms: 3000\n", "guard"),
+        (r#"{"policy":{"cloud":"deny"}}"#, "", "policy"),
+        (
+            r#"{"policy":{"cloud":{"checkpoint":true,"severity":"high"}}}"#,
+            "policy: {cloud: {severity: high}}\n",
+            "policy",
+        ),
+        (r#"{"retention.enabled":false}"#, "", "retention.enabled"),
+    ] {
+        let effective = after(record, text);
+        let waiting: Vec<_> =
+            effective.mistakes.iter().map(|mistake| (mistake.key.as_deref(), mistake.waiting)).collect();
+        assert_eq!(waiting, [(Some(waits), Some(Waiting::ForTrust))], "{record} {text}");
+        assert!(effective.mistakes[0].text().contains("piton config trust"), "{}", effective.mistakes[0].text());
+        let values: serde_json::Map<String, Value> = serde_json::from_str(record).unwrap();
+        let kept = effective.settings.iter().find(|setting| setting.key == waits).unwrap();
+        let default = resolve(&Sources::default()).unwrap();
+        let default = default.settings.iter().find(|setting| setting.key == waits).unwrap().value.clone();
+        assert_eq!(kept.value, values.get(waits).cloned().unwrap_or(default), "{record} {text}");
+    }
+    for (record, text) in [
+        ("{}", ""),
+        ("{}", "guard: action\nretention: {days: never, auto_per_run: 90, enabled: false}\nwatcher: none\n"),
+        (r#"{"guard":"off","exclude":["a"]}"#, ""),
+        (r#"{"guard":"off","exclude":["a","b"]}"#, "guard: 'off'\nexclude: [b]\n"),
+        ("{}", "policy: {cloud: deny, database: {severity: high}}\n"),
+        (r#"{"policy":{"cloud":{"checkpoint":false,"answer":"allow"}}}"#, "policy: {cloud: {checkpoint: true}}\n"),
+        ("{}", "backup: include\nrecord: {prompts: 'off'}\n"),
+        ("not JSON", "guard: action\n"),
+        (r#"{"a_key_of_another_version":1}"#, "guard: action\n"),
+    ] {
+        let effective = after(record, text);
+        assert!(effective.mistakes.is_empty(), "{record} {text}: {:?}", effective.mistakes);
+        let own = resolve(&user(text)).unwrap();
+        assert_eq!(effective.settings, own.settings, "{record} {text}");
+    }
+}
+
+#[test]
+fn what_is_in_force_is_the_record_of_the_next_change() {
+    let text = "guard: action\nretention: {auto_per_run: 1}\nexclude: [x]\n";
+    let effective = after(r#"{"exclude":["x"]}"#, text);
+    assert_eq!(effective.by_user, r#"{"exclude":["x"],"guard":"action"}"#);
+    // A change that was in force at once is compared with from now on.
+    let back = after(&effective.by_user, "exclude: [x]\n");
+    assert_eq!(back.mistakes[0].key.as_deref(), Some("guard"));
+    assert!(back.mistakes[0].text().contains("`guard` is `action` (in force before)"), "{}", back.mistakes[0].text());
+}
+
+#[test]
+fn a_mistake_keeps_what_guards_more_and_is_reported_as_one() {
+    let record = r#"{"guard":"action","retention.days":30}"#;
+    let unread = Sources {
+        unread: Some(("u.yaml".into(), "is no file".into())),
+        recorded: Some(("u.yaml".into(), record.to_owned())),
+        ..Sources::default()
+    };
+    let texts = ["guard: offf\nretention: {days: 30}\n", "guard: [\n"].map(|text| after(record, text));
+    for effective in texts.into_iter().chain([resolve(&unread).unwrap()]) {
+        assert_eq!((effective.policy.guard, effective.policy.retention.days), (Guard::Action, Some(30)));
+        assert!(!effective.is_sound && effective.mistakes.len() == 1, "{:?}", effective.mistakes);
+        assert!(effective.mistakes[0].waiting.is_none());
+    }
+}
+
+#[test]
+fn a_variable_that_keeps_less_counts_outside_of_agents_sessions() {
+    let environment = [("PITON_GUARD", "off"), ("PITON_RETENTION_DAYS", "90"), ("PITON_DEADLINE_MS", "1")];
+    let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    let sources = Sources { environment, ..user("guard: action\n") };
+    let of_a_person = resolve(&Sources { is_agents: Some(|| false), ..sources.clone() }).unwrap();
+    assert_eq!((of_a_person.policy.guard, of_a_person.policy.deadline.as_millis()), (Guard::Off, 1));
+    let of_an_agent = resolve(&Sources { is_agents: Some(|| true), ..sources }).unwrap();
+    let policy = &of_an_agent.policy;
+    assert_eq!((policy.guard, policy.deadline.as_millis(), policy.retention.days), (Guard::Action, 3000, Some(90)));
+    let waiting: Vec<_> = of_an_agent.mistakes.iter().map(|mistake| mistake.waiting).collect();
+    assert_eq!(waiting, [Some(Waiting::OutsideSessions); 2], "{:?}", of_an_agent.mistakes);
+}
+
+#[test]
+fn the_record_is_beside_the_trusted_files_and_only_the_known_one_is_replaced() {
+    let home = tempfile::tempdir().unwrap();
+    trust::trust(home.path(), Path::new("/w/.piton.yaml"), b"a").unwrap();
+    assert_eq!(trust::recorded(home.path()), None);
+    trust::record(home.path(), None, "{\"guard\":\"off\"}");
+    trust::record(home.path(), None, "{}");
+    assert_eq!(trust::recorded(home.path()).as_deref(), Some("{\"guard\":\"off\"}"), "another process was first");
+    trust::record(home.path(), Some("{\"guard\":\"off\"}"), "{}");
+    assert_eq!(trust::recorded(home.path()).as_deref(), Some("{}"));
+    assert!(trust::is_trusted(home.path(), Path::new("/w/.piton.yaml"), b"a"));
+    trust::trust(home.path(), Path::new("/v/.piton.yaml"), b"b").unwrap();
+    assert_eq!(trust::recorded(home.path()).as_deref(), Some("{}"));
+    trust::record(&home.path().join("none"), None, "{}");
+    assert!(!home.path().join("none").exists());
+}
+
+#[test]
+fn waiting_rules_are_searched_for_mistakes_where_they_are_written() {
+    let mut effective = after(r#"{"rules":[{"id":"a"}]}"#, "guard: turn\nrules: [{id: b}]\n");
+    assert_eq!(effective.waiting_rules(), Some(r#"[{"id":"b"}]"#));
+    assert_eq!(effective.policy.rules_yaml, r#"[{"id":"a"}]"#);
+    effective.drop_rule(&["0".to_owned()], "is wrong".to_owned(), true);
+    assert!(effective.mistakes[1].text().starts_with("u.yaml:2:9: `rules` is wrong"), "{:?}", effective.mistakes);
+    effective.drop_waiting_rules();
+    assert_eq!(effective.mistakes.len(), 1);
 }

@@ -1,7 +1,8 @@
-//! The workspace files that the user trusts, by path and content.
+//! The workspace files that the user trusts, by path and content, and the values of the user's own file that are in force.
 //!
-//! A file `$PITON_HOME/trusted`, one line each: the content's id (git's SHA-1 of it, with collision detection) and the
-//! percent-quoted path. Another content at the same path is not trusted.
+//! A file `$PITON_HOME/trusted`. A line of a workspace's file has the content's id (git's SHA-1 of it, with collision detection) and the
+//! percent-quoted path. Another content at the same path is not trusted. The line `user` has the record of the user's file
+//! ([`super::narrowing`]), percent-quoted.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -9,12 +10,20 @@ use std::time::Duration;
 
 use crate::error::Result;
 use crate::model::id::{ObjectId, ObjectKind};
-use crate::model::meta::quote;
+use crate::model::meta::{quote, unquote};
+use crate::model::stamp::is_before;
 use crate::sys::fs::durable::replace_file;
 use crate::sys::fs::lock::{FileLock, Mode};
+use crate::sys::fs::mark::FileMark;
 
 /// The time to wait for another process that writes the list.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The word with which the line of the user's file begins.
+const USER: &str = "user ";
+
+/// The record of a user's file that sets nothing.
+pub(super) const NOTHING: &str = "{}";
 
 fn line_of(file: &Path, content: &[u8]) -> Result<String> {
     let id = ObjectId::of(ObjectKind::Blob, content)?;
@@ -49,6 +58,54 @@ pub fn trust(home: &Path, file: &Path, content: &[u8]) -> Result<()> {
         lines(home).into_iter().filter(|known| known.split_once(' ').is_none_or(|(_, known)| known != path)).collect();
     kept.push(line);
     replace_file(&place(home), format!("{}\n", kept.join("\n")).as_bytes())
+}
+
+/// Returns the record of what is in force by the user's file; `None` where none can be read.
+pub(super) fn recorded(home: &Path) -> Option<String> {
+    // The file is missing before the first record.
+    let text = std::fs::read_to_string(place(home)).ok()?;
+    let quoted = text.lines().find_map(|line| line.strip_prefix(USER))?;
+    // A damaged line counts as none.
+    String::from_utf8(unquote(quoted).ok()?).ok()
+}
+
+/// Records what is in force by the user's file, in the place of `known`. Where it cannot be written, or another process has written it,
+/// the next process that reads the settings does it.
+pub(super) fn record(home: &Path, known: Option<&str>, record: &str) {
+    // A verb that only looks makes no home, and nothing in an empty one.
+    if !std::fs::read_dir(home).is_ok_and(|mut entries| entries.next().is_some()) {
+        return;
+    }
+    let is_known = || recorded(home).as_deref() == known;
+    if let Err(error) = replace_record(home, record, Duration::ZERO, &is_known) {
+        tracing::debug!(%error, "the settings in force were not recorded");
+    }
+}
+
+/// Records that a person trusts these values of the user's file ([`super::as_written`]).
+///
+/// # Errors
+/// I/O errors of writing; `store-locked` if another process holds the lock for too long.
+pub fn trust_user_file(home: &Path, written: &str) -> Result<()> {
+    replace_record(home, written, PATIENCE, &|| true)
+}
+
+fn replace_record(home: &Path, record: &str, patience: Duration, is_wanted: &dyn Fn() -> bool) -> Result<()> {
+    let _lock = FileLock::acquire(&home.join("trusted.lock"), Mode::Exclusive, "trusting", patience)?;
+    if !is_wanted() {
+        return Ok(());
+    }
+    let mut kept: Vec<String> = lines(home).into_iter().filter(|line| !line.starts_with(USER)).collect();
+    kept.push(format!("{USER}{}", quote(record.as_bytes())));
+    replace_file(&place(home), format!("{}\n", kept.join("\n")).as_bytes())
+}
+
+/// Returns true if a file changed last before a moment, in nanoseconds since 1970. A link may lead to another file since: both count.
+pub(super) fn is_older(file: &Path, moment: i64) -> bool {
+    let is_older = |facts: std::io::Result<std::fs::Metadata>| {
+        facts.is_ok_and(|facts| is_before(FileMark::from(&facts).ctime, moment))
+    };
+    is_older(file.metadata()) && is_older(file.symlink_metadata())
 }
 
 #[cfg(test)]

@@ -378,7 +378,7 @@ fn collisions_that_are_found_late_are_told_each_in_its_words() {
     let (mut a, mut b) = (Agent::new(&lab, "a"), Agent::new(&lab, "b"));
     b.write(&lab, "f", "of b\n");
     b.write(&lab, "g", "of b too\n");
-    std::fs::write(lab.user_file(), "deadline_ms: 1\n").unwrap();
+    lab.set_only("deadline_ms: 1\n");
     for (line, expected) in [
         ("git stash push f", "stash away uncommitted work of tester, run `b`, turn `one` (`f`)"),
         ("git checkout -- f", "destroy uncommitted work of tester, run `b`, turn `one` (`f`)"),

@@ -292,10 +292,10 @@ fn settings_and_guards() {
     check(&[
         by_hand(
             "a mistake in the user's file",
-            |at| at.put("config/piton/config.yaml", "guard: maybe\n"),
+            |at| at.lab.set_only("guard: maybe\n"),
             "settings",
             "config.yaml:1",
-            |at| at.put("config/piton/config.yaml", "guard: action\n"),
+            |at| at.lab.set_only("guard: action\n"),
         ),
         by_hand(
             "a mistake in the workspace's file",
@@ -306,10 +306,10 @@ fn settings_and_guards() {
         ),
         by_hand(
             "a rule that cannot be",
-            |at| at.put("config/piton/config.yaml", "rules: [1]\n"),
+            |at| at.lab.set_only("rules: [1]\n"),
             "settings",
             "rules",
-            |at| at.put("config/piton/config.yaml", ""),
+            |at| at.lab.set_only(""),
         ),
         by_command(
             "settings nobody trusts yet",
@@ -327,10 +327,10 @@ fn settings_and_guards() {
         ),
         by_hand(
             "a guard that is set off",
-            |at| at.put("config/piton/config.yaml", "guard: off\n"),
+            |at| at.lab.set_only("guard: off\n"),
             "guard",
             "`guard: off`",
-            |at| at.put("config/piton/config.yaml", ""),
+            |at| at.lab.set_only(""),
         ),
     ]);
 }

@@ -492,7 +492,7 @@ fn a_file_that_is_written_right_behind_a_command_stays() {
 fn a_command_is_known_though_its_checkpoint_was_late() {
     let Some(place) = Place::new(GITS[0]) else { return };
     // Nothing can be captured in no time.
-    std::fs::write(place.lab.user_file(), "deadline_ms: 1\n").unwrap();
+    place.lab.set_only("deadline_ms: 1\n");
     place.sh("git branch -q -D x; git reset -q --hard HEAD~1");
     place.ended();
     let (branch, reset) = (place.undo(&["g-1", "--yes"]), place.undo(&["g-2", "--yes"]));

@@ -676,7 +676,7 @@ fn bad_settings_of_a_running_sidecar() {
     lab.write("a.txt", "two\n");
     sidecar.ask(json!({"type": "turn.start", "turn": "2"}));
     assert_eq!(status(&sidecar.ask(shell("rm a.txt"))), "taken", "the old settings stay in force");
-    std::fs::write(&file, "guard: off\n").unwrap();
+    lab.set_only("guard: off\n");
     assert_eq!(sidecar.ask(json!({"type": "config.reload"}))["ok"], true);
     assert_eq!(status(&sidecar.ask(shell("rm a.txt"))), "off");
     // One that starts with the mistake says so, and guards by the default.

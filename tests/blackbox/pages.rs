@@ -985,7 +985,7 @@ fn documents() -> Vec<Example> {
             CheckedDocument { sources: words(), warnings: words(), tracked: Some(tracked.clone()) },
         ),
         example("`tracked`", tracked),
-        example("`config trust`", TrustDocument { trusted: s() }),
+        example("`config trust`", TrustDocument { trusted: vec![s()], keys: vec![s()] }),
         example("`on`", OnDocument { workspace: s(), guard: guard.clone(), guard_off: o() }),
         example("`off`", OffDocument { workspace: s(), guard, until: o() }),
         example("`daemon start`, `daemon status`", DaemonDocument { daemon: Some(greeting()) }),

@@ -31,13 +31,13 @@ fn a_running_sidecar_obeys_an_edit() {
         status(&sidecar.ask(shell("rm a.txt"))).to_owned()
     };
     assert_eq!(turn(&mut sidecar, "1"), "taken");
-    std::fs::write(&file, "guard: off\ndeadline_ms: 1\n").unwrap();
+    lab.set_only("guard: off\ndeadline_ms: 1\n");
     assert_eq!(turn(&mut sidecar, "2"), "off");
     assert_eq!(sidecar.notice(|notice| notice["notice"] == "config.reloaded")["warnings"], json!([]));
     // The command line is stronger still.
     let hello = sidecar.ask(json!({ "type": "hello" }));
     assert_eq!(hello["limits"]["deadline_ms"], 20000, "{hello}");
-    std::fs::write(&file, "guard: action\n").unwrap();
+    lab.set_only("guard: action\n");
     assert_eq!(turn(&mut sidecar, "3"), "taken");
     lab.write("a.txt", "3, again");
     assert_eq!(status(&sidecar.ask(shell("rm other"))), "taken", "each action of a turn");
@@ -56,6 +56,7 @@ fn a_running_sidecar_obeys_an_edit() {
     assert!(!sidecar.notices.iter().any(is_mistake), "{:?}", sidecar.notices);
     // No file is the defaults.
     std::fs::remove_file(&file).unwrap();
+    lab.trust();
     assert_eq!(turn(&mut sidecar, "6"), "taken");
     lab.write("a.txt", "6, again");
     assert_eq!(status(&sidecar.ask(shell("rm other"))), "held", "one a turn");
@@ -93,7 +94,7 @@ fn quick_edits_are_all_obeyed() {
     let mut sidecar = Sidecar::start(&lab, &[]);
     let mut open = std::fs::File::create(&file).unwrap();
     for round in 0..300 {
-        let deadline = 1000 + round;
+        let deadline = 100_000 + round;
         std::os::unix::fs::FileExt::write_all_at(&open, format!("deadline_ms: {deadline}\n").as_bytes(), 0).unwrap();
         open.flush().unwrap();
         let hello = sidecar.ask(json!({ "type": "hello" }));
@@ -185,4 +186,147 @@ fn a_bad_section_of_the_rules_costs_no_other() {
         let is_told = ["config.yaml:", "`rules`", "passed over"].iter().all(|part| status.contains(part));
         assert!(is_told, "{bad}: {status}");
     }
+}
+
+/// Runs piton as an agent's command does.
+fn agents(lab: &Lab, args: &[&str], environment: &[(&str, &str)]) -> Output {
+    let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
+    let output = command.args(args).env("PITON_SESSION", "1").envs(environment.iter().copied()).output().unwrap();
+    Output {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Returns the value of a key, as an agent's command reads it.
+fn value(lab: &Lab, key: &str, environment: &[(&str, &str)]) -> Value {
+    let shown = agents(lab, &["config", "show", "--json"], environment).json();
+    shown["settings"].as_array().unwrap().iter().find(|item| item["key"] == key).unwrap()["value"].clone()
+}
+
+#[test]
+fn an_agents_edit_that_keeps_less_changes_nothing_until_a_person_trusts_it() {
+    let lab = Lab::new();
+    lab.write("a.txt", "one\n");
+    let mut sidecar = Sidecar::start(&lab, &["--set", "deadline_ms=60000"]);
+    let turn = |sidecar: &mut Sidecar, name: &str| {
+        lab.write("a.txt", name);
+        sidecar.ask(json!({ "type": "turn.start", "turn": name }));
+        status(&sidecar.ask(shell("rm a.txt"))).to_owned()
+    };
+    assert_eq!(turn(&mut sidecar, "0"), "taken");
+    let autos = || lab.piton(&["list", "--json", "--all"]).stdout.matches("\"auto\"").count();
+    let names = |text: &str| {
+        ["guard", "retention.auto_per_run"]
+            .iter()
+            .all(|key| text.contains(&format!("`{key}` would guard or keep less")))
+    };
+    let before = autos();
+    std::fs::write(lab.user_file(), "deadline_ms: 60000\nguard: off\nretention: {auto_per_run: 1, days: 30}\n")
+        .unwrap();
+    for name in ["1", "2", "3"] {
+        assert_eq!(turn(&mut sidecar, name), "taken");
+    }
+    assert_eq!(autos(), before + 3, "none is dropped");
+    assert_eq!(value(&lab, "retention.days", &[]), 30, "a change that keeps more counts at once");
+    // Told once in the stream, and by every verb.
+    sidecar.ask(json!({ "type": "ping" }));
+    let told = |line: &Value| line["type"] == "error" && line.to_string().contains("would guard or keep less");
+    assert_eq!(sidecar.notices.iter().filter(|line| told(line)).count(), 2, "one a key: {:?}", sidecar.notices);
+    for verb in [&["list"][..], &["status"], &["config", "check"], &["prune", "--dry-run"], &[]] {
+        let said = lab.piton(verb);
+        let text = said.stdout + &said.stderr;
+        assert!(names(&text) && text.contains("piton config trust"), "{verb:?}: {text}");
+    }
+    let doctor = lab.piton(&["doctor"]);
+    assert!(names(&doctor.stdout), "{doctor:?}");
+    assert_eq!(lab.piton(&["prune", "--yes"]).code & 1, 0);
+    assert_eq!(autos(), before + 3, "a prune keeps them too");
+    let refused = agents(&lab, &["config", "trust"], &[]);
+    assert_eq!(refused.code, 5, "{refused:?}");
+    assert_eq!(turn(&mut sidecar, "4"), "taken");
+    let trusted = lab.piton(&["config", "trust"]);
+    assert!(
+        trusted.code == 0 && trusted.stdout.contains("In force now: guard, retention.auto_per_run."),
+        "{trusted:?}"
+    );
+    assert_eq!(turn(&mut sidecar, "5"), "off");
+    assert_eq!(lab.piton(&["list"]).stderr, "");
+    // A line that is taken out keeps less too.
+    lab.set("guard: action\n");
+    std::fs::remove_file(lab.user_file()).unwrap();
+    assert_eq!(value(&lab, "guard", &[]), "action");
+    assert!(lab.piton(&["list"]).stderr.contains("`guard` is set no longer"), "{:?}", lab.piton(&["list"]));
+    assert_eq!(lab.piton(&["config", "trust"]).code, 0);
+    assert_eq!(value(&lab, "guard", &[]), "turn");
+    assert_eq!(sidecar.finish(), 0);
+}
+
+#[test]
+fn a_file_at_first_sight_is_in_force_unless_an_agent_may_have_written_it() {
+    let text = "guard: off\nretention: {days: 3}\n";
+    let own = Lab::new();
+    std::fs::write(own.user_file(), text).unwrap();
+    let shown = own.piton(&["config", "show"]);
+    assert!(shown.stdout.contains("config.yaml:1") && shown.stderr.is_empty(), "{shown:?}");
+    assert_eq!(value(&own, "guard", &[]), "off", "it was in force before the agent came");
+    // The client is younger than the file here.
+    let before = Lab::new();
+    std::fs::write(before.user_file(), text).unwrap();
+    // The start of a process is known to 10 ms.
+    let written = std::fs::metadata(before.user_file()).unwrap().modified().unwrap();
+    while written.elapsed().unwrap().as_millis() < 30 {
+        std::thread::yield_now();
+    }
+    let client = |lab: &Lab, script: &str| {
+        let mut command = lab.command("bash", &lab.work);
+        let script = format!("{} {script}; :", env!("CARGO_BIN_EXE_piton"));
+        let output = command.args(["-c", "exec -a claude bash -c \"$1\"", "x", &script]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
+    };
+    let shown = client(&before, "config show");
+    assert!(shown.contains("config.yaml:1") && !shown.contains("piton config trust"), "{shown}");
+    // And older here.
+    let after = Lab::new();
+    let file = after.user_file();
+    let shown = client(
+        &after,
+        &format!("--version; printf 'guard: off\\n' > {}; {} config show", file.display(), env!("CARGO_BIN_EXE_piton")),
+    );
+    assert!(shown.contains("`guard` would guard or keep less"), "{shown}");
+    assert!(shown.lines().any(|line| line.starts_with("guard ") && line.contains(" turn ")), "{shown}");
+    assert_eq!(after.piton(&["config", "trust"]).code, 0);
+    assert_eq!(value(&after, "guard", &[]), "off");
+}
+
+#[test]
+fn a_variable_that_keeps_less_counts_for_a_person_only() {
+    let lab = Lab::new();
+    lab.write("a.txt", "one\n");
+    lab.take("first");
+    let less = [("PITON_GUARD", "off"), ("PITON_RETENTION_AUTO_PER_RUN", "1"), ("PITON_RETENTION_DAYS", "30")];
+    assert_eq!(value(&lab, "guard", &less), "turn");
+    assert_eq!(value(&lab, "retention.auto_per_run", &less), 20);
+    assert_eq!(value(&lab, "retention.days", &less), 30);
+    let said = agents(&lab, &["list"], &less);
+    assert!(said.code == 0 && said.stderr.contains("$PITON_GUARD: `guard` would guard or keep less"), "{said:?}");
+    let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
+    let person = command.args(["config", "show"]).envs(less).output().unwrap();
+    assert!(String::from_utf8_lossy(&person.stdout).contains("$PITON_GUARD"), "{person:?}");
+    // A hook is a process of the session, and so is the engine that it starts.
+    let payload = json!({ "hook_event_name": "PreToolUse", "session_id": "s", "prompt_id": "p", "cwd": lab.work,
+        "tool_name": "Bash", "tool_input": { "command": "rm a.txt" }, "tool_use_id": "u" });
+    lab.write("a.txt", "two\n");
+    for way in [&["--no-daemon"][..], &[]] {
+        let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
+        command.args(["hook", "claude-code", "PreToolUse"]).args(way).env("CLAUDECODE", "1").envs(less);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(payload.to_string().as_bytes()).unwrap();
+        assert!(child.wait_with_output().unwrap().status.success());
+        let listed = lab.piton(&["list", "--json"]).stdout;
+        assert!(listed.contains("rm a.txt"), "{way:?}: {listed}");
+        lab.write("a.txt", "three\n");
+    }
+    lab.piton(&["daemon", "stop"]);
 }

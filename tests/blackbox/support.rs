@@ -104,7 +104,22 @@ impl Lab {
 
     /// Gives the user settings, beside those of every lab.
     pub(crate) fn set(&self, settings: &str) {
-        std::fs::write(self.user_file(), format!("{PATIENT}{settings}")).unwrap();
+        self.set_only(&format!("{PATIENT}{settings}"));
+    }
+
+    /// Gives the user these settings and no others.
+    pub(crate) fn set_only(&self, settings: &str) {
+        std::fs::write(self.user_file(), settings).unwrap();
+        self.trust();
+    }
+
+    /// Trusts the user's settings as a person does, outside of the workspace: its own file is not trusted. A file that cannot be
+    /// read is not trusted, and at first sight none has to be.
+    pub(crate) fn trust(&self) {
+        if self.home.join("piton/trusted").exists() {
+            let mut command = self.command(env!("CARGO_BIN_EXE_piton"), &self.home);
+            command.args(["config", "trust"]).output().unwrap();
+        }
     }
 
     /// Returns the paths of the repositories that were kept, each once, in their order.

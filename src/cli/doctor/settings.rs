@@ -3,6 +3,7 @@
 use super::report::{DoctorReport, Surroundings, quoted_path};
 use crate::checkpoint::records::state::WorkspaceState;
 use crate::model::policy::Guard;
+use crate::settings::Waiting;
 use crate::sys::clock::now_ms;
 
 /// The mark of a warning that only waits for the user's trust.
@@ -16,7 +17,11 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
         Err(error) => return report.open("settings", error.text(), "mend the line it names (docs/CONFIG.md)"),
     };
     for mistake in &effective.mistakes {
-        report.open("settings", mistake.error().text(), "mend the line it names (docs/CONFIG.md)");
+        match mistake.waiting {
+            Some(Waiting::ForTrust) => report.wrong("settings", mistake.text(), TRUST),
+            Some(Waiting::OutsideSessions) => report.open("settings", mistake.text(), "set it in your file"),
+            None => report.open("settings", mistake.error().text(), "mend the line it names (docs/CONFIG.md)"),
+        }
     }
     let workspace = at.root.as_deref().map(quoted_path);
     for warning in &effective.warnings {

@@ -11,9 +11,11 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 
 use super::{HANDSHAKE, STARTING, connect, dir};
+use crate::agents::within::SESSION;
 use crate::checkpoint::Home;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::protocol::{Body, ErrorBody, GitChangedQuery, GitChangedReply, Greeting, NoticeLine, ProtocolClient};
+use crate::settings::must_mark;
 use crate::sys::fs::durable::create_private_dir;
 use crate::sys::process;
 
@@ -307,6 +309,9 @@ fn detached(home: &Home, args: &[&str]) -> Result<Command> {
     let mut command = Command::new(program);
     // In `/`, so that it keeps no file system busy; in its own group, so that Ctrl-C in the terminal does not end it.
     command.args(args).env("PITON_HOME", home.path()).current_dir("/").stderr(log).process_group(0);
+    if must_mark(home.path()) {
+        command.env(SESSION, "1");
+    }
     Ok(command)
 }
 
