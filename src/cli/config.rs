@@ -159,7 +159,7 @@ fn trust_files(context: &Context) -> Result<Exit> {
     let user = user_file();
     if user.as_ref().is_some_and(|path| path.exists()) || !waiting.is_empty() {
         trust::trust_user_file(context.home.path(), &settings::as_written()?)?;
-        trusted.extend(user);
+        trusted.extend(user.clone());
     }
     if trusted.is_empty() {
         return Err(Error::new(Code::NoSuchPath, "there is no settings file: neither yours nor the workspace's own"));
@@ -173,7 +173,8 @@ fn trust_files(context: &Context) -> Result<Exit> {
     }
     let mut text = String::new();
     for path in &trusted {
-        add_line!(text, "Trusted: {} as it is now. After an edit it must be trusted again.", print::path(path));
+        let edit = if Some(path) == user.as_ref() { "a change that guards or keeps less" } else { "an edit" };
+        add_line!(text, "Trusted: {} as it is now. After {edit} it must be trusted again.", print::path(path));
     }
     if !keys.is_empty() {
         add_line!(text, "In force now: {}.", keys.join(", "));

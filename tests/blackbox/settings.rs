@@ -268,6 +268,9 @@ fn a_file_at_first_sight_is_in_force_unless_an_agent_may_have_written_it() {
     let text = "guard: off\nretention: {days: 3}\n";
     let own = Lab::new();
     std::fs::write(own.user_file(), text).unwrap();
+    // A verb that only looks records nothing in an empty home.
+    own.write("a.txt", "one\n");
+    own.take("first");
     let shown = own.piton(&["config", "show"]);
     assert!(shown.stdout.contains("config.yaml:1") && shown.stderr.is_empty(), "{shown:?}");
     assert_eq!(value(&own, "guard", &[]), "off", "it was in force before the agent came");

@@ -26,7 +26,7 @@ const MOST: usize = 16;
 const VALUE: usize = 16;
 
 /// The least length of a line for which the names in it are not read: nobody writes such a line.
-const LONG_LINE: usize = 4 << 10;
+const LONG_LINE: usize = 32 << 10;
 
 /// Forms with a structure around the secret. Group 1 is the secret.
 const AROUND: &[&str] = &[
@@ -207,6 +207,24 @@ mod tests {
             "commit 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b",
             "secret = get_secret('projects/1234567890/secrets/x')",
             "AKIA is the prefix of a key",
+            "content-hash = \"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\"",
+            "    \"content-hash\": \"9f86d081884c7d659a2feaa0c55ad015\",",
+            "checksum = \"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\"",
+            "  checksum: 10c0/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+            "    resolution: {integrity: sha512-9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c1==}",
+            "FROM node:20@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+            "      sha256: \"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\"",
+            "public_key = \"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\"",
+            "cache_key: 9f86d081884c7d659a2feaa0c55ad015",
+            "primary_key = user_2024_account_0001",
+            "const token = tokens[index1234567890abc];",
+            "token_endpoint: https://login.example.org/oauth2/v2.0/token123",
+            "  \"etag\": \"9f86d081884c7d659a2feaa0c55ad015\"",
+            "git_commit_hash: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b",
+            "author: 1234567890abcdef1234 <a@example.org>",
+            "<script src=\"a.js?v=9f86d081884c7d659a2f\" integrity=\"sha384-9f86d081884c7d659a2feaa0c55ad015\">",
+            "password_hash_rounds = 1000000000000001",
+            "keyboard = layout_2024_compact_0001",
         ] {
             assert_eq!(found(twin.as_bytes()), Vec::<String>::new(), "{twin}");
         }
