@@ -7,9 +7,9 @@
 use std::io::{self, Write};
 use std::sync::LazyLock;
 
-use regex::bytes::{Regex, RegexSet};
+use regex::bytes::Regex;
 
-use super::forms::{LOOSE, TOKENS};
+use super::forms::{Form, LOOSE, TOKENS};
 use super::names;
 use super::shape::{Spans, is_dense, is_reference};
 
@@ -25,59 +25,98 @@ const MOST: usize = 16;
 /// The least length of the generated value of a name.
 const VALUE: usize = 16;
 
+/// The least number of digits in a generated value.
+const DIGITS: usize = 3;
+
 /// The least length of a line for which the names in it are not read: nobody writes such a line.
 const LONG_LINE: usize = 32 << 10;
 
-/// Forms with a structure around the secret. Group 1 is the secret.
-const AROUND: &[&str] = &[
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:\\r|\\n|\s)+(?:[A-Za-z-]+: ?[^\n\\]*(?:\\r|\\n|\s)+){0,4}([A-Za-z0-9+/=]{12,})",
-    r"\b(b3BlbnNzaC1rZXktdj[A-Za-z0-9+/=]{12,})",
-    r"\b(AGE-SECRET-KEY-1[A-Z0-9]{20,})",
-    r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/_-]{20,})",
-    r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+/([A-Za-z0-9_-]{20,})",
-    r"webhook\.office\.com/webhookb2/([^\s'\x22]{20,})",
-    r"\b(?:AccountKey|SharedAccessKey)=([A-Za-z0-9+/=]{20,})",
-    r"(eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{10,})",
+/// Forms with a structure around the secret: a sign, one of which is in each text that matches, and the pattern. Group 1 is the secret.
+const AROUND: &[Form] = &[
+    (
+        &["private key"],
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:\\r|\\n|\s)+(?:[A-Za-z-]+: ?[^\n\\]*(?:\\r|\\n|\s)+){0,4}([A-Za-z0-9+/=]{12,})",
+    ),
+    (&["b3blbnnzac1rzxktdj"], r"\b(b3BlbnNzaC1rZXktdj[A-Za-z0-9+/=]{12,})"),
+    (&["age-secret-key-1"], r"\b(AGE-SECRET-KEY-1[A-Z0-9]{20,})"),
+    (&["hooks.slack.com"], r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/_-]{20,})"),
+    (&["/webhooks/"], r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+/([A-Za-z0-9_-]{20,})"),
+    (&["webhookb2"], r"webhook\.office\.com/webhookb2/([^\s'\x22]{20,})"),
+    (&["accountkey=", "sharedaccesskey="], r"\b(?:AccountKey|SharedAccessKey)=([A-Za-z0-9+/=]{20,})"),
+    (&["eyj"], r"(eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{10,})"),
 ];
 
-/// Forms whose secret must look generated. Group 1 is the secret.
-const DENSE: &[&str] = &[
-    r#"[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s/:@'"<>]{0,80}:([^\s/'"@<>]{8,200})@"#,
-    r"(?i:authorization)[\x22']?\s*[:=]\s*[\x22']?(?i:bearer|token|basic)\s+([A-Za-z0-9._~+/=-]{16,})",
+/// Forms whose secret must look generated, as in [`AROUND`].
+const DENSE: &[Form] = &[
+    (&["://"], r#"[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s/:@'"<>]{0,80}:([^\s/'"@<>]{8,200})@"#),
+    (
+        &["authorization"],
+        r"(?i:authorization)[\x22']?\s*[:=]\s*[\x22']?(?i:bearer|token|basic)\s+([A-Za-z0-9._~+/=-]{16,})",
+    ),
 ];
 
 /// Signs of tokens that ordinary contents have too.
 const COMMON: &[&str] =
     &["cio", "oy2", "key-", "-us", "sk", "eyj", "dp.", "aaaaaaaaa", ".", "8q~", "1//0", "pat", "fo1_"];
 
-/// A form, and whether its secret must look generated.
+/// Parts of names whose generated values are no secrets.
+const PLAIN_NAMES: &[&str] =
+    &["public", "hash", "cache", "primary", "foreign", "commit", "checksum", "digest", "integrity"];
+
+/// A form that is searched for.
 struct ContentForm {
+    signs: &'static [&'static str],
     secret: Regex,
+    /// True if the secret must look generated.
     is_dense: bool,
 }
 
+/// Forms that are searched for only where one of their signs is.
 struct Forms {
-    /// All forms in one: most contents have none.
-    any: RegexSet,
+    /// Any of the signs, as group 1. One pass finds them: most contents have few.
+    sign: Regex,
     each: Vec<ContentForm>,
 }
 
-static FORMS: LazyLock<Option<Forms>> = LazyLock::new(|| {
-    // A content may be any bytes.
-    let bytes = |pattern: &str| format!("(?-u){pattern}");
-    let token = |pattern: &str| format!(r"(?-u)(?:^|[^A-Za-z0-9_])({pattern})");
-    let is_rare = |signs: &&[&str]| !signs.iter().any(|sign| COMMON.contains(sign));
-    let tokens = TOKENS.iter().filter(|(signs, _)| is_rare(signs)).map(|(_, pattern)| (token(pattern), false));
-    let loose = LOOSE.iter().map(|(_, pattern)| (token(pattern), true));
-    let around = AROUND.iter().map(|pattern| (bytes(pattern), false));
-    let dense = DENSE.iter().map(|pattern| (bytes(pattern), true));
-    let all: Vec<(String, bool)> = tokens.chain(loose).chain(around).chain(dense).collect();
-    // A test compiles every form: none is left out.
-    let any = RegexSet::new(all.iter().map(|(pattern, _)| pattern)).ok()?;
-    let each = all
-        .iter()
-        .map(|(pattern, is_dense)| Some(ContentForm { secret: Regex::new(pattern).ok()?, is_dense: *is_dense }));
-    Some(Forms { any, each: each.collect::<Option<_>>()? })
+impl Forms {
+    /// Compiles forms. `before` stands before each sign, and `lead` before each pattern.
+    fn compile(before: &str, lead: &str, forms: impl Iterator<Item = (Form, bool)>) -> Option<Forms> {
+        let mut each = Vec::new();
+        for ((signs, pattern), is_dense) in forms {
+            // A content may be any bytes.
+            let whole = if lead.is_empty() { format!("(?-u){pattern}") } else { format!("(?-u){lead}({pattern})") };
+            each.push(ContentForm { signs, secret: Regex::new(&whole).ok()?, is_dense });
+        }
+        let signs: Vec<String> = each.iter().flat_map(|form| form.signs).map(|sign| regex::escape(sign)).collect();
+        let sign = Regex::new(&format!("(?i-u){before}({})", signs.join("|"))).ok()?;
+        Some(Forms { sign, each })
+    }
+
+    /// Returns the forms of which a sign is in the content.
+    fn signalled(&self, content: &[u8]) -> Vec<&ContentForm> {
+        let (mut found, mut from) = (vec![false; self.each.len()], 0);
+        while let Some(at) = self.sign.captures_at(content, from).and_then(|sign| sign.get(1)).map(|sign| sign.start())
+        {
+            let rest = &content[at..];
+            for (form, is_found) in self.each.iter().zip(&mut found) {
+                let is_here =
+                    |sign: &&str| rest.get(..sign.len()).is_some_and(|text| text.eq_ignore_ascii_case(sign.as_bytes()));
+                *is_found = *is_found || form.signs.iter().any(is_here);
+            }
+            // The next sign may begin within this one, and its word before it.
+            from = at + 1;
+        }
+        self.each.iter().zip(found).filter_map(|(form, is_found)| is_found.then_some(form)).collect()
+    }
+}
+
+/// The forms of tokens, which begin at the start of a word, and all others. A test compiles them: none is left out.
+static FORMS: LazyLock<Vec<Forms>> = LazyLock::new(|| {
+    let is_rare = |(signs, _): &&Form| !signs.iter().any(|sign| COMMON.contains(sign));
+    let tokens = TOKENS.iter().filter(is_rare).map(|form| (*form, false)).chain(LOOSE.iter().map(|form| (*form, true)));
+    let word = "(?:^|[^A-Za-z0-9_])";
+    let others = AROUND.iter().map(|form| (*form, false)).chain(DENSE.iter().map(|form| (*form, true)));
+    [Forms::compile(word, word, tokens), Forms::compile("", "", others)].into_iter().flatten().collect()
 });
 
 /// Searches a content that is written to it.
@@ -121,21 +160,24 @@ impl Write for ContentSearch {
 
 fn secrets(content: &[u8]) -> Vec<Vec<u8>> {
     let mut secrets = Vec::new();
-    if let Some(forms) = FORMS.as_ref() {
-        for at in forms.any.matches(content) {
-            let form = &forms.each[at];
-            let found = form.secret.captures_iter(content).filter_map(|found| found.get(1));
-            let is_one = |secret: &str| !is_reference(secret) && (!form.is_dense || is_generated(secret));
-            secrets
-                .extend(found.map(|found| found.as_bytes()).filter(|found| is_text(found, is_one)).map(<[u8]>::to_vec));
-        }
+    for form in FORMS.iter().flat_map(|forms| forms.signalled(content)) {
+        let found = form.secret.captures_iter(content).filter_map(|found| found.get(1));
+        let is_one = |secret: &str| !is_reference(secret) && (!form.is_dense || is_generated(secret));
+        secrets.extend(found.map(|found| found.as_bytes()).filter(|found| is_text(found, is_one)).map(<[u8]>::to_vec));
     }
     // A program has no names that a person gave.
     if !content.iter().take(8000).any(|byte| *byte == 0) {
-        let lines = content.split(|byte| *byte == b'\n').filter(|line| line.len() < LONG_LINE);
+        let lines = content.split(|byte| *byte == b'\n').filter(|line| line.len() < LONG_LINE && may_name(line));
         secrets.extend(lines.flat_map(named));
     }
     secrets
+}
+
+/// Returns true if a line may give a generated value to a name. Few lines do, and reading the names takes long.
+fn may_name(line: &[u8]) -> bool {
+    let is_value = |run: &[u8]| run.len() >= VALUE && run.iter().filter(|byte| byte.is_ascii_digit()).count() >= DIGITS;
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=_.~-".contains(byte);
+    line.iter().any(|byte| matches!(byte, b'=' | b':')) && line.split(|byte| !is_part(byte)).any(is_value)
 }
 
 fn is_text(bytes: &[u8], holds: impl Fn(&str) -> bool) -> bool {
@@ -144,14 +186,20 @@ fn is_text(bytes: &[u8], holds: impl Fn(&str) -> bool) -> bool {
 
 /// Returns the generated values that a line gives to names that say secret.
 fn named(line: &[u8]) -> Vec<Vec<u8>> {
-    if !line.iter().any(|byte| matches!(byte, b'=' | b':')) {
-        return Vec::new();
-    }
     let line = String::from_utf8_lossy(line);
     let mut spans = Spans::new();
     names::find(&line, &mut spans);
+    spans.retain(|span| !is_of_plain_name(&line[..span.start]));
     let values = spans.into_iter().map(|span| line[span].trim_matches(['\'', '"', '\\']).to_owned());
     values.filter(|value| value.len() >= VALUE && is_generated(value)).map(String::into_bytes).collect()
+}
+
+/// Returns true if the text before a value ends with a name whose generated values are no secrets.
+fn is_of_plain_name(before: &str) -> bool {
+    let end = before.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    let name = end.rsplit(|c: char| !is_part(c)).next().unwrap_or_default().to_ascii_lowercase();
+    PLAIN_NAMES.iter().any(|part| name.contains(part))
 }
 
 /// Returns true for a value that no person thought of: letters and digits are mixed in one run of it.
@@ -159,7 +207,7 @@ fn is_generated(value: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "+/=_.~-".contains(c);
     let is_mixed = |run: &str| {
         let digits = run.bytes().filter(u8::is_ascii_digit).count();
-        digits >= 3 && run.len() - digits >= 3
+        digits >= DIGITS && run.len() - digits >= 3
     };
     value.chars().all(is_part) && is_dense(value) && value.split(['.', '-', '_', '/', '+', '=']).any(is_mixed)
 }
@@ -228,6 +276,14 @@ mod tests {
         ] {
             assert_eq!(found(twin.as_bytes()), Vec::<String>::new(), "{twin}");
         }
+    }
+
+    #[test]
+    fn every_form_compiles() {
+        let rare = TOKENS.iter().filter(|(signs, _)| !signs.iter().any(|sign| COMMON.contains(sign))).count();
+        let forms: Vec<usize> = FORMS.iter().map(|forms| forms.each.len()).collect();
+        assert_eq!(forms, [rare + LOOSE.len(), AROUND.len() + DENSE.len()]);
+        assert!(rare > 40, "{rare}");
     }
 
     #[test]
