@@ -73,14 +73,14 @@ struct ContentForm {
 
 /// Forms that are searched for only where one of their signs is.
 struct Forms {
-    /// Any of the signs, as group 1. One pass finds them: most contents have few.
+    /// Any of the signs. One pass finds them: most contents have few.
     sign: Regex,
     each: Vec<ContentForm>,
 }
 
 impl Forms {
-    /// Compiles forms. `before` stands before each sign, and `lead` before each pattern.
-    fn compile(before: &str, lead: &str, forms: impl Iterator<Item = (Form, bool)>) -> Option<Forms> {
+    /// Compiles forms. `lead` stands before each pattern.
+    fn compile(lead: &str, forms: impl Iterator<Item = (Form, bool)>) -> Option<Forms> {
         let mut each = Vec::new();
         for ((signs, pattern), is_dense) in forms {
             // A content may be any bytes.
@@ -88,22 +88,21 @@ impl Forms {
             each.push(ContentForm { signs, secret: Regex::new(&whole).ok()?, is_dense });
         }
         let signs: Vec<String> = each.iter().flat_map(|form| form.signs).map(|sign| regex::escape(sign)).collect();
-        let sign = Regex::new(&format!("(?i-u){before}({})", signs.join("|"))).ok()?;
+        let sign = Regex::new(&format!("(?i-u){}", signs.join("|"))).ok()?;
         Some(Forms { sign, each })
     }
 
     /// Returns the forms of which a sign is in the content.
     fn signalled(&self, content: &[u8]) -> Vec<&ContentForm> {
         let (mut found, mut from) = (vec![false; self.each.len()], 0);
-        while let Some(at) = self.sign.captures_at(content, from).and_then(|sign| sign.get(1)).map(|sign| sign.start())
-        {
+        while let Some(at) = self.sign.find_at(content, from).map(|sign| sign.start()) {
             let rest = &content[at..];
             for (form, is_found) in self.each.iter().zip(&mut found) {
                 let is_here =
                     |sign: &&str| rest.get(..sign.len()).is_some_and(|text| text.eq_ignore_ascii_case(sign.as_bytes()));
                 *is_found = *is_found || form.signs.iter().any(is_here);
             }
-            // The next sign may begin within this one, and its word before it.
+            // The next sign may begin within this one.
             from = at + 1;
         }
         self.each.iter().zip(found).filter_map(|(form, is_found)| is_found.then_some(form)).collect()
@@ -116,7 +115,7 @@ static FORMS: LazyLock<Vec<Forms>> = LazyLock::new(|| {
     let tokens = TOKENS.iter().filter(is_rare).map(|form| (*form, false)).chain(LOOSE.iter().map(|form| (*form, true)));
     let word = "(?:^|[^A-Za-z0-9_])";
     let others = AROUND.iter().map(|form| (*form, false)).chain(DENSE.iter().map(|form| (*form, true)));
-    [Forms::compile(word, word, tokens), Forms::compile("", "", others)].into_iter().flatten().collect()
+    [Forms::compile(word, tokens), Forms::compile("", others)].into_iter().flatten().collect()
 });
 
 /// Searches a content that is written to it.
@@ -229,6 +228,9 @@ mod tests {
             ("k = \"-----BEGIN RSA PRIVATE KEY-----\\nMIIEpAIBAAKCAQEA\\n\"", "MIIEpAIBAAKCAQEA"),
             ("-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMHcCAQEEIAAAAAA", "MHcCAQEEIAAAAAA"),
             ("aws = 'AKIAIOSFODNN7EXAMPLE'", "AKIAIOSFODNN7EXAMPLE"),
+            ("stripe(\"sk_live_a1b2c3d4e5f6\")", "sk_live_a1b2c3d4e5f6"),
+            ("do = dop_v1_9f86d081884c7d659a2feaa0c55ad015", "dop_v1_9f86d081884c7d659a2feaa0c55ad015"),
+            ("t = abcdefghij1234.atlasv1.abcdefghijklmnopqrst", "abcdefghij1234.atlasv1.abcdefghijklmnopqrst"),
             ("ghp_0123456789abcdefghijABCDEFGHIJ012345", "ghp_0123456789abcdefghijABCDEFGHIJ012345"),
             ("url: postgres://app:Zk3v9QpL2mX8@db:5432/x", "Zk3v9QpL2mX8"),
             ("API_TOKEN=9f86d081884c7d659a2feaa0c55ad015", "9f86d081884c7d659a2feaa0c55ad015"),
