@@ -23,6 +23,7 @@ pub mod recorded;
 pub mod repositories;
 pub mod request;
 mod restore;
+mod spelling;
 mod target;
 mod turn_clock;
 pub mod turn_end;

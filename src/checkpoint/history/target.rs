@@ -11,6 +11,7 @@ use super::journal::External;
 use super::recorded::effects_of;
 use super::repositories::left_by_redo;
 use super::request::{Expected, Loaded, Near, Restore};
+use super::spelling::refuse_other_spellings;
 use crate::checkpoint::capture::request::{Selection, Take};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
@@ -269,6 +270,7 @@ impl Catalog {
         if let Some(expected) = &restore.expected {
             add_conflicts(&mut plan, expected, (&loaded.manifest, present.as_ref()), coverage);
         }
+        refuse_other_spellings(&mut plan, &self.workspace.path);
         Ok(plan)
     }
 

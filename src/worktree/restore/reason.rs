@@ -88,6 +88,8 @@ pub enum ConflictReason {
     Repository(String),
     /// It was agreed to go and is still there, but rules or limits that came since leave it out.
     LeftOut,
+    /// This path is there, and the file system takes both for one name.
+    OtherSpelling(RelPath),
 }
 
 impl ConflictReason {
@@ -100,6 +102,7 @@ impl ConflictReason {
             ConflictReason::GitDir | ConflictReason::Repository(_) => "git-dir",
             ConflictReason::Moved => "moved",
             ConflictReason::LeftOut => "left-out",
+            ConflictReason::OtherSpelling(_) => "other-spelling",
             ConflictReason::NotHeld(_) => "not-held",
         }
     }
@@ -115,6 +118,13 @@ impl fmt::Display for ConflictReason {
             ConflictReason::NotHeld(why) => f.write_str(why),
             ConflictReason::Repository(why) => f.write_str(why),
             ConflictReason::Moved => f.write_str("it changed after the restore was planned"),
+            ConflictReason::OtherSpelling(path) => {
+                write!(
+                    f,
+                    "`{}` is there, and this file system takes both for one name; rename it first",
+                    path.display()
+                )
+            }
             ConflictReason::LeftOut => {
                 f.write_str("rules changed after the plan was agreed to, and leave it out now; look at a fresh preview")
             }
