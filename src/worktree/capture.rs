@@ -108,6 +108,8 @@ pub(super) struct Gathered {
     pub(super) skipped: BTreeMap<RelPath, SkipReason>,
     /// Files that never held still while they were read.
     pub(super) unstable: Vec<RelPath>,
+    /// The private ones of those.
+    pub(super) unstable_private: Vec<RelPath>,
     /// Paths that only a target brought in, with their ctimes.
     targeted: Vec<(RelPath, i64)>,
     /// Paths that only patterns of tracked files brought in.
@@ -271,8 +273,9 @@ impl Gathered {
             self.stats.files += 1;
             self.stats.bytes += bytes;
         }
-        if mark.held == HeldStill::Never && !is_private {
-            self.unstable.push(file.path.clone());
+        if mark.held == HeldStill::Never {
+            let unstable = if is_private { &mut self.unstable_private } else { &mut self.unstable };
+            unstable.push(file.path.clone());
         }
         if file.class == Class::Wanted {
             self.stats.targeted += 1;
@@ -371,7 +374,10 @@ impl Gathered {
         let skipped = std::mem::take(&mut found.beyond);
         let changed = if request.dates { last_moved(request.root, &targeted) } else { BTreeMap::new() };
         let targeted = targeted.into_iter().map(|(path, _)| path).collect();
-        let coverage = Coverage { extent: request.extent.clone(), skipped, targeted, changed, ..Coverage::default() };
+        let mut unstable = std::mem::take(&mut self.unstable_private);
+        unstable.sort_unstable();
+        let extent = request.extent.clone();
+        let coverage = Coverage { extent, skipped, targeted, changed, unstable, ..Coverage::default() };
         PrivatePart { manifest, coverage }
     }
 

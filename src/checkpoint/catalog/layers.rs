@@ -478,5 +478,9 @@ pub(crate) fn covered(mut shared: Coverage, private: &PrivatePart, looked: bool)
         shared.targeted.extend(private.coverage.targeted.iter().cloned());
         shared.targeted.sort_unstable();
     }
+    if !private.coverage.unstable.is_empty() {
+        shared.unstable.extend(private.coverage.unstable.iter().cloned());
+        shared.unstable.sort_unstable();
+    }
     shared
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::node::Leaf;
-use super::tree::{Warm, has_names};
+use super::tree::{PrivateFiles, Warm, has_names};
 use crate::error::Result;
 use crate::filter::verdict::is_never_captured;
 use crate::filter::{generated, secret};
@@ -357,8 +357,9 @@ impl Warm {
                 parent.whole = false;
             }
         }
-        if !found.beyond.is_empty() {
+        if !found.beyond.is_empty() || !gathered.unstable_private.is_empty() {
             self.private.beyond.extend(found.beyond);
+            self.private.unstable.extend(gathered.unstable_private);
             self.private.tree = None;
         }
         let excluded = !found.excludes.is_empty();
@@ -405,10 +406,12 @@ impl Warm {
         self.bytes -= bytes;
         self.secrets -= secrets;
         self.private.bytes -= private;
-        let gone = [drop_from(&mut self.private.paths, path), drop_from(&mut self.private.dirs, path)];
+        let PrivateFiles { paths, dirs, unstable, .. } = &mut self.private;
+        let gone = [drop_from(paths, path), drop_from(dirs, path), drop_from(unstable, path)];
         if gone.contains(&true) | drop_below(&mut self.private.beyond, path) {
             self.private.tree = None;
         }
+        drop_from(&mut self.links, path);
         drop_below(&mut self.retained, path);
         drop_below(&mut self.repos, path);
         if drop_below(&mut self.shards, path) {

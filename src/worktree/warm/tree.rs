@@ -67,6 +67,8 @@ pub(super) struct PrivateFiles {
     pub(super) dirs: BTreeSet<RelPath>,
     /// The paths beyond the budget.
     pub(super) beyond: BTreeMap<RelPath, SkipReason>,
+    /// The files that never held still while they were read.
+    pub(super) unstable: BTreeSet<RelPath>,
     /// All of them, and the root of their layer (`None` where there are none); `None` where it has to be built anew.
     pub(super) tree: Option<(Arc<PrivatePart>, Option<ObjectId>)>,
 }
@@ -121,7 +123,11 @@ impl Warm {
             unsure: BTreeSet::new(),
             own: None,
             tree: None,
-            private: PrivateFiles { beyond: private.coverage.skipped.clone(), ..PrivateFiles::default() },
+            private: PrivateFiles {
+                beyond: private.coverage.skipped.clone(),
+                unstable: private.coverage.unstable.iter().cloned().collect(),
+                ..PrivateFiles::default()
+            },
         };
         for visited in &capture.visits.0 {
             warm.put_dir(visited);
@@ -242,7 +248,8 @@ impl Warm {
         let dirs: BTreeSet<RelPath> = above.chain(self.private.dirs.iter().cloned()).collect();
         let dirs = dirs.iter().filter_map(dir);
         let manifest = dirs.chain(self.private.paths.iter().filter_map(file)).collect();
-        let coverage = Coverage { skipped: self.private.beyond.clone(), ..Coverage::default() };
+        let unstable = self.private.unstable.iter().cloned().collect();
+        let coverage = Coverage { skipped: self.private.beyond.clone(), unstable, ..Coverage::default() };
         Arc::new(PrivatePart { manifest, coverage })
     }
 

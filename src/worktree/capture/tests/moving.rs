@@ -5,6 +5,8 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
+use crate::model::change::{Dirty, Reach};
+use crate::worktree::Warm;
 
 #[path = "../../../../tests/blackbox/ends.rs"]
 mod ends;
@@ -156,4 +158,33 @@ fn control_can_stop_a_capture() {
             capture(&bench.request(), both(&MemorySink::default(), &|| Ok(&crate::model::sink::HashOnly)), &control);
         assert_eq!(stopped.unwrap_err().code(), Code::ShuttingDown);
     }
+}
+
+#[test]
+fn a_private_database_that_never_holds_still_is_said_to_be_unstable_too() {
+    let mut bench = Bench::new();
+    bench.write(".gitignore", "/app.db*\n");
+    bench.limits.file_bytes = u64::MAX;
+    bench.limits.ignored = Ignored { files: 10, file_bytes: u64::MAX, total_bytes: u64::MAX };
+    // So large that it is read as a stream.
+    let database = std::fs::File::create(bench.at("app.db")).unwrap();
+    database.set_len(17 << 20).unwrap();
+    bench.write("app.db-wal", "log");
+    let grow = || database.set_len(database.metadata().unwrap().len() + 1).unwrap();
+    let (busy, still) = (Meddling(&grow, MemorySink::default()), MemorySink::default());
+    let capture = bench.capture_into(&busy);
+    assert_eq!(
+        (&capture.private.coverage.unstable[..], &capture.coverage.unstable[..]),
+        (&[path("app.db")][..], &[][..])
+    );
+    let mut warm = Warm::new(&bench.request(), &capture, &capture.private).unwrap().unwrap();
+    let mut renewed = |sink: &dyn ObjectSink| {
+        let dirty = Dirty::new([(path("app.db-wal"), Reach::Entry)]);
+        warm.renew(&bench.request(), &dirty, both(sink, &|| Ok(sink)), &|| Flow::Continue).unwrap();
+        assert!(warm.coverage().unstable.is_empty());
+        warm.private().coverage.unstable.clone()
+    };
+    assert_eq!(renewed(&still), []);
+    grow();
+    assert_eq!(renewed(&busy), [path("app.db")]);
 }
