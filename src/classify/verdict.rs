@@ -229,8 +229,11 @@ pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, polic
         verdict.writes_unnamed |= writes_unnamed(&found);
         locate(&mut verdict, &found);
         if let Some(path) = found.path.as_deref().filter(|_| is_destroyed(&found)).map(text) {
-            if is_written(&found) && !verdict.through.contains(&path) && verdict.through.len() < MAX_OUTSIDE {
-                verdict.through.push(path.clone());
+            let is_entered = enters_link(&found);
+            let through = if is_entered { format!("{path}/") } else { path.clone() };
+            let is_followed = is_entered || is_written(&found);
+            if is_followed && !verdict.through.contains(&through) && verdict.through.len() < MAX_OUTSIDE {
+                verdict.through.push(through);
             }
             if targets.insert(path.clone()) {
                 verdict.targets.push(path);
@@ -392,10 +395,24 @@ fn is_destroyed(found: &FoundEffect) -> bool {
     found.scope != Scope::Temp && found.class != Class::FileWrite
 }
 
+/// Programs that write into a file before they remove it.
+const OVERWRITING: [&str; 3] = ["shred", "wipe", "srm"];
+
 /// Returns true if a link at the path may be followed: the file that it leads to is changed, and not the link.
 fn is_written(found: &FoundEffect) -> bool {
     let replaces = matches!(found.class, Class::FileDelete | Class::FileMove | Class::VcsDiscard | Class::VcsHistory);
-    !replaces && !found.removes
+    (!replaces && !found.removes) || OVERWRITING.contains(&program(found))
+}
+
+/// Returns true if a link to a directory is followed at the path: a slash behind its name does that, and `rsync` without one.
+fn enters_link(found: &FoundEffect) -> bool {
+    let text = found.target.as_deref().unwrap_or_default();
+    text.ends_with('/') || text.ends_with("/.") || program(found) == "rsync"
+}
+
+/// Returns the program of an effect.
+fn program(found: &FoundEffect) -> &str {
+    found.verb.split_whitespace().next().unwrap_or_default()
 }
 
 /// Returns true if all that stands at the path goes, ignored files too. `git checkout .` replaces tracked files alone.

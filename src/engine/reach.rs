@@ -134,15 +134,24 @@ impl OutsidePath {
     }
 }
 
+/// The way in which an action comes to a path.
+struct PathOrigin {
+    /// True if all that stands there goes.
+    is_wiped: bool,
+    /// True if a pattern matched it, and no word names it.
+    is_match: bool,
+}
+
 impl ActionReach {
-    /// Adds the file to which a link leads that the action may write through.
-    fn add_behind(&mut self, workspace: &Path, link: &Path, is_written: bool, is_match: bool) {
-        let real = || link.canonicalize().ok().filter(|real| real.is_file());
-        let Some(real) = Some(link).filter(|link| is_written && link.is_symlink()).and_then(|_| real()) else { return };
-        match inside(workspace, &real) {
-            Some(target) => self.targets.push(target),
-            None if real.starts_with(workspace) => {}
-            None => self.outside.push(OutsidePath { path: real, is_wiped: false, is_match }),
+    /// Adds the file to which a link leads that the action may write through; of a link to a directory that is `entered`, the directory.
+    fn add_behind(&mut self, workspace: &Path, link: &Path, entered: bool, found: PathOrigin) {
+        let real = || link.canonicalize().ok().filter(|real| real.is_file() || (entered && real.is_dir()));
+        let Some(real) = Some(link).filter(|link| link.is_symlink()).and_then(|_| real()) else { return };
+        // A directory around the workspace has it in it.
+        self.is_everything |= workspace.starts_with(&real);
+        self.targets.extend(target(workspace, &real, found.is_wiped));
+        if !real.starts_with(workspace) {
+            self.outside.push(OutsidePath { path: real, is_wiped: found.is_wiped, is_match: found.is_match });
         }
     }
 
@@ -180,12 +189,18 @@ pub fn reach(workspace: &Path, cwd: &Path, verdict: &Verdict) -> ActionReach {
     let named = verdict.targets.iter().map(|path| (Path::new(path), false, false));
     let wiping = wiping.iter().map(|path| (path.as_path(), true, true));
     let others = others.iter().map(|path| (path.as_path(), true, false));
-    let is_through = |path: &Path| verdict.through.iter().any(|through| Path::new(through) == path);
+    let followed = |path: &Path| {
+        // A path with a slash behind it equals the one without.
+        let mut through = verdict.through.iter().filter(|through| Path::new(through) == path).peekable();
+        (through.peek().is_some(), through.any(|through| through.ends_with('/')))
+    };
     for (path, is_match, wipes) in named.chain(wiping).chain(others) {
         let full = resolved(&cwd.join(path));
-        let is_written = if is_match { !wipes } else { is_through(path) };
-        reach.add_behind(workspace, &full, is_written, is_match);
         let (all, is_wiped) = (workspace.starts_with(&full), wipes || wiped.contains(&full));
+        let (is_followed, is_entered) = if is_match { (!wipes, false) } else { followed(path) };
+        if is_followed {
+            reach.add_behind(workspace, &full, is_entered, PathOrigin { is_wiped, is_match });
+        }
         reach.is_everything |= all;
         reach.targets.extend(target(workspace, &full, is_wiped));
         // A directory above the workspace holds more than the workspace.
@@ -423,6 +438,51 @@ mod tests {
         std::fs::write(workspace.join("log"), "precious").unwrap();
         assert!(!needs("script -a log").0, "it is appended to");
         assert!(!needs("cpio -t -F log").0, "it is only read");
+    }
+
+    #[test]
+    fn a_slash_behind_a_link_and_a_program_that_overwrites_follow_it() {
+        let scratch = tempfile::tempdir().unwrap();
+        let root = scratch.path().canonicalize().unwrap();
+        let workspace = root.join("w");
+        std::fs::create_dir_all(workspace.join("x")).unwrap();
+        std::fs::create_dir(root.join("far")).unwrap();
+        std::fs::write(root.join("file"), "precious").unwrap();
+        for (name, to) in [("dir", "../far"), ("file", "../file")] {
+            std::os::unix::fs::symlink(to, workspace.join(name)).unwrap();
+        }
+        let policy = crate::settings::resolve(&crate::settings::Sources::default()).unwrap().policy;
+        let classifier = Classifier::embedded();
+        for (line, behind) in [
+            ("rm -rf dir/", "far"),
+            ("rm -rf ./dir/.", "far"),
+            ("rm -rf dir", ""),
+            ("rm dir", ""),
+            ("mv dir old", ""),
+            ("ln -sfn ../other dir", ""),
+            ("find dir/ -delete", "far"),
+            ("find dir -delete", ""),
+            ("find -L dir -delete", "far"),
+            ("find -H dir -type f -delete", "far"),
+            ("rsync -a --delete x/ dir/", "far"),
+            ("rsync -a --delete x/ dir", "far"),
+            ("chmod -R 0 dir/", "far"),
+            ("shred -u file", "file"),
+            ("shred file", "file"),
+            ("truncate -s0 file", "file"),
+            ("rm file", ""),
+            ("mv file other", ""),
+        ] {
+            let context = Context { cwd: workspace.clone(), workspace: workspace.clone(), ..Context::default() };
+            let verdict = judged(context, |context| classifier.shell(line, context, &policy));
+            let outside = reach(&workspace, &workspace, &verdict).outside;
+            let shown: Vec<_> = outside.iter().map(|outside| outside.path.strip_prefix(&root).unwrap()).collect();
+            assert_eq!(
+                shown,
+                Path::new(behind).components().map(|part| Path::new(part.as_os_str())).collect::<Vec<_>>(),
+                "{line}"
+            );
+        }
     }
 
     #[test]

@@ -46,6 +46,9 @@ impl Walk<'_> {
             roots.iter().map(|root| ((*root).clone(), below(root))).unzip()
         };
         let follows_links = call.args[..options].iter().any(|arg| arg.text == "-L");
+        // A slash behind the name of a link follows it.
+        let enters_roots = call.args[..options].last().is_some_and(|arg| arg.text != "-P");
+        let matched = if enters_roots { matched.iter().map(|root| joined(root, "")).collect() } else { matched };
         let search = Search {
             sought,
             names: names(tests).filter(|names| !follows_links && !roots.iter().any(|root| is_among(root, names))),
