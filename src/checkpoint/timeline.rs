@@ -1,7 +1,6 @@
 //! The checkpoints of one workspace, and everything that acts on them: a facade over the rooms of this folder.
 //!
-//! Reading is [`Timeline::catalog`]. Methods here tie the rooms: they take the workspace's lock where something is
-//! written, and pass the catalog to the capturer.
+//! Reading is [`Timeline::catalog`]. Methods here tie the rooms: they lock the workspace for writes, and pass the catalog on.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -42,7 +41,6 @@ use crate::model::policy::Policy;
 use crate::store::{BOUNDS, Bounds, Slice, Store};
 use crate::sys::interrupt::Flow;
 use crate::sys::memory;
-use crate::worktree::Target;
 use crate::worktree::repository::BroughtBack;
 
 /// The checkpoints of one workspace, and everything that acts on them.
@@ -172,13 +170,12 @@ impl Timeline {
         self.catalog.listing(query, present)
     }
 
-    /// Returns true if a checkpoint holds everything that is at `targets` now. True without targets; false for a
-    /// damaged checkpoint.
+    /// Returns true if a checkpoint holds everything that is at the targets of `wanted` now; false for a damaged one.
     ///
     /// # Errors
     /// Returns the errors of reading.
-    pub fn holds(&mut self, held: &ObjectId, targets: &[Target], control: &dyn Fn() -> Flow) -> Result<bool> {
-        self.capturer.holds(&self.catalog, held, targets, control)
+    pub fn holds(&mut self, held: &ObjectId, wanted: &Selection, control: &dyn Fn() -> Flow) -> Result<bool> {
+        self.capturer.holds(&self.catalog, held, wanted, control)
     }
 
     // The memory between captures.
@@ -194,13 +191,17 @@ impl Timeline {
         self.capturer.is_warm()
     }
 
+    /// Returns the links that the last capture found, by what is in memory of it.
+    pub fn links(&self) -> Vec<RelPath> {
+        self.capturer.links()
+    }
+
     /// Returns true if the next capture looks only at what changed.
     pub fn is_live(&self) -> bool {
         self.capturer.is_live()
     }
 
-    /// Returns the flag that a capture sets when it begins to scan, which a live tree may turn out to need. It can be
-    /// read while the capture runs.
+    /// Returns the flag that a capture sets when it begins to scan, which a live tree may turn out to need.
     pub fn scanning(&self) -> Arc<AtomicBool> {
         self.capturer.scanning()
     }

@@ -3,42 +3,37 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::actions::ActionNote;
 use super::collisions::{CollisionAnswer, CollisionQuestion};
 use super::deadlines::{Awaited, Outcome, with};
 use super::decision::{ActionDecision, Decision, Protection, Stance, TurnDecision};
 use super::event::{Action, Doing};
 use super::finish::Finish;
-use super::guard::{Due, TurnCheckpoint};
+use super::guard::Due;
 use super::job::{Answer, bug, busy};
+use super::links::OpaqueAction;
 use super::named_paths::NamedPaths;
+use super::names::{named, shown};
 use super::parts::{self, Gathering, OtherParts, OtherReach};
-use super::protect::{self, NamedCapture, Protected, Wanted};
+use super::protect::{NamedCapture, Protected, Wanted};
 use super::reach::{self, ActionReach};
-use super::record::NewRecord;
 use super::rules::InForce;
 use super::session::{Reply, Session};
+use super::task::{PartAction, Task};
 use super::unguarded::{keep_unguarded, keep_unplaced};
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::Timeline;
-use crate::checkpoint::capture::request::{Selection, Take};
-use crate::checkpoint::catalog::gaps::Gap;
-use crate::checkpoint::history::turn_end::TurnName;
+use crate::checkpoint::capture::request::Take;
 use crate::checkpoint::records::state::WorkspaceState;
 use crate::checkpoint::records::workspace::Scope;
 use crate::classify::{Context, ToolCall};
 use crate::error::Result;
 use crate::model::checkpoint::CheckpointKind;
-use crate::model::effect::{Programs, Verdict, Warning};
+use crate::model::effect::{Confidence, Verdict, Warning};
 use crate::model::policy::{Guard, OnFailure};
 use crate::model::redact::redact;
-use crate::model::text::{cut, printable};
 use crate::sys::clock::{file_clock, now_ms};
-
-/// The longest reason of a checkpoint, in characters.
-const MAX_REASON: usize = 160;
 
 /// An action that was judged.
 struct Judged {
@@ -60,77 +55,6 @@ struct Judged {
     asked: Instant,
     /// The answer, all but the checkpoint.
     decision: Box<ActionDecision>,
-}
-
-/// The work that an event leaves to the worker.
-struct Task {
-    /// The checkpoint to be taken.
-    take: Take,
-    /// The checkpoint that protects the turn already; `None` for its first action.
-    turn: Option<TurnCheckpoint>,
-    /// True if the action may destroy more than its targets.
-    reaches_all: bool,
-    /// True if the action may start programs that are not on the closed lists.
-    starts_others: bool,
-    /// The time for which the client waits.
-    wait: Option<Duration>,
-    /// True if it is for a part of the action outside of its own workspace.
-    is_part: bool,
-    /// Paths that are known before to be in no checkpoint.
-    beyond: Vec<Gap>,
-    /// The verdict on the action, and where it runs.
-    judged: Option<(Verdict, PathBuf)>,
-    /// The note that the action begins.
-    note: Option<ActionNote>,
-    /// The record of the action.
-    record: Option<NewRecord>,
-    /// The turn that begins with the checkpoint.
-    begins: Option<TurnName>,
-}
-
-/// The facts of an action that are the same in all its workspaces.
-struct PartAction<'a> {
-    action: &'a Action,
-    /// The classifier's answer; without warnings in another workspace than the action's own, where they are noted.
-    verdict: Verdict,
-    /// The directory in which it runs, by its real name.
-    cwd: PathBuf,
-    /// The time at which the event came.
-    asked: Instant,
-    /// True in another workspace than the action's own.
-    is_part: bool,
-}
-
-impl Task {
-    /// Returns the work for an action in one workspace.
-    fn of(
-        open: &OpenWorkspace,
-        (run, turn, reason): (&str, Option<String>, &str),
-        (reach, due): (ActionReach, Due),
-        shared: &PartAction<'_>,
-    ) -> Task {
-        let PartAction { action, verdict, cwd, asked, is_part } = shared;
-        let mut take = Take { asked: Some(*asked), ..Take::of(CheckpointKind::Auto, run, reason) };
-        let sparing = open.workspace.scope == Scope::TargetsOnly;
-        take.selection =
-            Selection { takes: verdict.takes, in_place: verdict.in_place, sparing, ..Selection::with(reach.targets) };
-        (take.draft.turn, take.draft.effects) = (turn, protect::classes(verdict));
-        // An external effect gets a checkpoint even without changes: lists show the effect after it.
-        take.draft.always = verdict.warnings.iter().any(|warning| warning.class.is_external());
-        Task {
-            take,
-            turn: if let Due::Held(turn) = due { Some(turn) } else { None },
-            reaches_all: reach.is_everything,
-            starts_others: !sparing && verdict.programs == Programs::Any,
-            wait: action.wait,
-            is_part: *is_part,
-            beyond: Vec::new(),
-            judged: Some((verdict.clone(), cwd.clone())),
-            note: None,
-            record: None,
-            begins: None,
-        }
-    }
 }
 
 impl Session {
@@ -225,15 +149,27 @@ impl Session {
             cwd: judged.cwd.clone(),
             asked: judged.asked,
             is_part: true,
+            is_linked: false,
         };
         self.decide_own(action, judged, gathering.own());
         for part in parts {
-            let root = part.root.clone();
-            if let Err(error) = self.decide_part(&shared, part, &gathering) {
-                self.fault(error.text());
-                keep_unplaced(named(action), &shared.cwd, &error, on_failure);
-                gathering.fail(self, root, error.text(), on_failure);
-            }
+            self.decide_gathered(&shared, part, &gathering, on_failure);
+        }
+    }
+
+    /// Has the part of an action in another workspace protected. Its answer goes to `gathering`.
+    pub(super) fn decide_gathered(
+        &mut self,
+        shared: &PartAction<'_>,
+        part: OtherReach,
+        gathering: &Arc<Gathering>,
+        on_failure: OnFailure,
+    ) {
+        let root = part.root.clone();
+        if let Err(error) = self.decide_part(shared, part, gathering) {
+            self.fault(error.text());
+            keep_unplaced(named(shared.action), &shared.cwd, &error, on_failure);
+            gathering.fail(self, root, error.text(), on_failure);
         }
     }
 
@@ -266,7 +202,10 @@ impl Session {
         let is_off = WorkspaceState::load(&record.dir).is_off(now_ms());
         let due = self.state().turns.standing(&record.id, &rules.policy, is_off);
         let reply = Session::noting_loss(&root, &reach, gathering.part(root.clone()));
-        let paths = NamedPaths::of(&record.path, &shared.cwd, shared.action, &shared.verdict, &reach);
+        let paths = match shared.is_linked {
+            true => NamedPaths { and_others: true, ..NamedPaths::default() },
+            false => NamedPaths::of(&record.path, &shared.cwd, shared.action, &shared.verdict, &reach),
+        };
         let note = self.note_of(&open, shared.action, (&shared.cwd, &shared.verdict), paths);
         let record = self.record_of(shared.action, &shared.verdict, &reach, &due);
         if let Some(protection) = at_once(&open, &due, &reach) {
@@ -327,9 +266,15 @@ impl Session {
             let decision = Decision::Action(Box::new(ActionDecision { protection, ..*decision }));
             return self.answer_noted(&open, note, action.wait, (decision, reply));
         }
-        let shared = PartAction { action, verdict, cwd, asked, is_part: false };
+        let is_opaque = verdict.confidence == Confidence::Opaque && open.workspace.scope == Scope::Tree;
+        let opaque = is_opaque.then(|| {
+            let (action, verdict) = (action.clone(), Verdict { warnings: Vec::new(), ..verdict.clone() });
+            Box::new(OpaqueAction { action, verdict, cwd: cwd.clone(), asked })
+        });
+        let shared = PartAction { action, verdict, cwd, asked, is_part: false, is_linked: false };
         let begins = if self.turn_begins_in(&open) { self.open_turn() } else { None };
-        let task = Task { note, record, begins, ..Task::of(&open, (&run, turn, &reason), (reach, due), &shared) };
+        let task =
+            Task { note, record, begins, opaque, ..Task::of(&open, (&run, turn, &reason), (reach, due), &shared) };
         self.protect(&open, &rules, Decision::Action(decision), task, reply);
     }
 
@@ -367,6 +312,7 @@ impl Session {
             note: None,
             record: None,
             begins: self.open_turn(),
+            opaque: None,
         };
         self.protect(open, &open.in_force(), decision, task, reply);
     }
@@ -386,7 +332,7 @@ impl Session {
         let (now, since) = (Instant::now(), file_clock());
         let deadline = now + wait;
         task.take.draft.answer_by = Some(deadline);
-        let named = NamedCapture::default();
+        let (named, follows_links) = (NamedCapture::default(), task.opaque.is_some());
         let effects = task.judged.as_ref().map_or(&[][..], |(verdict, _)| &verdict.effects);
         let awaited = Awaited {
             is_turns: self.waits || matches!(decision, Decision::Turn(_)),
@@ -400,6 +346,7 @@ impl Session {
             turn: task.take.draft.turn.clone(),
             named: named.clone(),
             unguarded: task.record.as_ref().map(|record| record.unguarded(open)),
+            opaque: task.opaque,
         };
         // Only looked up for the closure: `add` gives the ticket below, once the job is queued.
         let ticket = self.deadlines.next_ticket();
@@ -420,6 +367,7 @@ impl Session {
             question,
             deadline,
             since,
+            follows_links,
         };
         let done = move |timeline: &mut Timeline, protected: Result<Protected>| -> Answer {
             let finished = catch_unwind(AssertUnwindSafe(|| finish.outcome(timeline, protected)));
@@ -464,19 +412,6 @@ fn verdict(action: &Action, rules: &InForce, context: &Context) -> Verdict {
     if action.doubt { verdict.doubted() } else { verdict }
 }
 
-/// Returns an action's words in the reason of its checkpoint, not yet redacted.
-pub(super) fn named(action: &Action) -> String {
-    match &action.what {
-        Doing::Shell { command } => format!("shell: {command}"),
-        Doing::Tool(tool) => {
-            let told = tool.paths.first().map(String::as_str);
-            let in_input = || ["path", "file_path", "source"].iter().find_map(|field| tool.input.get(field)?.as_str());
-            let path = told.or_else(in_input).map(|path| format!(" {path}")).unwrap_or_default();
-            format!("{}{path}", tool.name)
-        }
-    }
-}
-
 /// Returns the answer to an action that needs no look at its files.
 fn at_once(open: &OpenWorkspace, due: &Due, reach: &ActionReach) -> Option<Protection> {
     match (due, open.workspace.scope) {
@@ -490,11 +425,6 @@ fn at_once(open: &OpenWorkspace, due: &Due, reach: &ActionReach) -> Option<Prote
         (Due::Held(turn), _) if reach.is_nothing() => Some(Protection::Held(turn.clone())),
         _ => None,
     }
-}
-
-/// Returns an action's reason as it is recorded: one line, redacted and cut.
-pub(super) fn shown(reason: &str) -> String {
-    cut(&printable(&redact(reason)), MAX_REASON)
 }
 
 /// Returns a warning without the secrets of its command, to be shown and logged.

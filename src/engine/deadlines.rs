@@ -41,6 +41,8 @@ pub(super) struct Awaited {
     pub named: NamedCapture,
     /// The action, to be kept if it runs without its checkpoint.
     pub unguarded: Option<UnguardedAction>,
+    /// The action, if it may also change files behind the links of the workspace.
+    pub opaque: Option<Box<OpaqueAction>>,
 }
 
 /// An answer that waits for a note, and is given without it at its deadline.
@@ -63,12 +65,20 @@ pub(super) struct Outcome {
     pub not_held: Vec<Gap>,
     /// The uncommitted work of others that the action would destroy.
     pub collisions: Vec<Collision>,
+    /// The places outside of the workspace that the action may reach through links.
+    pub linked: LinkedPlaces,
 }
 
 impl Outcome {
     /// Returns the result of work that failed.
     pub(super) fn failed(error: Error) -> Outcome {
-        Outcome { protected: Err(error), touched: Vec::new(), not_held: Vec::new(), collisions: Vec::new() }
+        Outcome {
+            protected: Err(error),
+            touched: Vec::new(),
+            not_held: Vec::new(),
+            collisions: Vec::new(),
+            linked: LinkedPlaces::default(),
+        }
     }
 }
 
@@ -181,7 +191,11 @@ impl Session {
             .then_some("no checkpoint could be taken, and the policy holds the action then");
         let decision = with(awaited.decision, protection, hold);
         keep_unguarded(awaited.unguarded, &decision);
-        reply(self, Ok(decision));
+        let Some(mut opaque) = awaited.opaque.filter(|_| !outcome.linked.is_nothing()) else {
+            return reply(self, Ok(decision));
+        };
+        opaque.action.wait = Some(awaited.deadline.saturating_duration_since(Instant::now()));
+        self.protect_behind(*opaque, outcome.linked, awaited.on_failure, decision, reply);
     }
 
     /// Notes the checkpoint for the turn, or the error for the session.

@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::actions::ActionNote;
 use super::collisions::CollisionQuestion;
 use super::deadlines::Outcome;
+use super::links::LinkedPlaces;
 use super::protect::{self, Protected};
 use super::reach;
 use super::record::NewRecord;
@@ -41,6 +42,8 @@ pub(super) struct Finish {
     pub deadline: Instant,
     /// The time of the event on the file system's clock.
     pub since: i64,
+    /// True if the links of the workspace are followed.
+    pub follows_links: bool,
 }
 
 impl Finish {
@@ -57,6 +60,10 @@ impl Finish {
         if let Some(record) = self.record {
             record.write(timeline, &protected, Instant::now() > self.deadline);
         }
+        let linked = match self.tree.as_ref().filter(|_| self.follows_links) {
+            Some(root) => LinkedPlaces::behind(root, &timeline.links(), timeline.home().path()),
+            None => LinkedPlaces::default(),
+        };
         let judged = self.judged.as_ref();
         let repositories = self.tree.zip(judged).map(|(root, (verdict, cwd))| reach::repositories(&root, cwd, verdict));
         // Looked up only for a client that was answered `late`: a timely answer has no use for it.
@@ -67,6 +74,6 @@ impl Finish {
         let not_held = found.unwrap_or_default().into_iter().chain(self.beyond).collect();
         let asked = self.question.as_ref().zip(protected.as_ref().ok());
         let collisions = asked.map(|(question, held)| question.ask(timeline, held.checkpoint()));
-        Outcome { protected, touched, not_held, collisions: collisions.unwrap_or_default() }
+        Outcome { protected, touched, not_held, collisions: collisions.unwrap_or_default(), linked }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::event::{Action, Doing};
 use crate::checkpoint::records::state::WorkspaceState;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::policy::{Guard, Policy};
@@ -15,6 +16,9 @@ const MAX_TURN: usize = 64;
 /// Longest part of a prompt that is recorded, in characters.
 const MAX_PROMPT: usize = 80;
 
+/// The longest reason of a checkpoint, in characters.
+const MAX_REASON: usize = 160;
+
 /// Returns the guard in force: off where a person switched it off.
 pub fn guard_in_force(policy: &Policy, dir: &Path) -> Guard {
     if WorkspaceState::load(dir).is_off(now_ms()) { Guard::Off } else { policy.guard }
@@ -23,6 +27,24 @@ pub fn guard_in_force(policy: &Policy, dir: &Path) -> Guard {
 /// Returns a client's free text as it is recorded and told: one line, without secrets, of at most so many characters.
 pub fn recorded(text: &str, most: usize) -> String {
     cut(&printable(&redact(text)), most)
+}
+
+/// Returns an action's words in the reason of its checkpoint, not yet redacted.
+pub(super) fn named(action: &Action) -> String {
+    match &action.what {
+        Doing::Shell { command } => format!("shell: {command}"),
+        Doing::Tool(tool) => {
+            let told = tool.paths.first().map(String::as_str);
+            let in_input = || ["path", "file_path", "source"].iter().find_map(|field| tool.input.get(field)?.as_str());
+            let path = told.or_else(in_input).map(|path| format!(" {path}")).unwrap_or_default();
+            format!("{}{path}", tool.name)
+        }
+    }
+}
+
+/// Returns an action's reason as it is recorded: one line, redacted and cut.
+pub(super) fn shown(reason: &str) -> String {
+    cut(&printable(&redact(reason)), MAX_REASON)
 }
 
 /// Returns the first words of a prompt as they are recorded: one line, without secrets; `None` for a prompt without words.

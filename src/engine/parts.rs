@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Engine;
 use super::decision::{ActionDecision, Decision, OtherPart, Protection, Stance};
-use super::reach::{ActionReach, OutsidePath, resolved, target, temp_dirs};
+use super::reach::{ActionReach, OutsidePath, is_passed_over, resolved, target};
 use super::session::{Reply, Session};
 use super::work_trees::{self, TreeFiles};
 use crate::checkpoint::Workspace;
@@ -47,7 +47,8 @@ pub(super) struct OtherReach {
 }
 
 impl OtherReach {
-    fn at(root: &Path) -> OtherReach {
+    /// Returns a part in which nothing is reached yet.
+    pub(super) fn at(root: &Path) -> OtherReach {
         OtherReach { root: root.to_owned(), reach: ActionReach::default(), broad: BTreeSet::new(), refused: None }
     }
 
@@ -62,7 +63,8 @@ impl OtherReach {
         self.broad.iter().map(|path| Gap { path: path.clone(), weight: None, why }).collect()
     }
 
-    fn add(&mut self, path: &Path, is_wiped: bool) {
+    /// Adds a path of it that the action may destroy.
+    pub(super) fn add(&mut self, path: &Path, is_wiped: bool) {
         self.reach.targets.extend(target(&self.root, path, is_wiped));
         self.reach.is_everything |= self.root == path;
     }
@@ -131,11 +133,6 @@ impl Places<'_> {
 /// workspace, and holds files that someone may miss.
 fn is_other_repository(top: &Path, own: &Path) -> bool {
     scope_of(top) == Scope::Tree && !own.starts_with(top) && !is_passed_over(top)
-}
-
-/// Returns true if a path outside of all workspaces is the system's, or of files that nobody misses.
-fn is_passed_over(path: &Path) -> bool {
-    is_system(path) || temp_dirs().iter().any(|temp| path.starts_with(temp))
 }
 
 /// Returns the path to name if one outside of all workspaces holds too much for a checkpoint before the action.
@@ -297,7 +294,7 @@ fn add_unknown(parts: &mut BTreeMap<PathBuf, OtherReach>, dir: &Path) {
 }
 
 /// Returns those parts in which something is reached; of too many, the last ones are refused.
-fn bounded(parts: impl Iterator<Item = OtherReach>) -> Vec<OtherReach> {
+pub(super) fn bounded(parts: impl Iterator<Item = OtherReach>) -> Vec<OtherReach> {
     let refused = |at: usize| {
         let text = format!("one action is guarded in at most {MAX_PARTS} other workspaces");
         (at >= MAX_PARTS).then(|| Error::new(Code::TooLarge, text))
@@ -398,7 +395,7 @@ fn together(decision: Decision, others: Vec<OtherPart>, (stance, warnings): (Sta
             }
             action.needs = Needs::of(action.needs.checkpoint(), action.needs.warn() || !warnings.is_empty());
             action.warnings.extend(warnings);
-            action.others = others;
+            action.others.extend(others);
             Decision::Action(action)
         }
         other => other,

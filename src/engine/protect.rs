@@ -16,7 +16,7 @@ use crate::model::effect::{Class, Verdict};
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
 use crate::sys::interrupt::Interrupt;
-use crate::worktree::Target;
+use crate::worktree::{Target, TargetBudget};
 
 /// The checkpoint that an action got.
 #[derive(Debug)]
@@ -214,9 +214,15 @@ pub fn only_named(pressing: &[Pressing]) -> Option<Take> {
     let takes = pressing.iter().map(|one| one.take.selection.takes).max().unwrap_or_default();
     let in_place = pressing.iter().any(|one| one.take.selection.in_place);
     let only = targets.iter().map(|target| target.path.clone()).collect();
-    let sparing = first.take.selection.sparing;
+    // In a workspace of single paths, their budget is a small one already.
+    let budgets = || pressing.iter().map(|one| one.take.selection.budget);
+    let budget = match first.take.selection.budget {
+        TargetBudget::Wide | TargetBudget::First => TargetBudget::First,
+        TargetBudget::Linked if budgets().all(|budget| budget == TargetBudget::Linked) => TargetBudget::Linked,
+        TargetBudget::Sparing | TargetBudget::Linked => TargetBudget::Sparing,
+    };
     Some(Take {
-        selection: Selection { sparing, only, takes, in_place, ..Selection::with(targets) },
+        selection: Selection { budget, only, takes, in_place, ..Selection::with(targets) },
         ..first.take.clone()
     })
 }
@@ -249,7 +255,7 @@ pub fn held(
     let Some(turn) = wanted.standing(last).filter(|_| !wanted.reaches_all) else { return Ok(None) };
     // The state of a session may be damaged: an id that is none protects nothing, and a checkpoint is taken.
     for checkpoint in timeline.catalog().protecting(turn.id.parse().ok(), wanted.waits)? {
-        if timeline.holds(&checkpoint.id, &wanted.take.selection.targets, control)? {
+        if timeline.holds(&checkpoint.id, &wanted.take.selection, control)? {
             return Ok(Some(Protected::Held(checkpoint)));
         }
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::checkouts;
 use super::named_paths::may_write_by_git;
+use crate::checkpoint::records::workspace::is_system;
 use crate::classify::{Classifier, Context};
 use crate::model::effect::Verdict;
 use crate::model::path::RelPath;
@@ -339,6 +340,11 @@ pub fn normalise(path: &Path) -> PathBuf {
         }
     }
     out
+}
+
+/// Returns true if a path outside of all workspaces is the system's, or of files that nobody misses.
+pub(super) fn is_passed_over(path: &Path) -> bool {
+    is_system(path) || temp_dirs().iter().any(|temp| path.starts_with(temp))
 }
 
 /// Returns the directories of temporary files, whose loss does not matter.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::before::{named, shown};
 use super::decision::Protection;
 use super::event::{Action, Doing};
 use super::guard::Due;
+use super::names::{named, shown};
 use super::protect::{self, Protected};
 use super::reach::{ActionReach, gives_secret_away};
 use super::session::Session;

@@ -22,6 +22,10 @@ pub struct Stamp {
     pub links: u64,
 }
 
+/// The bits of a mode that hold the kind of file, and those of a symbolic link (`inode(7)`).
+const KIND: u32 = 0o170_000;
+const LINK: u32 = 0o120_000;
+
 /// Coarsest timestamp step of a local file system, in nanoseconds: one jiffy at 100 Hz, doubled.
 const FINE_STEP: i64 = 20_000_000;
 /// The step to assume where times carry no fraction of a second (FAT: two seconds).
@@ -62,6 +66,13 @@ pub struct KnownFile {
     pub private: bool,
 }
 
+impl KnownFile {
+    /// Returns true for a symbolic link.
+    pub fn is_link(&self) -> bool {
+        self.stamp.mode & KIND == LINK
+    }
+}
+
 /// The facts of all captured files after the last capture, in byte order of their paths.
 #[derive(Clone, Debug, Default)]
 pub struct KnownPaths(Vec<(RelPath, KnownFile)>);
@@ -96,6 +107,11 @@ impl KnownPaths {
     /// Returns all of it, in byte order of the paths.
     pub fn entries(&self) -> &[(RelPath, KnownFile)] {
         &self.0
+    }
+
+    /// Returns the symbolic links among them.
+    pub fn links(&self) -> impl Iterator<Item = &RelPath> {
+        self.0.iter().filter(|(_, known)| known.is_link()).map(|(path, _)| path)
     }
 
     /// Returns the stretch in which `top` and everything below it stand; other paths may stand between them.

@@ -330,7 +330,7 @@ impl Gathered {
             }
         }
         private.keep_own(&manifest);
-        let is_dated = request.sparing && request.dates;
+        let is_dated = request.budget.is_sparing() && request.dates;
         let changed =
             if is_dated { last_moved(request.root, &dated(request.root, &manifest)) } else { BTreeMap::new() };
         self.unstable.sort_unstable();

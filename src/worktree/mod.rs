@@ -41,7 +41,7 @@ pub use probe::{Probe, ProbeKind, probe, stamp_of};
 pub use request::NonePrivate;
 pub use request::{
     Capture, PrivatePart, PrivatePaths, Request, SPARING_BYTES, SPARING_FILES, Sinks, Spare, Stats, TARGET_BYTES,
-    TARGET_FILES, Target,
+    TARGET_FILES, Target, TargetBudget,
 };
 pub use walk::Early;
 pub use warm::{Differences, Renewed, Warm};

@@ -28,6 +28,29 @@ pub const SPARING_BYTES: u64 = 64 << 20;
 /// Budget of recursive targets in files and directories there.
 pub const SPARING_FILES: u64 = 5000;
 
+/// The room for what targets bring in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TargetBudget {
+    /// [`TARGET_BYTES`] and [`TARGET_FILES`], for paths that only targets bring in.
+    #[default]
+    Wide,
+    /// [`SPARING_BYTES`] and [`SPARING_FILES`] below recursive targets, whatever the rules say. All else that is named has the budget of
+    /// `Wide`.
+    Sparing,
+    /// The targets alone are captured, before anything else: all that is at and below them has [`SPARING_BYTES`] and [`SPARING_FILES`].
+    First,
+    /// No target is named: links lead to them. Each has the budget of `Sparing`, and all together have that of `Wide`. No file is larger
+    /// than a private one, and no file system is entered that is mounted below a target.
+    Linked,
+}
+
+impl TargetBudget {
+    /// Returns true if there is a budget below recursive targets.
+    pub fn is_sparing(self) -> bool {
+        self != TargetBudget::Wide
+    }
+}
+
 /// A path to capture whatever ignore rules, excludes, the size cap or the count guard say, because an action or a
 /// restore is about to destroy it. `.git` entries, piton's own store and its temporary files are never captured.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,9 +95,8 @@ pub struct Request<'a> {
     /// True if targets are free of [`TARGET_BYTES`] and [`TARGET_FILES`], and include secrets even under
     /// [`Secrets::Never`]: for what a restore is about to overwrite.
     pub unlimited_targets: bool,
-    /// True if what is below recursive targets has the budget of [`SPARING_BYTES`] and [`SPARING_FILES`], and all else that is named
-    /// has the one of targets, whatever the rules say.
-    pub sparing: bool,
+    /// The room for what targets bring in.
+    pub budget: TargetBudget,
     /// True if targets belong to the part that git shows: patterns of tracked files name them.
     pub wanted_targets: bool,
     /// True if it is recorded when files changed that only a target brings in ([`Coverage::changed`]).

@@ -562,6 +562,49 @@ fn uncommitted_work_in_a_repository_that_nobody_has_opened_is_held() {
 }
 
 #[test]
+fn what_lies_behind_links_is_saved_before_an_opaque_action() {
+    let Some(lab) = Lab::lasting() else { return };
+    let (app, letter) = (beside(&lab, "apps/deep/app", "app\n"), beside(&lab, "letter", "dear\n"));
+    std::fs::File::create(lab.root().join("apps/huge")).unwrap().set_len(6_000_000).unwrap();
+    let mine = beside(&lab, "other/f", "work\n");
+    assert_eq!(lab.piton_in(mine.parent().unwrap(), &["checkpoint", "known"]).code, 0);
+    beside(&lab, "other/f", "newer work\n");
+    lab.write("pack.py", "");
+    lab.sh("mkdir staging; ln -s ../../apps staging/apps; ln -s ../letter letter; ln -s ../other/f work; ln -s \"$HOME\" mine");
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    turn(&mut sidecar, "t1");
+    let mut checkpoints = Vec::new();
+    for _ in 0..2 {
+        let reply = shell(&mut sidecar, "python3 pack.py");
+        let others = reply["others"].as_array().unwrap_or_else(|| panic!("no others: {reply}"));
+        let roots: Vec<&str> = others.iter().filter_map(|other| other["workspace"].as_str()).collect();
+        assert_eq!(roots, ["/", lab.root().join("other").to_str().unwrap()], "{reply}");
+        let listed = [lab.home.clone(), lab.root().join("apps")].map(|path| path.to_string_lossy().into_owned());
+        let mut left_out = not_held(&reply);
+        left_out.sort_unstable();
+        assert_eq!(left_out, [&listed[1], &listed[0]], "{reply}");
+        checkpoints.push(others.iter().map(|other| number(&other["checkpoint"])).collect::<Vec<_>>());
+    }
+    assert_eq!(checkpoints[0], checkpoints[1], "nothing has changed meanwhile");
+    let show = |at: &Path, args: &[&str]| lab.piton_in(at, args).stdout;
+    for (file, content) in [(&app, "app\n"), (&letter, "dear\n")] {
+        let held = format!("{}:{}", checkpoints[0][0], file.display());
+        assert_eq!(show(&lab.work, &["show", "--outside", &held]), content);
+    }
+    assert_eq!(show(mine.parent().unwrap(), &["show", &format!("{}:f", checkpoints[0][1])]), "newer work\n");
+    // A reader changes nothing behind a link.
+    assert_eq!(shell(&mut sidecar, "cat letter")["others"], Value::Null);
+    lab.sh("rm ../apps/deep/app ../letter ../other/f");
+    sidecar.ask(json!({"type": "shell.after", "command": "python3 pack.py", "exit_code": 0}));
+    sidecar.ask(json!({"type": "turn.end"}));
+    assert_eq!(sidecar.finish(), 0);
+    let undone = lab.piton(&["undo", "--yes"]);
+    for (file, content) in [(&app, "app\n"), (&letter, "dear\n"), (&mine, "newer work\n")] {
+        assert_eq!(std::fs::read_to_string(file).ok().as_deref(), Some(content), "{undone:?}");
+    }
+}
+
+#[test]
 fn a_directory_of_nobody_is_held_before_an_opaque_action_in_it() {
     let Some(lab) = Lab::lasting() else { return };
     let file = beside(&lab, "notes/deep/f", "mine\n");

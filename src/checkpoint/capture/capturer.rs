@@ -161,6 +161,15 @@ impl Capturer {
         &mut self.seen
     }
 
+    /// Returns the links of the workspace that the memory has.
+    pub(crate) fn links(&self) -> Vec<RelPath> {
+        match &self.warmth {
+            Warmth::Cold(None) => Vec::new(),
+            Warmth::Cold(Some(stamps)) => stamps.known.links().cloned().collect(),
+            Warmth::Scanned(tree, _) | Warmth::Live(tree, _) => tree.warm.links().iter().cloned().collect(),
+        }
+    }
+
     /// Returns the cost of the last checkpoint.
     pub(crate) fn cost(&self) -> Option<Cost> {
         self.cost

@@ -12,7 +12,6 @@ use super::warmth::Warmth;
 use crate::checkpoint::catalog::diff::Present;
 use crate::checkpoint::catalog::layers::joined;
 use crate::checkpoint::catalog::open::Catalog;
-use crate::checkpoint::records::workspace::Scope;
 use crate::error::{Code, Result};
 use crate::model::change::{Changes, Dirty, Reach};
 use crate::model::checkpoint::CheckpointKind;
@@ -96,8 +95,8 @@ impl Capturer {
         Ok(())
     }
 
-    /// Returns true if a checkpoint holds everything that is at `targets` now. True without targets; false for a
-    /// damaged checkpoint.
+    /// Returns true if a checkpoint holds everything that is at the targets of `wanted` now. True without targets; false
+    /// for a damaged checkpoint.
     ///
     /// # Errors
     /// Returns the errors of reading.
@@ -105,10 +104,10 @@ impl Capturer {
         &mut self,
         catalog: &Catalog,
         held: &ObjectId,
-        targets: &[Target],
+        wanted: &Selection,
         control: &dyn Fn() -> Flow,
     ) -> Result<bool> {
-        match self.holds_whole(catalog, held, targets, control) {
+        match self.holds_whole(catalog, held, wanted, control) {
             Err(error) if matches!(error.code(), Code::StoreDamaged | Code::NoSuchCheckpoint) => Ok(false),
             held => held,
         }
@@ -118,9 +117,10 @@ impl Capturer {
         &mut self,
         catalog: &Catalog,
         held: &ObjectId,
-        targets: &[Target],
+        wanted: &Selection,
         control: &dyn Fn() -> Flow,
     ) -> Result<bool> {
+        let targets = &wanted.targets[..];
         // Neither the tree in memory nor a commit in a file of its own tells that the contents went with a pack.
         if catalog.store.lacks_packs()? || !catalog.store.has(held)? {
             return Ok(false);
@@ -130,8 +130,8 @@ impl Capturer {
         }
         let only = targets.iter().map(|target| target.path.clone()).collect();
         // With the budget of the checkpoint: what that left out is compared as such.
-        let sparing = catalog.workspace.scope == Scope::TargetsOnly;
-        let selection = Selection { sparing, only, ..Selection::with(targets.to_vec()) };
+        let Selection { budget, takes, .. } = *wanted;
+        let selection = Selection { budget, only, takes, ..Selection::with(targets.to_vec()) };
         let take = Take::for_looking(CheckpointKind::Auto, selection);
         let present = self.look(catalog, &take, control)?;
         let Some(held) = catalog.all()?.checkpoints.iter().rev().find(|one| one.id == *held).cloned() else {

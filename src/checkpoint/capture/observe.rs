@@ -312,7 +312,7 @@ fn request<'r>(
         private,
         targets: &selection.targets,
         unlimited_targets: selection.unlimited,
-        sparing: selection.sparing,
+        budget: selection.budget,
         wanted_targets: selection.wanted,
         dates: false,
         spare,

@@ -13,7 +13,7 @@ use crate::model::coverage::{Coverage, Extent, SkipReason};
 use crate::model::effect::{Class, Takes};
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
-use crate::worktree::Target;
+use crate::worktree::{Target, TargetBudget};
 
 /// A request for a checkpoint: what to capture, and what to record of it.
 #[derive(Clone, Debug)]
@@ -35,8 +35,8 @@ pub struct Selection {
     pub targets: Vec<Target>,
     /// True if targets have no budget (before a restore).
     pub unlimited: bool,
-    /// True if recursive targets have the small budget of directories that are too broad to be captured as a whole.
-    pub sparing: bool,
+    /// The room for what targets bring in.
+    pub budget: TargetBudget,
     /// True if patterns of tracked files name the targets.
     pub wanted: bool,
     /// The only paths to capture; empty means everything.
@@ -96,7 +96,7 @@ impl Default for Selection {
         Selection {
             targets: Vec::new(),
             unlimited: false,
-            sparing: false,
+            budget: TargetBudget::Wide,
             wanted: false,
             only: Vec::new(),
             takes: Takes::Repositories,
@@ -117,7 +117,7 @@ impl Selection {
             Extent::Tree => Vec::new(),
             Extent::Paths(paths) => paths.iter().map(|path| Target { path: path.clone(), recursive: true }).collect(),
         };
-        Selection { sparing: true, ..Selection::with(targets) }
+        Selection { budget: TargetBudget::Sparing, ..Selection::with(targets) }
     }
 
     /// Returns true if it names paths that an action is about to destroy. A restore names everything that it could

@@ -112,7 +112,7 @@ impl Locked<'_> {
         let Some(checkpoint) = all.newest_whole().filter(|newest| of_turn(&newest.record)).cloned() else {
             return Ok(None);
         };
-        if !self.capturer.holds(catalog, &checkpoint.id, &take.selection.targets, control)? {
+        if !self.capturer.holds(catalog, &checkpoint.id, &take.selection, control)? {
             return Ok(None);
         }
         let coverage = Arc::new(catalog.coverage_of(&checkpoint)?);

@@ -266,12 +266,12 @@ fn targets_that_rules_leave_out_are_captured_beside_what_is_warm() {
     assert_eq!((large.unchanged, large.checkpoint.tree), (false, plain.checkpoint.tree));
     assert!(lab.timeline.is_live());
     let held = large.checkpoint.id;
-    let all = ["f", ".env", "large.log"].map(target);
+    let all = Selection::with(["f", ".env", "large.log"].map(target).to_vec());
     assert!(lab.timeline.holds(&held, &all, &|| Flow::Continue).unwrap());
     assert!(!lab.timeline.holds(&plain.checkpoint.id, &all, &|| Flow::Continue).unwrap());
     lab.write("f", "changed");
     lab.tell(&["f"]);
-    assert!(!lab.timeline.holds(&held, &[target("f")], &|| Flow::Continue).unwrap());
+    assert!(!lab.timeline.holds(&held, &Selection::with(vec![target("f")]), &|| Flow::Continue).unwrap());
 }
 
 #[test]
@@ -339,13 +339,13 @@ fn named_paths_are_looked_at_although_nothing_is_reported() {
     {
         let mut lab = Lab::new();
         let held = lab.take().checkpoint.id;
-        let target = Target { path: RelPath::parse(at.as_bytes()).unwrap(), recursive };
-        assert!(lab.timeline.holds(&held, std::slice::from_ref(&target), &|| Flow::Continue).unwrap());
+        let wanted = Selection::with(vec![Target { path: RelPath::parse(at.as_bytes()).unwrap(), recursive }]);
+        assert!(lab.timeline.holds(&held, &wanted, &|| Flow::Continue).unwrap());
         lab.write(name, "changed");
         let plain = lab.take();
         assert!(plain.unchanged && plain.cost.dirty == Some(0), "{name}: nothing is reported and nothing named");
-        assert!(!lab.timeline.holds(&held, std::slice::from_ref(&target), &|| Flow::Continue).unwrap(), "{name}, {at}");
-        let take = Take { selection: Selection::with(vec![target]), ..Take::of(CheckpointKind::Auto, "r", "test") };
+        assert!(!lab.timeline.holds(&held, &wanted, &|| Flow::Continue).unwrap(), "{name}, {at}");
+        let take = Take { selection: wanted, ..Take::of(CheckpointKind::Auto, "r", "test") };
         let taken = lab.timeline.take(&take, &|| Flow::Continue).unwrap();
         assert_eq!((taken.changed, taken.cost.dirty), (Some(1), Some(1)), "{name}, {at}");
         assert!(lab.timeline.is_live());

@@ -117,7 +117,7 @@ impl Lab {
             private: &crate::worktree::NonePrivate,
             targets: &[],
             unlimited_targets: false,
-            sparing: false,
+            budget: crate::worktree::TargetBudget::Wide,
             extent: Extent::Tree,
             limits: self.policy.limits,
             secrets: self.policy.secrets,

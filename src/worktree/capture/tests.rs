@@ -19,7 +19,7 @@ use crate::model::coverage::Extent;
 use crate::model::id::ObjectKind;
 use crate::model::policy::{Ignored, Limits, Secrets};
 use crate::model::sink::{ObjectSink, hash_stream};
-use crate::worktree::{Spare, Target};
+use crate::worktree::{Spare, Target, TargetBudget};
 
 /// A workspace and everything a request needs.
 struct Bench {
@@ -28,7 +28,7 @@ struct Bench {
     sticky: BTreeSet<RelPath>,
     targets: Vec<Target>,
     unlimited: bool,
-    sparing: bool,
+    budget: TargetBudget,
     extent: Extent,
     limits: Limits,
     secrets: Secrets,
@@ -45,7 +45,7 @@ impl Bench {
             sticky: BTreeSet::new(),
             targets: Vec::new(),
             unlimited: false,
-            sparing: false,
+            budget: TargetBudget::Wide,
             extent: Extent::Tree,
             limits: Limits {
                 file_bytes: 10_000_000,
@@ -103,7 +103,7 @@ impl Bench {
             private: &crate::worktree::NonePrivate,
             targets: &self.targets,
             unlimited_targets: self.unlimited,
-            sparing: self.sparing,
+            budget: self.budget,
             extent: self.extent.clone(),
             limits: self.limits,
             secrets: self.secrets,

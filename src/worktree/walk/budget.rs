@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use rustix::fs::FileType;
 
 use super::super::beneath::names_in;
+use super::super::request::{SPARING_BYTES, SPARING_FILES, TargetBudget};
 use super::walk_dir::WalkDir;
 use super::walker::Walker;
 use crate::model::coverage::{SkipReason, Weight};
@@ -23,8 +24,11 @@ impl Walker<'_> {
     }
 
     /// Takes a directory below a recursive target from the budget of a sparing walk; notes the directory as left out if nothing is
-    /// left.
+    /// left. The target of a link has a budget of its own.
     pub(super) fn may_enter(&mut self, place: &WalkDir) -> bool {
+        if self.request.budget == TargetBudget::Linked && self.recursive.contains(&place.path) {
+            (self.below, self.device) = ((SPARING_FILES, SPARING_BYTES), None);
+        }
         if self.below.0 > 0 {
             self.below.0 -= 1;
             return true;
@@ -34,10 +38,28 @@ impl Walker<'_> {
         false
     }
 
+    /// Returns true if a directory below the target of a link lies on another file system, which is mounted there. Notes it as left out,
+    /// without a look at it.
+    pub(super) fn is_mounted_below(&mut self, place: &WalkDir, device: u64) -> bool {
+        if !place.forced || self.request.budget != TargetBudget::Linked {
+            return false;
+        }
+        let is_other = *self.device.get_or_insert(device) != device;
+        if is_other {
+            self.skip(&place.path, SkipReason::OverBudget(Weight { bytes: 0, is_least: true }));
+        }
+        is_other
+    }
+
     /// Takes a target, to which the rules set no budget, from that of a sparing walk. One that does not fit is noted; if too many were
     /// looked at already, as a part of its directory.
     pub(super) fn may_take(&mut self, place: &WalkDir, path: &RelPath, size: u64) -> bool {
-        if !place.forced {
+        let is_linked = self.request.budget == TargetBudget::Linked;
+        if is_linked && (size > self.request.limits.ignored.file_bytes || (place.forced && !self.spend(size))) {
+            self.skip(path, SkipReason::OverBudget(Weight::whole(size)));
+            return false;
+        }
+        if !place.forced && self.request.budget != TargetBudget::First {
             let fits = self.spend(size);
             if !fits {
                 self.skip(path, SkipReason::OverBudget(Weight::whole(size)));
@@ -46,8 +68,9 @@ impl Walker<'_> {
         }
         let (files, bytes) = self.below;
         if files == 0 {
-            let so_far = self.found.skipped.get(&place.path).and_then(|why| why.weight()).unwrap_or_default();
-            self.skip(&place.path, SkipReason::OverBudget(so_far.plus(Weight::whole(size))));
+            let at = if place.forced { &place.path } else { path };
+            let so_far = self.found.skipped.get(at).and_then(|why| why.weight()).unwrap_or_default();
+            self.skip(at, SkipReason::OverBudget(so_far.plus(Weight::whole(size))));
             return false;
         }
         // One that does not fit counts too: the walk has looked at it.

@@ -5,6 +5,7 @@ use rustix::io::Errno;
 
 use super::super::names::Names;
 use super::super::read::{Content, ReadMark};
+use super::super::request::TargetBudget;
 use super::candidate::{Candidate, Class, ContentSource};
 use super::listing::{Here, Seen};
 use super::walk_dir::{DirState, Repo, WalkDir, WalkItem};
@@ -160,7 +161,12 @@ impl Walker<'_> {
         let class = class.filter(|class| gap.is_some() || !self.stays_private(*class, &path, known));
         let targeted = place.forced || self.targets.contains(&path);
         let sealed = secret && self.request.secrets == Secrets::Never && !self.request.unlimited_targets;
-        let is_rationed = self.request.sparing && targeted && (place.forced || (class.is_some() && gap.is_none()));
+        let is_rationed = targeted
+            && match self.request.budget {
+                TargetBudget::Wide => false,
+                TargetBudget::Sparing => place.forced || (class.is_some() && gap.is_none()),
+                TargetBudget::First | TargetBudget::Linked => true,
+            };
         if is_rationed && !self.may_take(place, &path, stamp.size) {
             return;
         }
@@ -239,7 +245,7 @@ impl Walker<'_> {
             let text = format!("targets below `{}` were not captured: it is a symbolic link", path.display());
             self.found.warnings.push(text);
         }
-        if self.request.sparing && targeted && !self.may_take(place, &path, stamp.size) {
+        if self.request.budget.is_sparing() && targeted && !self.may_take(place, &path, stamp.size) {
             return;
         }
         let class = self.class(place, &path, known).filter(|class| !self.stays_private(*class, &path, known));

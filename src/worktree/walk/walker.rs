@@ -73,6 +73,8 @@ pub(super) struct Walker<'a> {
     pub(super) budget: (u64, u64),
     /// Files and directories, and bytes, that recursive targets may still bring in, if the walk is a sparing one.
     pub(super) below: (u64, u64),
+    /// The device of the target that the walk is in, if a link leads to it.
+    pub(super) device: Option<u64>,
     /// The private files that may still come in.
     pub(super) spare: Spare,
     /// The names that may still be looked at in directories of private files alone.
@@ -117,6 +119,7 @@ impl<'a> Walker<'a> {
             ordinary: 0,
             budget: if unlimited { (u64::MAX, u64::MAX) } else { (TARGET_FILES, TARGET_BYTES) },
             below: (SPARING_FILES, SPARING_BYTES),
+            device: None,
             spare: request.spare,
             listing: request.limits.ignored.files.saturating_mul(LISTED),
             weighing: MAX_WEIGHED,
@@ -158,7 +161,7 @@ impl<'a> Walker<'a> {
     /// Returns the error of what could not be done.
     pub(super) fn visit(&mut self, mut place: WalkDir) -> Result<()> {
         self.check()?;
-        if self.request.sparing && place.forced && !self.may_enter(&place) {
+        if self.request.budget.is_sparing() && place.forced && !self.may_enter(&place) {
             return Ok(());
         }
         if place.local && !place.shown() && !self.may_list() {
@@ -187,6 +190,9 @@ impl<'a> Walker<'a> {
         };
         if self.never.contains(&(listing.facts.st_dev, listing.facts.st_ino)) {
             self.skip(&place.path, SkipReason::Store);
+            return Ok(());
+        }
+        if self.is_mounted_below(&place, listing.facts.st_dev) {
             return Ok(());
         }
         self.enter(place, listing)

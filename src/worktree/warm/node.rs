@@ -31,7 +31,7 @@ impl Leaf {
 
 /// Returns what a manifest says of a file or link that is captured.
 pub(super) fn entry_of(known: &KnownFile) -> ManifestEntry {
-    let kind = if known.stamp.mode & libc::S_IFMT == libc::S_IFLNK { EntryKind::Link } else { EntryKind::File };
+    let kind = if known.is_link() { EntryKind::Link } else { EntryKind::File };
     ManifestEntry { kind, perm: perm_of(known.stamp.mode), id: known.id, size: known.stamp.size }
 }
 

@@ -34,6 +34,8 @@ pub struct Warm {
     pub(super) retained: BTreeMap<RelPath, KnownFile>,
     /// Captured files whose changes may give no event: with several names, or written through mappings.
     pub(super) eventless: BTreeSet<RelPath>,
+    /// Captured links.
+    pub(super) links: BTreeSet<RelPath>,
     /// True if `eventless` has changed since it was asked for.
     pub(super) moved: bool,
     /// Sentences for the user, as of the last capture.
@@ -114,6 +116,7 @@ impl Warm {
             coverage: Arc::new(capture.coverage.clone()),
             retained: BTreeMap::new(),
             eventless: BTreeSet::new(),
+            links: BTreeSet::new(),
             moved: true,
             warnings: capture.warnings.clone(),
             secrets: 0,
@@ -162,6 +165,11 @@ impl Warm {
     /// Captured files whose changes may give no event; `None` when they are those of the last call.
     pub fn take_eventless(&mut self) -> Option<&BTreeSet<RelPath>> {
         std::mem::take(&mut self.moved).then_some(&self.eventless)
+    }
+
+    /// Captured links.
+    pub fn links(&self) -> &BTreeSet<RelPath> {
+        &self.links
     }
 
     /// Tells whether a captured file's name looks like a secret's.
@@ -437,6 +445,9 @@ impl Warm {
         parent.put_leaf(path.name(), known);
         if has_names(&known) || (is_file(&known) && database::is_database(path.name())) {
             self.moved |= self.eventless.insert(path.clone());
+        }
+        if known.is_link() {
+            self.links.insert(path.clone());
         }
         self.secrets += u64::from(secret::is_secret(path.as_bytes()));
         if known.private {

@@ -96,7 +96,7 @@ fn a_sparing_walk_has_a_small_budget_below_recursive_targets() {
     bench.write("named", "x");
     bench.target("big", true);
     bench.target("named", true);
-    (bench.sparing, bench.extent) = (true, Extent::Paths(vec![path("big"), path("named")]));
+    (bench.budget, bench.extent) = (TargetBudget::Sparing, Extent::Paths(vec![path("big"), path("named")]));
     let capture = bench.capture();
     // `big`, `a`, `b`, `deep` and `c` count too.
     assert_eq!(capture.stats.files, SPARING_FILES - 5 + 1, "and the file that is named itself");
@@ -107,9 +107,58 @@ fn a_sparing_walk_has_a_small_budget_below_recursive_targets() {
     let huge = std::fs::File::create(bench.at("big/b")).unwrap();
     huge.set_len(SPARING_BYTES).unwrap();
     bench.target("big", true);
-    (bench.sparing, bench.extent) = (true, Extent::Paths(vec![path("big")]));
+    (bench.budget, bench.extent) = (TargetBudget::Sparing, Extent::Paths(vec![path("big")]));
     let capture = bench.capture();
     assert_eq!((files(&capture).as_str(), gaps(&capture).as_str()), ("big/a big/c/d", "big/b:over-budget"));
+}
+
+/// Makes a file of so many bytes.
+fn sized(bench: &Bench, name: &str, size: u64) {
+    std::fs::File::create(bench.at(name)).unwrap().set_len(size).unwrap();
+}
+
+#[test]
+fn what_is_captured_first_keeps_to_one_budget() {
+    let mut bench = Bench::with(&["small", "other", "d/f"]);
+    sized(&bench, "large", SPARING_BYTES - 100);
+    sized(&bench, "huge", SPARING_BYTES + 1);
+    let named = ["d", "huge", "large", "small"];
+    named.iter().for_each(|name| bench.target(name, true));
+    (bench.budget, bench.extent) = (TargetBudget::First, Extent::Paths(named.map(path).to_vec()));
+    let capture = bench.capture();
+    assert_eq!((files(&capture).as_str(), gaps(&capture).as_str()), ("d/f large small", "huge:over-budget"));
+    sized(&bench, "d/g", 200);
+    let capture = bench.capture();
+    assert_eq!(
+        (files(&capture).as_str(), gaps(&capture).as_str()),
+        ("d/f large small", "d/g:over-budget huge:over-budget")
+    );
+}
+
+#[test]
+fn each_place_behind_a_link_has_a_budget_of_its_own_for_small_files() {
+    let mut bench = Bench::with(&["one/a", "two/a", "single", "three/deep/a"]);
+    bench.limits.ignored.file_bytes = 5_000_000;
+    // Each directory alone keeps to its budget, and both together do not.
+    for n in 0..10 {
+        sized(&bench, &format!("one/{n}"), 4_900_000);
+        sized(&bench, &format!("two/{n}"), 4_900_000);
+    }
+    sized(&bench, "three/large", 5_000_001);
+    sized(&bench, "alone", 5_000_001);
+    let places = ["one", "two", "single", "three", "alone"];
+    places.iter().for_each(|place| bench.target(place, true));
+    (bench.budget, bench.extent) = (TargetBudget::Linked, Extent::Paths(places.map(path).to_vec()));
+    let capture = bench.capture();
+    assert_eq!(gaps(&capture), "alone:over-budget three/large:over-budget");
+    assert_eq!(capture.stats.files, 24);
+    for n in 10..20 {
+        sized(&bench, &format!("two/{n}"), 4_900_000);
+    }
+    let capture = bench.capture();
+    let weight: u64 = capture.coverage.skipped.values().filter_map(|why| why.weight()).map(|weight| weight.bytes).sum();
+    let over = weight - 2 * 5_000_001;
+    assert!(20 * 4_900_000 - over <= SPARING_BYTES && over <= 7 * 4_900_000, "{}", gaps(&capture));
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn captured(world: &World) -> Capture {
         private: &crate::worktree::NonePrivate,
         targets: &[],
         unlimited_targets: false,
-        sparing: false,
+        budget: crate::worktree::TargetBudget::Wide,
         extent: Extent::Tree,
         limits: Limits {
             file_bytes: CAP,
