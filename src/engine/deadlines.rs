@@ -7,11 +7,12 @@ use std::time::Instant;
 use super::collision_notes::CollisionPart;
 use super::collisions::{self, CollisionAnswer};
 use super::decision::{Decision, Notice, Protection, Settled};
+use super::links::{LinkedPlaces, OpaqueAction};
 use super::paused_turns::PausedTurns;
 use super::protect::{NamedCapture, Protected, turn_checkpoint};
 use super::session::{Reply, Session};
 use super::unguarded::{UnguardedAction, keep_unguarded};
-use crate::checkpoint::catalog::gaps::Gap;
+use crate::checkpoint::catalog::gaps::{Gap, recorded};
 use crate::checkpoint::history::collision::Collision;
 use crate::error::{Code, Error, Result};
 use crate::model::path::RelPath;
@@ -157,7 +158,11 @@ impl Session {
             let unguarded = awaited.unguarded.take().filter(|action| named.is_none() || action.is_wide());
             let hold = (awaited.on_failure == OnFailure::Hold)
                 .then_some("the checkpoint is late, and the policy holds the action then");
-            let decision = with(awaited.decision.clone(), Protection::Late { ticket, named }, hold);
+            let mut decision = awaited.decision.clone();
+            if let (Decision::Action(action), Some(named)) = (&mut decision, &named) {
+                action.not_held = recorded(&named.coverage);
+            }
+            let decision = with(decision, Protection::Late { ticket, named }, hold);
             keep_unguarded(unguarded, &decision);
             reply(self, Ok(decision));
         }

@@ -66,6 +66,14 @@ impl IdleTask {
     }
 }
 
+/// The reasons for an idle task to end early.
+pub(super) struct IdleWaits<'a> {
+    /// Stops a task where a job waits.
+    pub give_way: Interrupt<'a>,
+    /// Stops a task that does not give way to jobs, where an action waits for the capture of its named paths.
+    pub press: Interrupt<'a>,
+}
+
 /// The facts that idle tasks remember of one another.
 pub(super) struct Idle {
     /// The rounds of maintenance, which the workers of a process share.
@@ -89,16 +97,17 @@ impl Idle {
         self.is_refused
     }
 
-    /// Does a task. `give_way` stops it where a job waits.
+    /// Does a task.
     pub(super) fn run(
         &mut self,
         task: IdleTask,
         timeline: &mut Timeline,
         status: &SharedStatus,
-        give_way: Interrupt<'_>,
+        waits: &IdleWaits<'_>,
     ) {
+        let give_way = waits.give_way;
         match task {
-            IdleTask::Watch => self.watch(timeline, status, give_way),
+            IdleTask::Watch => self.watch(timeline, status, waits),
             IdleTask::Settle => {
                 settle_unguarded(timeline);
                 settle(timeline, give_way);
@@ -148,7 +157,7 @@ impl Idle {
     }
 
     /// Starts the watcher, once there is a tree that changes can be applied to.
-    fn watch(&mut self, timeline: &mut Timeline, status: &SharedStatus, give_way: Interrupt<'_>) {
+    fn watch(&mut self, timeline: &mut Timeline, status: &SharedStatus, waits: &IdleWaits<'_>) {
         let wanted = timeline.policy().watching == Watching::Recommended;
         if !timeline.is_warm() {
             return;
@@ -166,7 +175,7 @@ impl Idle {
         // A client that sends job after job must not keep the watcher from starting: then the next job waits for one
         // look.
         let patient = self.gave_way < GIVE_WAY;
-        let looked = timeline.warm_up(&|| if patient { give_way() } else { Flow::Continue });
+        let looked = timeline.warm_up(if patient { waits.give_way } else { waits.press });
         self.gave_way = match looked {
             Err(error) if error.code() == Code::ShuttingDown => self.gave_way + 1,
             Err(error) => {

@@ -152,11 +152,10 @@ impl Wanted {
         }
     }
 
-    /// Returns the moment at which the named paths of an action are captured by themselves: late enough for a scan that
-    /// is about to end, and early enough for the answer.
+    /// Returns the moment at which the named paths of an action are captured by themselves: a scan that ends before it needs no such
+    /// capture. Nearly all of the wait is left for one on a busy machine.
     pub fn press_at(asked: Instant, wait: Duration) -> Instant {
-        // The last quarter of the wait is left for the capture of the named paths.
-        asked + wait / 4 * 3
+        asked + wait / 8
     }
 
     /// Returns true if one capture serves both.
@@ -167,9 +166,10 @@ impl Wanted {
             && one.draft.run == two.draft.run
             && one.draft.turn == two.draft.turn
             && one.selection.takes == two.selection.takes
+            && one.selection.budget == two.selection.budget
     }
 
-    /// Returns true if its deadline comes near and it names paths that were not captured yet.
+    /// Returns true if it has waited for long and names paths that were not captured yet.
     pub fn is_pressing(&self, now: Instant) -> bool {
         self.press_at.is_some_and(|at| at <= now) && named(&self.take).next().is_some() && self.named.is_open()
     }

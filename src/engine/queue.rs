@@ -204,7 +204,7 @@ impl Queue {
         std::mem::take(&mut state.bases)
     }
 
-    /// Returns true if the deadline of an action that waits comes near.
+    /// Returns true if an action has waited for long.
     pub(super) fn is_pressed(&self, now: Instant) -> bool {
         // The counter spares a running scan, which asks this for every few files, the lock.
         self.captures.load(Ordering::SeqCst) > 0 && captures(&self.lock()).any(|wanted| wanted.is_pressing(now))

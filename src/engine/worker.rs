@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::idle::{self, Idle, IdleTask};
+use super::idle::{self, Idle, IdleTask, IdleWaits};
 use super::job::{Answer, Job, bug};
 use super::names::guard_in_force;
 use super::protect::{self, LastTurn, Protected, Wanted};
@@ -233,11 +233,22 @@ impl WorkerLoop {
         None
     }
 
-    /// Does an idle task, which gives way to a job.
+    /// Does an idle task, which gives way to a job. One that does not gives way to the capture of named paths, and then begins again.
     fn idle(&mut self, task: IdleTask) {
-        let queue = &self.queue;
-        let give_way = || if queue.is_awaited() { Flow::Stop } else { Flow::Continue };
-        self.idle.run(task, &mut self.timeline, &self.watcher, &give_way);
+        loop {
+            let (queue, gave_way) = (&self.queue, Cell::new(false));
+            let give_way = || if queue.is_awaited() { Flow::Stop } else { Flow::Continue };
+            let press = || {
+                gave_way.set(gave_way.get() || queue.is_pressed(Instant::now()));
+                if gave_way.get() { Flow::Stop } else { Flow::Continue }
+            };
+            let waits = IdleWaits { give_way: &give_way, press: &press };
+            self.idle.run(task, &mut self.timeline, &self.watcher, &waits);
+            if !gave_way.get() {
+                return;
+            }
+            self.capture_named(&[]);
+        }
     }
 
     /// Has the workspace watched before an action begins, so that what it changes is known. A workspace that is too large for
@@ -247,9 +258,11 @@ impl WorkerLoop {
         if self.timeline.is_live() || !can_watch || self.timeline.workspace().scope != Scope::Tree {
             return;
         }
-        let stop = Arc::clone(&self.stop);
+        let (stop, queue) = (Arc::clone(&self.stop), Arc::clone(&self.queue));
+        // An action that waits for the capture of its named paths comes first.
         let control = move || {
-            let is_over = stop.load(Ordering::SeqCst) || Instant::now() >= until;
+            let now = Instant::now();
+            let is_over = stop.load(Ordering::SeqCst) || now >= until || queue.is_pressed(now);
             if is_over { Flow::Stop } else { Flow::Continue }
         };
         if !self.timeline.is_warm() {
@@ -259,7 +272,8 @@ impl WorkerLoop {
                 return;
             }
         }
-        self.idle.run(IdleTask::Watch, &mut self.timeline, &self.watcher, &control);
+        let waits = IdleWaits { give_way: &control, press: &control };
+        self.idle.run(IdleTask::Watch, &mut self.timeline, &self.watcher, &waits);
     }
 
     /// Notes that the work is done, and then delivers the answers.
@@ -295,6 +309,7 @@ impl WorkerLoop {
         }
         let results = self.guarded(|worker| worker.protect(&group));
         let results = results.unwrap_or_else(|| group.iter().map(|_| Err(bug())).collect());
+        let captured = Instant::now();
         let whole = results.iter().flatten().find_map(|protected| match protected {
             Protected::Taken(taken) if self.timeline.workspace().scope == Scope::Tree => Some(taken.checkpoint.clone()),
             _ => None,
@@ -305,7 +320,8 @@ impl WorkerLoop {
             self.guarded(|worker| worker.watch_now(until.min(Instant::now() + WATCH_WAIT)));
         }
         // Before `done` takes the requests. A capture that a late answer has named stays.
-        self.guarded(|worker| worker.forget_named(&group, results.iter().all(Result::is_ok)));
+        let came = results.iter().all(Result::is_ok);
+        self.guarded(|worker| worker.forget_named(&group, came.then_some(captured)));
         let mut answers = Vec::new();
         for (wanted, result) in group.into_iter().zip(results) {
             answers.extend(self.finish(wanted, result));
@@ -396,7 +412,7 @@ impl WorkerLoop {
         all
     }
 
-    /// Takes a checkpoint. If an action's deadline comes near, the paths that waiting actions name are captured first,
+    /// Takes a checkpoint. If an action has waited for long, the paths that waiting actions name are captured first,
     /// and the scan begins again. Each time it may run longer before that, so that it comes to its end.
     fn take(&mut self, take: &Take, open: &[&Wanted]) -> Result<Taken> {
         let mut patience = Duration::ZERO;
@@ -445,9 +461,12 @@ impl WorkerLoop {
         }
     }
 
-    /// Drops captures of named paths that no client was answered with: the checkpoint of everything came in time.
-    fn forget_named(&mut self, group: &[Wanted], came: bool) {
-        for leaf in group.iter().filter(|_| came).filter_map(|wanted| wanted.named.forget()) {
+    /// Drops captures of named paths that no client was answered with, where the checkpoint of everything came in time. Behind the
+    /// deadline the action may have begun, and then no other checkpoint has these paths as they were.
+    fn forget_named(&mut self, group: &[Wanted], came: Option<Instant>) {
+        let is_in_time =
+            |wanted: &&Wanted| came.is_some_and(|came| wanted.deadline.is_none_or(|deadline| came < deadline));
+        for leaf in group.iter().filter(is_in_time).filter_map(|wanted| wanted.named.forget()) {
             if let Err(error) = self.timeline.forget(&leaf) {
                 tracing::warn!(%error, "a capture of named paths stays");
             }

@@ -123,6 +123,39 @@ fn an_action_behind_the_start_of_its_turn_takes_the_only_checkpoint() {
 }
 
 #[test]
+fn what_an_action_names_stays_saved_although_the_rest_comes_behind_the_answer() {
+    let lab = Lab::new();
+    std::fs::write(lab.user_file(), "watcher: none\ndeadline_ms: 3000\n").unwrap();
+    let many = 20 * std::thread::available_parallelism().map_or(2, usize::from);
+    (0..many).for_each(|n| lab.write(&format!("d{n}/f"), format!("{n}")));
+    lab.write("near/f", "precious");
+    std::fs::File::create(lab.work.join("near/huge")).unwrap().set_len((64 << 20) + 1).unwrap();
+    let slowly = ["-f", "--seccomp-bpf", "-o", "/dev/null", "-e", "trace=getdents64"];
+    let slowly = slowly.into_iter().chain(["-e", "inject=getdents64:delay_enter=400000"]);
+    let dirs: Vec<String> = (0..many).map(|n| lab.work.join(format!("d{n}")).to_string_lossy().into_owned()).collect();
+    let slowly: Vec<&str> = slowly.chain(dirs.iter().flat_map(|dir| ["-P", dir.as_str()])).collect();
+    // Nothing was captured before, and no daemon answers.
+    let Some(mut sidecar) = Sidecar::start_traced(&lab, &slowly) else { return };
+    sidecar.ask(json!({"type": "hello", "session": "s"}));
+    let reply = sidecar.ask(json!({"type": "shell.before", "command": "rm near/f near/huge"}));
+    assert_eq!(reply["checkpoint"]["status"], "late", "{reply}");
+    assert!(reply["checkpoint"]["reason"].as_str().unwrap().contains("has the paths that it names"), "{reply}");
+    assert_eq!(
+        reply["not_held"].as_array().map(|items| (items.len(), items[0]["path"].clone())),
+        Some((1, json!("near/huge"))),
+        "{reply}"
+    );
+    lab.sh("rm near/f near/huge");
+    // The scan that ends now finds nothing of it.
+    let settled = sidecar.notice(|notice| notice["notice"] == "checkpoint.settled");
+    assert_eq!(settled["checkpoint"]["status"], "taken", "{settled}");
+    assert_eq!(sidecar.finish(), 0);
+    let named = reply["checkpoint"]["n"].as_u64().unwrap();
+    lab.restore(named, &["near/f"]);
+    assert_eq!(lab.read("near/f"), "precious");
+}
+
+#[test]
 fn named_paths_are_captured_first_where_a_scan_runs_long() {
     let lab = Lab::new();
     std::fs::write(lab.user_file(), "watcher: none\ndeadline_ms: 10000\n").unwrap();

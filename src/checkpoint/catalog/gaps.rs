@@ -57,7 +57,7 @@ pub fn beyond(coverage: &Coverage) -> Vec<Gap> {
 }
 
 /// Lists the paths that the checkpoint's own action named and the checkpoint leaves out.
-fn recorded(coverage: &Coverage) -> Vec<Gap> {
+pub fn recorded(coverage: &Coverage) -> Vec<Gap> {
     let mut found = BTreeMap::new();
     for (path, why) in coverage.skipped.iter().filter(|(_, why)| why.is_of_target()) {
         // Where only some paths were looked at, they are those that the action named.

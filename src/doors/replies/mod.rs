@@ -247,7 +247,12 @@ pub fn protected(protection: &Protection) -> CheckpointBlock {
         Protection::Late { ticket, named } => CheckpointBlock {
             status: CheckpointStatus::Late,
             pending: Some(pending(*ticket)),
-            reason: Some(LATE.to_owned()),
+            reason: Some(match named {
+                Some(named) => {
+                    format!("{LATE}. Checkpoint {} has the paths that it names", named.checkpoint.record.number)
+                }
+                None => LATE.to_owned(),
+            }),
             ..named.as_deref().map(block).unwrap_or_default()
         },
         Protection::Failed(why) => no_block(CheckpointStatus::Failed, Some(why.clone())),

@@ -146,6 +146,43 @@ fn a_capture_gives_way_if_it_has_to_scan_although_its_tree_was_live() {
 }
 
 #[test]
+fn a_capture_of_named_paths_stays_if_the_checkpoint_of_everything_came_behind_the_deadline() {
+    for (wait, stays) in [(WAIT, false), (Duration::ZERO, true)] {
+        let (lab, timeline) = Lab::live();
+        let mut worker = lab.worker(timeline, Ear::default());
+        std::fs::write(lab.temp.path().join("work/f"), "changed").unwrap();
+        lab.told.put(Some(Changes::Everything(Why::Overflow)));
+        let mut waiting = action(&["f"], Box::new(|_, _| Box::new(|| ())));
+        waiting.deadline = Some(Instant::now() + wait);
+        worker.capture(waiting);
+        let all = worker.timeline.catalog().all().unwrap();
+        let named: Vec<_> = all.checkpoints.iter().filter(|one| !one.record.is_whole()).collect();
+        assert_eq!(named.len(), usize::from(stays), "no answer named it, and the action may have begun");
+        assert!(
+            all.newest_whole()
+                .is_some_and(|whole| named.iter().all(|named| named.record.ordinal() < whole.record.ordinal()))
+        );
+    }
+}
+
+#[test]
+fn a_look_that_gives_way_to_no_job_gives_way_to_named_paths() {
+    let (lab, mut timeline) = Lab::live();
+    // The watches have to be placed anew, and so everything is looked at.
+    timeline.set_change_source(Some(Box::new(lab.told.clone())));
+    let mut worker = lab.worker(timeline, Ear::default());
+    let waiting = action(&["f"], Box::new(|_, _| Box::new(|| ())));
+    let named = waiting.named.clone();
+    assert!(worker.queue.push(Item::Capture(Box::new(waiting))).is_ok());
+    // It gives way to the job a few times first.
+    for _ in 0..8 {
+        worker.idle(IdleTask::Watch);
+    }
+    assert!(named.tell().is_some_and(|taken| !taken.checkpoint.record.is_whole()));
+    assert!(worker.timeline.is_live(), "the look came to its end");
+}
+
+#[test]
 fn a_bug_in_one_continuation_costs_no_other_client_its_answer() {
     let (lab, timeline) = Lab::live();
     let worker = Worker::start(timeline, lab.rounds(), Arc::default()).unwrap();
