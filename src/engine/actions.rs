@@ -13,12 +13,8 @@ use super::job::Answer;
 use super::named_paths::{NamedPaths, names_git};
 use super::parts::OUTSIDE;
 use super::session::{Reply, Session};
-<<<<<<< HEAD
 use super::steps::Step;
-use super::told::Note;
-=======
 use super::told::{Note, hash_of};
->>>>>>> c09784a2 (told: hash losses next to the record that keeps the hashes)
 use super::turns::guard_again;
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::history::actions::NewAction;
