@@ -294,7 +294,7 @@ impl Session {
         wait: Option<Duration>,
         answer: (Decision, Reply<Decision>),
     ) {
-        let Some(mut note) = note else { return answer.1(self, Ok(answer.0)) };
+        let Some(note) = note else { return answer.1(self, Ok(answer.0)) };
         let files = match &answer.0 {
             Decision::Action(decision) => decision.protection.held().and_then(|held| held.id.parse().ok()),
             _ => None,
@@ -303,10 +303,7 @@ impl Session {
         let patience = wait.map_or(patience, |wait| wait.min(patience));
         let deadline = Instant::now() + patience;
         self.answer_behind((open, true), answer, patience, move |timeline, control| {
-            let mut scanned = Duration::ZERO;
-            let files = note.take_step(timeline, &mut scanned, control).or(files);
-            note.write(timeline, Instant::now() > deadline, files, control);
-            scanned
+            note.step_and_write(timeline, files, deadline, control)
         });
     }
 

@@ -69,9 +69,25 @@ fn only_restless(timeline: &mut Timeline) -> bool {
 }
 
 impl ActionNote {
-    /// Takes the step, on the worker's thread. Returns the checkpoint that has the files as they are now. `scanned` is the time that it
-    /// took where the workspace is not watched.
-    pub(super) fn take_step(
+    /// Takes the step and notes the action, on the worker's thread. `files` is the checkpoint that holds the files as they are before the
+    /// action, if there is one. After `deadline` the action may have begun. Returns the time for which a workspace was scanned that is not
+    /// watched.
+    pub(super) fn step_and_write(
+        mut self,
+        timeline: &mut Timeline,
+        files: Option<ObjectId>,
+        deadline: Instant,
+        control: Interrupt<'_>,
+    ) -> Duration {
+        let mut scanned = Duration::ZERO;
+        let files = self.take_step(timeline, &mut scanned, control).or(files);
+        self.write(timeline, Instant::now() > deadline, files, control);
+        scanned
+    }
+
+    /// Takes the step. Returns the checkpoint that has the files as they are now. `scanned` is the time that it took where the workspace
+    /// is not watched.
+    fn take_step(
         &mut self,
         timeline: &mut Timeline,
         scanned: &mut Duration,

@@ -70,7 +70,7 @@ pub fn read(words: &[String]) -> Option<GitLine> {
     let mut line = GitLine::default();
     let (verb, arguments) = quiet::parts(words.iter().map(String::as_str), |option, value| {
         let (option, value) = match option.split_once('=') {
-            Some((option, value)) if value.is_empty() => (option, None),
+            Some((option, "")) => (option, None),
             Some((option, value)) => (option, Some(value)),
             None => (option, value),
         };
