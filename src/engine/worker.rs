@@ -32,7 +32,7 @@ use crate::sys::interrupt::Flow;
 use crate::watch::ChangeSignal;
 
 /// A scan that gave way once may run this many times longer before it gives way again.
-const BACK_OFF: u32 = 8;
+const BACK_OFF: f64 = 1.5;
 
 /// The longest time for which the beginning of an action waits for the watcher.
 const WATCH_WAIT: Duration = Duration::from_secs(1);
@@ -437,7 +437,7 @@ impl WorkerLoop {
             match self.timeline.take(take, &control) {
                 Err(error) if gave_way.get() && error.code() == Code::ShuttingDown => {
                     self.capture_named(open);
-                    patience = began.elapsed() * BACK_OFF;
+                    patience = began.elapsed().mul_f64(BACK_OFF);
                 }
                 taken => return taken,
             }

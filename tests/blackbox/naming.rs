@@ -246,7 +246,6 @@ fn what_does_not_exist_is_said() {
         (&["diff", "nope"], "no-such-checkpoint", 3),
         (&["show", "1:nope"], "no-such-path", 3),
         (&["restore", "1", "nope", "--yes"], "no-such-path", 3),
-        (&["config", "trust"], "no-such-path", 3),
         (&["-w", "/nonexistent/x", "list"], "workspace-gone", 3),
     ];
     for (args, code, exit) in table {
@@ -254,6 +253,12 @@ fn what_does_not_exist_is_said() {
         let output = lab.piton(&all);
         assert_eq!((output.error().as_str(), output.code), (*code, *exit), "{args:?}: {output:?}");
     }
+    let mut trust = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
+    let fresh = lab.root().join("fresh");
+    let said =
+        trust.args(["config", "trust"]).env("PITON_HOME", &fresh).env("XDG_CONFIG_HOME", &fresh).output().unwrap();
+    let text = String::from_utf8_lossy(&said.stderr);
+    assert!(said.status.code() == Some(3) && text.contains("there is no settings file"), "{text}");
     std::fs::remove_file(lab.work.join("a.txt")).unwrap();
     assert_eq!(lab.piton(&["checkpoint", "gone", "--", "a.txt"]).code, 0, "a path that a checkpoint holds may be gone");
     lab.write("b.txt", "b");
