@@ -9,7 +9,7 @@ use std::thread::Builder;
 use std::time::Duration;
 
 /// The time after which a record that was appended unsynced is made durable.
-const LATE: Duration = Duration::from_millis(80);
+const LATE: Duration = Duration::from_millis(90);
 
 /// The records of a log that a thread of its own syncs.
 #[derive(Default)]
