@@ -1,5 +1,5 @@
 //! The git door by variables alone: for an agent of `piton run`, and for clients whose hooks may set variables of their commands. No
-//! file of git is touched. Beside them goes the mark of the session, and the guard of the lines that a person types in Claude Code.
+//! file of git is touched. Beside them is the mark of the session, and the guard of the lines that a person types in Claude Code.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;

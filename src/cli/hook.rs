@@ -280,7 +280,7 @@ impl Exchange<'_> {
             doubt,
         }));
         let reply: BeforeReply = self.ask(&request)?;
-        // Nobody is asked: the terminal is the client's.
+        // No one is asked: the terminal is the client's.
         let reason = || reply.reason.as_deref().unwrap_or("the policy says no");
         let deny = (!reply.proceed).then(|| format!("piton: the line was not run: {}", reason()));
         let message = shell::told(&reply).filter(|_| deny.is_none());

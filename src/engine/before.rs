@@ -157,7 +157,7 @@ impl Session {
         }
     }
 
-    /// Has the part of an action in another workspace protected. Its answer goes to `gathering`.
+    /// Has the part of an action in another workspace protected. `gathering` gets its answer.
     pub(super) fn decide_gathered(
         &mut self,
         shared: &PartAction<'_>,

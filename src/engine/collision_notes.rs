@@ -95,7 +95,7 @@ pub(super) fn notes(action: &ActionDecision) -> Vec<Note> {
     CollisionPart::all(action).iter().map(|part| part.note("this action", is_stash)).collect()
 }
 
-/// Returns true if all that an action with these effects takes away goes into a stash.
+/// Returns true if all that an action with these effects takes away is put into a stash.
 pub(super) fn is_stash(effects: &[Effect]) -> bool {
     let mut losing = effects.iter().filter(|effect| is_losing(effect.class)).peekable();
     losing.peek().is_some() && losing.all(|effect| effect.verb == "git stash")

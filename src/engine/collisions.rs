@@ -137,7 +137,7 @@ fn add_paths(list: &mut Vec<LostPaths>, paths: &SpecPaths, dir: &Path) {
 pub(super) struct CollisionAnswer {
     /// The policy's wish.
     pub wish: effect::Stance,
-    /// True if all that the action takes away goes into a stash.
+    /// True if all that the action takes away is put into a stash.
     pub is_stash: bool,
 }
 

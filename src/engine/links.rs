@@ -156,7 +156,7 @@ mod tests {
             (&[("a", "~/far")], "far", ""),
             (&[("a", "../far"), ("b", "../far/near"), ("sub/c", "../../file")], "far file", ""),
             (&[("a", "b"), ("b", "sub/c"), ("sub/c", "~/far")], "far", ""),
-            // Only the disk tells that this one leads outside.
+            // Only the disk shows that this one leads outside.
             (&[("a", "~/far/near"), ("b", "a/../../file")], "far/near file", ""),
             (&[("loop", "loop"), ("one", "two"), ("two", "one"), ("none", "~/none"), ("ear", "~/socket")], "", ""),
             (&[("own", "~/piton"), ("store", "~/piton/store.git")], "", ""),

@@ -122,7 +122,7 @@ pub struct ActionReach {
 pub struct OutsidePath {
     /// The absolute path, as the action will follow it.
     pub path: PathBuf,
-    /// True if all that stands there goes.
+    /// True if everything there is removed.
     pub is_wiped: bool,
     /// True if a pattern matched it, and no word names it.
     pub is_match: bool,
@@ -137,7 +137,7 @@ impl OutsidePath {
 
 /// The way in which an action comes to a path.
 struct PathOrigin {
-    /// True if all that stands there goes.
+    /// True if everything there is removed.
     is_wiped: bool,
     /// True if a pattern matched it, and no word names it.
     is_match: bool,
@@ -342,7 +342,7 @@ pub fn normalise(path: &Path) -> PathBuf {
     out
 }
 
-/// Returns true if a path outside of all workspaces is the system's, or of files that nobody misses.
+/// Returns true if a path outside of all workspaces is the system's, or of files that no one misses.
 pub(super) fn is_passed_over(path: &Path) -> bool {
     is_system(path) || temp_dirs().iter().any(|temp| path.starts_with(temp))
 }

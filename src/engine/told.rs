@@ -104,7 +104,7 @@ impl ToldRecord {
         self.waiting.is_empty()
     }
 
-    /// Returns true if a warning of this subject was told in full, or waits.
+    /// Returns true if a warning of this subject was said in full, or waits.
     pub fn has(&self, subject: &Subject) -> bool {
         let is_told = |kind: &String| self.kinds.contains(kind);
         matches!(subject, Subject::Warning(kind) if is_told(kind))
@@ -180,7 +180,7 @@ impl ToldRecord {
     }
 }
 
-/// Returns a number that stands for some losses in a session.
+/// Returns a number for some losses in a session.
 pub(super) fn hash_of(losses: &[Loss]) -> u64 {
     let mut hasher = DefaultHasher::new();
     format!("{losses:?}").hash(&mut hasher);

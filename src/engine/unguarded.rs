@@ -38,7 +38,7 @@ pub(super) fn keep_unguarded(action: Option<UnguardedAction>, decision: &Decisio
         Protection::Failed(_) => ActionProtection::Failed,
         Protection::NotNeeded(_) | Protection::Off(_) | Protection::Taken(_) | Protection::Held(_) => return,
     };
-    // One that is held back does not run; one that a person agrees to runs with their knowledge.
+    // One that is kept back does not run; one that a person agrees to runs with their knowledge.
     if decision.stance != Stance::Proceed {
         return;
     }
@@ -47,7 +47,7 @@ pub(super) fn keep_unguarded(action: Option<UnguardedAction>, decision: &Decisio
     open.unguarded.keep(&open.workspace, record);
 }
 
-/// Keeps an action whose part in a workspace could not be judged, unless it is held back for that.
+/// Keeps an action whose part in a workspace could not be judged, unless that stops it.
 pub(super) fn keep_unplaced(command: String, cwd: &Path, error: &Error, on_failure: OnFailure) {
     if on_failure == OnFailure::Hold {
         return;

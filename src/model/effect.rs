@@ -365,7 +365,7 @@ pub struct Verdict {
     /// Of `targets`, those of which everything goes, whatever ignore rules say (`rm -rf .`, `git clean -x`).
     #[serde(skip)]
     pub wiped: Vec<String>,
-    /// Of `targets`, those into which the action writes: through a link that stands there, too. A slash behind one says that a link to
+    /// Of `targets`, those into which the action writes: through a link there, too. A slash behind one says that a link to
     /// a directory is followed.
     #[serde(skip)]
     pub through: Vec<String>,

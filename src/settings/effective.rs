@@ -101,7 +101,7 @@ impl Effective {
         self.mistakes.iter().map(Mistake::text).chain(self.warnings.iter().cloned()).collect()
     }
 
-    /// Notes that a part of the user's rules cannot be, and whether the one that was in force stays. `path` leads to it.
+    /// Notes that a part of the user's rules cannot be, and says if the one that was in force stays. `path` leads to it.
     pub fn drop_rule(&mut self, path: &[String], why: String, stays: bool) {
         let setting = self.settings.iter().find(|setting| setting.key == "rules");
         let in_force = setting.map_or(SettingOrigin::Default, |setting| setting.origin.clone());

@@ -53,7 +53,7 @@ impl LateSync {
         })
     }
 
-    /// Syncs the file, unless somebody else has done it.
+    /// Syncs the file, unless another sync has included it.
     fn sync_now(&self, file: &File, path: &Path) {
         // In this order: a record that comes from here on begins another wait.
         self.is_waiting.store(false, Ordering::SeqCst);

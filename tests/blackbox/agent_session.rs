@@ -178,7 +178,7 @@ fn an_agent_switches_the_guard_off_for_its_turn_only_and_the_person_sees_it() {
     assert!(notice.contains("The agent switched the guard of") && notice.contains("It is on again"), "{ended}");
     let status = lab.piton(&["status"]).stdout;
     assert!(!status.contains("switched off"), "{status}");
-    // The model is told once, in words that are true in a later turn.
+    // The model reads it once, in words that are true in a later turn.
     let later = hook(&lab, "UserPromptSubmit", json!({ "prompt": "go on", "prompt_id": "q" }));
     let told = later["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default();
     assert!(told.contains("It is on again") && !told.contains("this turn"), "{later}");

@@ -1,4 +1,4 @@
-//! Secrets that would leave the machine: no checkpoint with one is sent unless asked for, whether a name or a content gives it away.
+//! Secrets that would leave the machine: no checkpoint with one is sent unless asked for. A name or a content gives it away.
 
 use std::process::Command;
 

@@ -230,7 +230,7 @@ fn an_agents_edit_that_keeps_less_changes_nothing_until_a_person_trusts_it() {
     }
     assert_eq!(autos(), before + 3, "none is dropped");
     assert_eq!(value(&lab, "retention.days", &[]), 30, "a change that keeps more counts at once");
-    // Told once in the stream, and by every verb.
+    // Said once in the stream, and by every verb.
     sidecar.ask(json!({ "type": "ping" }));
     let told = |line: &Value| line["type"] == "error" && line.to_string().contains("would guard or keep less");
     assert_eq!(sidecar.notices.iter().filter(|line| told(line)).count(), 2, "one a key: {:?}", sidecar.notices);

@@ -29,7 +29,7 @@ pub(crate) const PROFILE: Profile = Profile {
             ("tool_call", Moment::Before),
             ("tool_result", Moment::After),
             ("user_bash", Moment::Line),
-            // The extension's own: pi tells of no end of a line.
+            // The extension's own: pi reports no end of a line.
             ("user_bash_end", Moment::LineEnd),
             ("agent_start", Moment::Unused),
             ("turn_start", Moment::Unused),

@@ -3,7 +3,7 @@
 //! It looks at the files that the action takes away and that changed since the first turn that is known. The log of actions and the
 //! journal tell who changed each (`attribution`), `owner` judges the claims. git is asked at the end, and only about files of others.
 //! Uncommitted work from before the first turn that is known is a person's. git lists it, if the asker wants to know.
-//! *Invariant:* otherwise, where nobody else changed anything, no program is run. *Invariant:* in doubt nobody is named.
+//! *Invariant:* otherwise, where no one else changed anything, no program is run. *Invariant:* in doubt no one is named.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};

@@ -76,7 +76,7 @@ impl TakenPaths<'_> {
         taken
     }
 
-    /// Returns the tops of the work trees in which something goes.
+    /// Returns the tops of the work trees in which something is destroyed.
     pub(super) fn tops(&self, tops: &mut Tops<'_>) -> BTreeSet<PathBuf> {
         let mut found: BTreeSet<PathBuf> = self.repositories.iter().map(|work| work.top.to_owned()).collect();
         for path in self.trees.iter().chain(&self.files) {

@@ -3,7 +3,7 @@
 //!
 //! A run goes to `refs/heads/piton/<workspace>/<run>`, any other checkpoint to
 //! `refs/piton/<workspace>/<kind>/<ordinal>`. A workspace's id is random: no two machines have the same. *Invariant:*
-//! nothing from which a checkpoint with secrets can be reached is sent unless asked for, whether they are in the names or contents of
+//! nothing from which a checkpoint with secrets can be reached is sent unless asked for: secrets in the names or contents of
 //! its files, or in its message. Messages are checked again by this version's table of secrets: an older version may have recorded
 //! them.
 

@@ -28,7 +28,7 @@ const VALUE: usize = 16;
 /// The least number of digits in a generated value.
 const DIGITS: usize = 3;
 
-/// The least length of a line for which the names in it are not read: nobody writes such a line.
+/// The least length of a line for which the names in it are not read: no one writes such a line.
 const LONG_LINE: usize = 32 << 10;
 
 /// Forms with a structure around the secret: a sign, one of which is in each text that matches, and the pattern. Group 1 is the secret.
@@ -79,7 +79,7 @@ struct Forms {
 }
 
 impl Forms {
-    /// Compiles forms. `lead` stands before each pattern.
+    /// Compiles forms. `lead` is put before each pattern.
     fn compile(lead: &str, forms: impl Iterator<Item = (Form, bool)>) -> Option<Forms> {
         let mut each = Vec::new();
         for ((signs, pattern), is_dense) in forms {
