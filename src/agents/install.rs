@@ -125,7 +125,7 @@ const NOTED: &str = " || sh -c '";
 /// It does not write into a directory of another user. `$(pwd)` and not `$PWD`, since some clients replace variables in their settings by
 /// bare text.
 const NOTE: &str = "for d in ${XDG_RUNTIME_DIR:+\"$XDG_RUNTIME_DIR\"} /tmp/piton-$(id -u); do \
-                    mkdir -m 700 \"$d\" \"$d/piton\"; [ -O \"$d\" ] && [ -O \"$d/piton\" ] && [ ! -L \"$d/piton\" ] && \
+                    mkdir -m 700 \"$d\" \"$d/piton\"; [ -O \"$d\" ] && [ ! -L \"$d\" ] && [ -O \"$d/piton\" ] && [ ! -L \"$d/piton\" ] && \
                     echo \"$(date +%s) $$ @EVENT@ $(pwd)\" >>\"$d/piton/unstarted.$(pwd | cksum | tr \" \" -)\" && break; \
                     done 2>/dev/null";
 

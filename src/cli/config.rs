@@ -148,6 +148,7 @@ fn some_of(paths: &[RelPath]) -> String {
 fn trust_files(context: &Context) -> Result<Exit> {
     person::require("only a person may trust settings")?;
     let waiting = waiting_keys(context)?;
+    let written = settings::as_written()?;
     let root = context.root().ok();
     let mut trusted = Vec::new();
     if let Some(path) = root.as_deref().map(|root| root.join(WORKSPACE_FILE))
@@ -157,9 +158,9 @@ fn trust_files(context: &Context) -> Result<Exit> {
         trusted.push(path);
     }
     let user = user_file();
-    if user.as_ref().is_some_and(|path| path.exists()) || !waiting.is_empty() {
-        trust::trust_user_file(context.home.path(), &settings::as_written()?)?;
-        trusted.extend(user.clone());
+    if let Some(path) = user.as_ref().filter(|path| path.exists() || !waiting.is_empty()) {
+        trust::trust_user_file(context.home.path(), path, &written)?;
+        trusted.push(path.clone());
     }
     if trusted.is_empty() {
         return Err(Error::new(Code::NoSuchPath, "there is no settings file: neither yours nor the workspace's own"));

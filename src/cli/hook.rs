@@ -21,6 +21,7 @@ use super::judged_line::JudgedLine;
 use super::run::RUN;
 use super::shell;
 use super::talk::Talk;
+use super::unguarded::in_words;
 use crate::agents::process::client_above;
 use crate::agents::{Act, Client, Decision, Event, EventKind, MAX_PAYLOAD};
 use crate::checkpoint::records::unguarded::{self, UnguardedCommand};
@@ -158,7 +159,11 @@ fn decide(asked: &HookCall) -> Result<Decision> {
             // A bug too lets the action run, without the checkpoint that it needs.
             let caught = catch_unwind(AssertUnwindSafe(|| converse(asked, &event, deadline)));
             let had = caught.unwrap_or_else(|_| Err(Error::new(Code::Internal, "a bug in piton; please report it")));
-            had.unwrap_or_else(|error| unguarded(asked, &event, act, &error))
+            had.unwrap_or_else(|error| unguarded(asked, &event, in_words(act), &error))
+        }
+        // A person's line runs too.
+        EventKind::Line { command, .. } => {
+            converse(asked, &event, deadline).unwrap_or_else(|error| unguarded(asked, &event, command.clone(), &error))
         }
         _ => converse(asked, &event, deadline)?,
     };
@@ -173,7 +178,7 @@ fn decide(asked: &HookCall) -> Result<Decision> {
 fn converse(asked: &HookCall, event: &Event, deadline: Instant) -> Result<Decision> {
     let home = Home::locate()?;
     let talk = if asked.alone { Talk::alone(&home, deadline)? } else { Talk::open(&home, deadline)? };
-    let is_before = matches!(event.kind, EventKind::Before { .. });
+    let is_before = matches!(event.kind, EventKind::Before { .. } | EventKind::Line { .. });
     let talk = if is_before { talk.leave_time() } else { talk };
     let reaches_model = asked.client.reaches_model(&asked.event);
     let have = |talk: Talk| Exchange { talk, event, reaches_model }.have();
@@ -195,13 +200,9 @@ fn converse(asked: &HookCall, event: &Event, deadline: Instant) -> Result<Decisi
 }
 
 /// Keeps an action that runs without a checkpoint because no engine answered, and returns what the model and the person read of it.
-fn unguarded(asked: &HookCall, event: &Event, act: &Act, error: &Error) -> Decision {
+fn unguarded(asked: &HookCall, event: &Event, command: String, error: &Error) -> Decision {
     note(&format!("{} {}", asked.client.name(), asked.event), error);
     let cwd = event.cwd.clone().or_else(|| std::env::current_dir().ok());
-    let command = match act {
-        Act::Shell { commands, .. } => format!("shell: {}", commands.join("; ")),
-        Act::Tool { name, .. } => name.clone(),
-    };
     let reaches_model = asked.client.reaches_model(&asked.event);
     let ran = UnguardedCommand { cwd, command, why: error.text(), is_told: reaches_model };
     if let Err(error) = unguarded::keep_unplaced(ran) {

@@ -3,6 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 
 use super::print;
+use crate::agents::Act;
 use crate::checkpoint::records::unguarded;
 use crate::checkpoint::records::workspace::root_for;
 use crate::checkpoint::{Home, Workspace};
@@ -57,5 +58,13 @@ pub(super) fn removal_hint(items: &[ActionItem], workspace: &Workspace) -> Strin
     match items.is_empty() {
         true => String::new(),
         false => format!("\nOnce you have read which actions were not protected: `{}`\n", removal(workspace)),
+    }
+}
+
+/// Returns an action of a client in words.
+pub(super) fn in_words(act: &Act) -> String {
+    match act {
+        Act::Shell { commands, .. } => format!("shell: {}", commands.join("; ")),
+        Act::Tool { name, .. } => name.clone(),
     }
 }

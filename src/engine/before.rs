@@ -174,7 +174,7 @@ impl Session {
     }
 
     /// Notes paths outside of all workspaces that the open turn may destroy without a checkpoint. Its undo does not restore them.
-    fn note_lost(&self, paths: &[PathBuf]) {
+    pub(super) fn note_lost(&self, paths: &[PathBuf]) {
         if let Some(first) = paths.first() {
             let mut state = self.state();
             state.turns.lose_outside(first, paths.len());

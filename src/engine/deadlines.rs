@@ -175,8 +175,10 @@ impl Session {
         let protection = self.remembered(&awaited, outcome.protected, reply.is_none());
         let failed = matches!(protection, Protection::Failed(_));
         let Some(reply) = reply else {
-            let Outcome { touched, not_held, collisions, .. } = outcome;
+            let Outcome { touched, not_held, collisions, linked, .. } = outcome;
             let root = awaited.root;
+            // The action has begun: nothing behind the links can be saved in time.
+            self.note_lost(&linked.saved.into_iter().chain(linked.left_out).collect::<Vec<_>>());
             // A file that changed meanwhile may not be in the checkpoint as it was.
             let is_touched = collisions.iter().flat_map(|one| &one.paths).any(|path| touched.contains(path));
             let late = Protection::NotNeeded(None);

@@ -1,6 +1,7 @@
 //! The programs that a command line starts without naming them, where they are really there: the hooks of a git repository and its
 //! filters for contents, and the scripts that installing a package runs. They may change any file.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -53,6 +54,9 @@ const MOST_READ: u64 = 1 << 20;
 /// The most bytes of a file of attributes or of a package that are read.
 const MOST_TEXT: u64 = 1 << 20;
 
+/// The most filters for contents that are looked up.
+const MOST_FILTERS: usize = 64;
+
 /// The programs that install packages of JavaScript, and their verbs that run scripts of the package in the directory. Source: the
 /// manuals of these programs.
 const NODE_INSTALLERS: &[&str] = &["npm", "pnpm", "yarn", "bun"];
@@ -101,7 +105,7 @@ pub(super) fn starts_others(command: &str, cwd: &Path) -> bool {
     let mut dir = cwd.to_owned();
     commands(command).iter().any(|words| match words.as_slice() {
         [change, to, ..] if change == "cd" || change == "pushd" => {
-            dir.push(to);
+            dir = step_into(&dir, to);
             false
         }
         words => match within(words) {
@@ -111,9 +115,18 @@ pub(super) fn starts_others(command: &str, cwd: &Path) -> bool {
     })
 }
 
+/// Returns the directory that a word names, as the shell does.
+fn step_into(dir: &Path, to: &str) -> PathBuf {
+    let below_home = to.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    match (below_home, std::env::home_dir()) {
+        (Some(rest), Some(home)) => home.join(rest.trim_start_matches('/')),
+        _ => dir.join(to),
+    }
+}
+
 fn starts(line: &GitLine, cwd: &Path) -> bool {
     let verb = line.verb.as_str();
-    let dir = line.dirs.iter().fold(cwd.to_owned(), |dir, next| dir.join(next));
+    let dir = line.dirs.iter().fold(cwd.to_owned(), |dir, next| step_into(&dir, next));
     let place = match line.git_dir.as_ref().map(|named| dir.join(named)) {
         Some(named) => RepositoryPlace::around(named.parent().unwrap_or(&dir))
             .filter(|place| place.dir == named)
@@ -139,20 +152,45 @@ fn starts(line: &GitLine, cwd: &Path) -> bool {
 /// Returns true if the contents of a repository go through a program of the user. That of git-lfs is known, and does not count. Only
 /// the attributes at the top are read.
 fn has_filter(place: &RepositoryPlace) -> bool {
-    let texts = [place.top.join(".gitattributes"), place.common.join("info/attributes")];
-    texts.iter().filter_map(|file| read_text(file)).any(|text| {
-        let names = text.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_ascii_whitespace);
-        names.filter_map(|word| word.strip_prefix("filter=")).any(|name| {
-            let is_others = |command: &String| !command.starts_with("git-lfs ") && !command.starts_with("git lfs ");
-            filter_commands(&place.common, name).iter().any(is_others)
-        })
-    })
+    let files = [place.top.join(".gitattributes"), place.common.join("info/attributes")];
+    let texts: Vec<SmallText> = files.iter().map(|file| SmallText::of(file)).collect();
+    let words = texts.iter().flat_map(|text| text.text().lines()).filter(|line| !line.starts_with('#'));
+    let names: BTreeSet<&str> =
+        words.flat_map(str::split_ascii_whitespace).filter_map(|word| word.strip_prefix("filter=")).collect();
+    let is_others = |command: &String| !command.starts_with("git-lfs ") && !command.starts_with("git lfs ");
+    // In doubt one is the user's.
+    texts.contains(&SmallText::TooLarge)
+        || names.len() > MOST_FILTERS
+        || (!names.is_empty() && filter_commands(&place.common, &names).iter().any(is_others))
 }
 
-/// Returns the text of a small file; `None` if it cannot be read.
-fn read_text(file: &Path) -> Option<String> {
-    let is_small = file.metadata().is_ok_and(|facts| facts.is_file() && facts.len() <= MOST_TEXT);
-    if is_small { std::fs::read_to_string(file).ok() } else { None }
+/// The text of a file that is read only if it is small.
+#[derive(PartialEq, Eq)]
+enum SmallText {
+    /// There is none, or it cannot be read.
+    Missing,
+    TooLarge,
+    Text(String),
+}
+
+impl SmallText {
+    fn of(file: &Path) -> SmallText {
+        match file.metadata() {
+            Ok(facts) if facts.is_file() && facts.len() > MOST_TEXT => SmallText::TooLarge,
+            Ok(facts) if facts.is_file() => std::fs::read(file).map_or(SmallText::Missing, |bytes| {
+                let text = String::from_utf8_lossy(&bytes);
+                SmallText::Text(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
+            }),
+            _ => SmallText::Missing,
+        }
+    }
+
+    fn text(&self) -> &str {
+        match self {
+            SmallText::Text(text) => text,
+            SmallText::Missing | SmallText::TooLarge => "",
+        }
+    }
 }
 
 /// Returns true if a command installs the package of a directory, and that package has scripts for it.
@@ -184,8 +222,9 @@ fn runs_scripts(words: &[String], cwd: &Path) -> bool {
         "composer" => {
             matches!(verb, "install" | "update" | "require" | "remove")
                 && !rest.iter().any(|word| word == "--no-scripts")
-                && scripts(&start(rest, cwd).join("composer.json"))
-                    .is_some_and(|found| found.keys().any(|name| name.starts_with("pre-") || name.starts_with("post-")))
+                && has_script(&start(rest, cwd).join("composer.json"), &|name| {
+                    name.starts_with("pre-") || name.starts_with("post-")
+                })
         }
         name if name.starts_with("pip") || name == "uv" => {
             rest.iter().any(|word| word == "install") && verbs().any(|word| cwd.join(word).join("setup.py").is_file())
@@ -215,14 +254,20 @@ fn start(words: &[String], cwd: &Path) -> PathBuf {
 /// Returns true if the nearest package of JavaScript has a script that an installer runs.
 fn has_lifecycle(dir: &Path) -> bool {
     let package = dir.ancestors().map(|dir| dir.join("package.json")).find(|file| file.is_file());
-    let found = package.and_then(|file| scripts(&file));
-    found.is_some_and(|scripts| LIFECYCLE.iter().any(|name| scripts.contains_key(*name)))
+    package.is_some_and(|file| has_script(&file, &|name| LIFECYCLE.contains(&name)))
 }
 
-/// Returns the scripts that a package's description names; `None` if there are none, or it cannot be read.
-fn scripts(file: &Path) -> Option<serde_json::Map<String, Value>> {
-    let package: Value = serde_json::from_str(&read_text(file)?).ok()?; // the installer refuses it too
-    package["scripts"].as_object().cloned()
+/// Returns true if a package's description has a script with such a name. One that is too large may have any.
+fn has_script(file: &Path, is_one: &dyn Fn(&str) -> bool) -> bool {
+    match SmallText::of(file) {
+        SmallText::Missing => false,
+        SmallText::TooLarge => true,
+        SmallText::Text(text) => {
+            // The installer refuses what is no JSON too.
+            let package: Value = serde_json::from_str(&text).unwrap_or_default();
+            package["scripts"].as_object().is_some_and(|scripts| scripts.keys().any(|name| is_one(name)))
+        }
+    }
 }
 
 /// Returns true if a directory of hooks has one of this name that is not piton's.
@@ -310,6 +355,11 @@ mod tests {
         installs.iter().for_each(|line| assert!(!starts(line), "{line}"));
         write("package.json", r#"{"scripts": {"prepare": "husky"}}"#);
         installs.iter().for_each(|line| assert!(starts(line), "{line}"));
+        write("package.json", "\u{feff}{\"scripts\": {\"prepare\": \"husky\"}}");
+        assert!(starts("npm ci"), "npm skips the mark");
+        write("package.json", &format!("{{{}}}", " ".repeat(1 << 20)));
+        assert!(starts("npm ci"), "too large to be read");
+        write("package.json", r#"{"scripts": {"prepare": "husky"}}"#);
         for line in ["npm ci --ignore-scripts", "npm view x", "yarn why x", "npm help"] {
             assert!(!starts(line), "{line}");
         }

@@ -8,7 +8,7 @@ use super::classes::{classes, classes_widen};
 use super::defaults::DIRECTIONS;
 use super::measure::Measure::{self, Amount, Patterns, Rule};
 use super::measure::WorkspaceRight::{self, ByDirection, ByRule, Fixed};
-use super::measure::tracks_more;
+use super::measure::{excludes_no_more, tracks_more};
 use crate::model::effect::Stance;
 use crate::model::policy::{
     Backup, Durability, GitAnswers, Guard, Limits, OnFailure, Opaque, Policy, Retention, Secrets, Watching,
@@ -105,7 +105,7 @@ pub(super) const KEYS: &[Key] = &[
     Key {
         name: "exclude",
         apply: |policy, value| words(value).map(|found| policy.exclude = found),
-        measure: Patterns(|policy| &policy.exclude),
+        measure: Rule(excludes_no_more),
         workspace: ByDirection,
     },
     Key {

@@ -52,11 +52,21 @@ fn has_all(list: &[String], patterns: &[String]) -> bool {
     patterns.iter().all(|pattern| list.contains(pattern))
 }
 
+/// Returns true if a second list excludes no more than the first. In the dialect of `.gitignore`, `!` includes a path again and the order
+/// counts: such lists are known to be as good only if they are the same.
+pub(super) fn excludes_no_more(old: &Policy, new: &Policy) -> bool {
+    let (old, new) = (&old.exclude, &new.exclude);
+    let is_plain = |list: &[String]| !list.iter().any(|pattern| pattern.starts_with('!'));
+    old == new || new.is_empty() || (is_plain(old) && is_plain(new) && has_all(old, new))
+}
+
 /// Returns true if a second list of patterns tracks all that the first one does. No pattern tracks everything.
 pub(super) fn tracks_more(old: &Policy, new: &Policy) -> bool {
     let (old, new) = (&old.tracked_files, &new.tracked_files);
+    // As the filter reads them: `./!p` subtracts too.
+    let subtracts = |pattern: &String| pattern.trim_start_matches("./").starts_with('!');
     let mut added = new.iter().filter(|pattern| !old.contains(pattern));
-    let is_added_to = !old.is_empty() && !new.is_empty() && added.all(|pattern| !pattern.starts_with('!'));
-    let is_kept = old.iter().all(|pattern| pattern.starts_with('!') || new.contains(pattern));
+    let is_added_to = !old.is_empty() && !new.is_empty() && added.all(|pattern| !subtracts(pattern));
+    let is_kept = old.iter().all(|pattern| subtracts(pattern) || new.contains(pattern));
     old == new || new.is_empty() || (is_kept && is_added_to)
 }

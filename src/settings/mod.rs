@@ -34,6 +34,7 @@ use keys::KEYS;
 use mistake::Wrong;
 pub use mistake::{Mistake, Waiting};
 pub use narrowing::narrower;
+use trust::UserRecord;
 use yaml::{Leaf, Spot};
 
 /// The workspace's own file.
@@ -155,11 +156,11 @@ pub fn load_over(
     }
     let recorded = trust::recorded(home);
     // In a process that runs, the file was read before an agent wrote it.
-    let known = recorded.clone().or_else(|| {
+    let known = recorded.as_ref().map(|known| known.values.clone()).or_else(|| {
         let path = user.as_ref().filter(|_| !sources.in_force.is_empty())?;
         Some(narrowing::record(&sources.in_force, path))
     });
-    sources.recorded = user.and_then(|path| match &known {
+    sources.recorded = user.clone().and_then(|path| match &known {
         Some(record) => Some((path, record.clone())),
         // At first sight the file is in force as it is, unless an agent may have written it in this session.
         None if sources.user.is_none() => None,
@@ -180,8 +181,17 @@ pub fn load_over(
     }
     let mut effective = resolve(&sources)?;
     effective.warnings.extend(warnings);
-    if effective.is_sound && recorded.as_ref() != Some(&effective.by_user) {
-        trust::record(home, recorded.as_deref(), &effective.by_user);
+    // Another file (another `XDG_CONFIG_HOME`) is compared with the record too, and does not replace it. Nor does one that is gone,
+    // perhaps for a moment.
+    let is_of_file = |known: &UserRecord| {
+        Some(&known.file) == user.as_ref() && (sources.user.is_some() || known.values == trust::NOTHING)
+    };
+    let may_record = effective.is_sound && recorded.as_ref().is_none_or(is_of_file);
+    if let Some(file) = user.filter(|_| may_record) {
+        let record = UserRecord { values: effective.by_user.clone(), file };
+        if recorded.as_ref() != Some(&record) {
+            trust::record(home, recorded.as_ref(), &record);
+        }
     }
     Ok(effective)
 }
@@ -200,12 +210,13 @@ pub fn must_mark(home: &Path) -> bool {
 /// Returns the record of the user's file as it is written, with the changes that wait.
 ///
 /// # Errors
-/// `bad-request` for a file that cannot be read at all.
+/// `bad-request` for a file with a mistake: the record would lack what is in force in its place.
 pub fn as_written() -> Result<String> {
     let Some(path) = user_file() else { return Ok(trust::NOTHING.to_owned()) };
     let effective = resolve(&Sources { user: read(&path)?.map(|text| (path, text)), ..Sources::default() })?;
-    match effective.mistakes.iter().find(|mistake| mistake.key.is_none()) {
-        Some(broken) => Err(broken.error()),
+    let is_harmful = |mistake: &&Mistake| mistake.key.is_none() || KEYS.iter().any(|key| mistake.may_concern(key.name));
+    match effective.mistakes.iter().find(is_harmful) {
+        Some(mistake) => Err(mistake.error()),
         None => Ok(effective.by_user),
     }
 }

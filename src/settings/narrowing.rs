@@ -47,6 +47,11 @@ fn keep_key(effective: &mut Effective, recorded: &Effective, key: &Key, path: &P
     let is_mistaken = effective.mistakes.iter().any(|mistake| mistake.may_concern(key.name));
     let of = |effective: &Effective| effective.settings.iter().find(|setting| setting.key == key.name).cloned();
     if let (Some(now), Some(before)) = (of(effective), of(recorded)) {
+        // The map is applied on top of the classes that are there: those that only the new one has must not stay.
+        if key.name == "policy" {
+            effective.policy.classes.clone_from(&recorded.policy.classes);
+            effective.policy.collision = recorded.policy.collision;
+        }
         // It was applied before, and still can be.
         let _ = set(effective, key, &before.value, &before.origin);
         if key.name == "rules" {

@@ -323,6 +323,10 @@ fn a_change_that_keeps_less_waits_and_all_else_counts_at_once() {
         ("{}", "retention: {days: 6}\n", "retention.days"),
         (r#"{"retention.days":"never"}"#, "retention: {days: 99999}\n", "retention.days"),
         ("{}", "exclude: ['*.rs']\n", "exclude"),
+        (r#"{"exclude":["*.bin","!keep.bin"]}"#, "exclude: ['*.bin']\n", "exclude"),
+        (r#"{"exclude":["/data/*","!/data/src/"]}"#, "exclude: ['!/data/src/', '/data/*']\n", "exclude"),
+        (r#"{"tracked_files":["docs","src"]}"#, "tracked_files: [docs, src, './!src']\n", "tracked_files"),
+        (r#"{"policy":{"cloud":"ask"}}"#, "policy: {cloud: ask, collision: allow}\n", "policy"),
         ("{}", "read_only: [read_only_data_source/, src/]\n", "read_only"),
         ("{}", "tracked_files: [docs]\n", "tracked_files"),
         ("{}", "secrets: never\n", "secrets"),
@@ -351,6 +355,11 @@ fn a_change_that_keeps_less_waits_and_all_else_counts_at_once() {
         let default = resolve(&Sources::default()).unwrap();
         let default = default.settings.iter().find(|setting| setting.key == waits).unwrap().value.clone();
         assert_eq!(kept.value, values.get(waits).cloned().unwrap_or(default), "{record} {text}");
+        if waits == "policy" {
+            let own = resolve(&user(record)).unwrap().policy;
+            assert_eq!(effective.policy.classes, own.classes, "{record} {text}");
+            assert_eq!(effective.policy.collision, own.collision, "{record} {text}");
+        }
     }
     for (record, text) in [
         ("{}", ""),
@@ -416,15 +425,17 @@ fn the_record_is_beside_the_trusted_files_and_only_the_known_one_is_replaced() {
     let home = tempfile::tempdir().unwrap();
     trust::trust(home.path(), Path::new("/w/.piton.yaml"), b"a").unwrap();
     assert_eq!(trust::recorded(home.path()), None);
-    trust::record(home.path(), None, "{\"guard\":\"off\"}");
-    trust::record(home.path(), None, "{}");
-    assert_eq!(trust::recorded(home.path()).as_deref(), Some("{\"guard\":\"off\"}"), "another process was first");
-    trust::record(home.path(), Some("{\"guard\":\"off\"}"), "{}");
-    assert_eq!(trust::recorded(home.path()).as_deref(), Some("{}"));
+    let of = |values: &str| UserRecord { values: values.to_owned(), file: PathBuf::from("/home/x y/config.yaml") };
+    let (off, none) = (of("{\"guard\":\"off\"}"), of("{}"));
+    trust::record(home.path(), None, &off);
+    trust::record(home.path(), None, &none);
+    assert_eq!(trust::recorded(home.path()).as_ref(), Some(&off), "another process was first");
+    trust::record(home.path(), Some(&off), &none);
+    assert_eq!(trust::recorded(home.path()).as_ref(), Some(&none));
     assert!(trust::is_trusted(home.path(), Path::new("/w/.piton.yaml"), b"a"));
     trust::trust(home.path(), Path::new("/v/.piton.yaml"), b"b").unwrap();
-    assert_eq!(trust::recorded(home.path()).as_deref(), Some("{}"));
-    trust::record(&home.path().join("none"), None, "{}");
+    assert_eq!(trust::recorded(home.path()).as_ref(), Some(&none));
+    trust::record(&home.path().join("none"), None, &none);
     assert!(!home.path().join("none").exists());
 }
 

@@ -2,9 +2,10 @@
 //!
 //! A file `$PITON_HOME/trusted`. A line of a workspace's file has the content's id (git's SHA-1 of it, with collision detection) and the
 //! percent-quoted path. Another content at the same path is not trusted. The line `user` has the record of the user's file
-//! ([`super::narrowing`]), percent-quoted.
+//! ([`super::narrowing`]) and the path of that file, both percent-quoted.
 
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -60,23 +61,33 @@ pub fn trust(home: &Path, file: &Path, content: &[u8]) -> Result<()> {
     replace_file(&place(home), format!("{}\n", kept.join("\n")).as_bytes())
 }
 
+/// The record of what is in force by a user's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct UserRecord {
+    /// The values.
+    pub values: String,
+    /// The file.
+    pub file: PathBuf,
+}
+
 /// Returns the record of what is in force by the user's file; `None` where none can be read.
-pub(super) fn recorded(home: &Path) -> Option<String> {
+pub(super) fn recorded(home: &Path) -> Option<UserRecord> {
     // The file is missing before the first record.
     let text = std::fs::read_to_string(place(home)).ok()?;
-    let quoted = text.lines().find_map(|line| line.strip_prefix(USER))?;
+    let (values, file) = text.lines().find_map(|line| line.strip_prefix(USER))?.split_once(' ')?;
     // A damaged line counts as none.
-    String::from_utf8(unquote(quoted).ok()?).ok()
+    let (values, file) = (String::from_utf8(unquote(values).ok()?).ok()?, unquote(file).ok()?);
+    Some(UserRecord { values, file: PathBuf::from(OsString::from_vec(file)) })
 }
 
 /// Records what is in force by the user's file, in the place of `known`. Where it cannot be written, or another process has written it,
 /// the next process that reads the settings does it.
-pub(super) fn record(home: &Path, known: Option<&str>, record: &str) {
+pub(super) fn record(home: &Path, known: Option<&UserRecord>, record: &UserRecord) {
     // A verb that only looks makes no home, and nothing in an empty one.
     if !std::fs::read_dir(home).is_ok_and(|mut entries| entries.next().is_some()) {
         return;
     }
-    let is_known = || recorded(home).as_deref() == known;
+    let is_known = || recorded(home).as_ref() == known;
     if let Err(error) = replace_record(home, record, Duration::ZERO, &is_known) {
         tracing::debug!(%error, "the settings in force were not recorded");
     }
@@ -86,17 +97,19 @@ pub(super) fn record(home: &Path, known: Option<&str>, record: &str) {
 ///
 /// # Errors
 /// I/O errors of writing; `store-locked` if another process holds the lock for too long.
-pub fn trust_user_file(home: &Path, written: &str) -> Result<()> {
-    replace_record(home, written, PATIENCE, &|| true)
+pub fn trust_user_file(home: &Path, file: &Path, written: &str) -> Result<()> {
+    let record = UserRecord { values: written.to_owned(), file: file.to_owned() };
+    replace_record(home, &record, PATIENCE, &|| true)
 }
 
-fn replace_record(home: &Path, record: &str, patience: Duration, is_wanted: &dyn Fn() -> bool) -> Result<()> {
+fn replace_record(home: &Path, record: &UserRecord, patience: Duration, is_wanted: &dyn Fn() -> bool) -> Result<()> {
     let _lock = FileLock::acquire(&home.join("trusted.lock"), Mode::Exclusive, "trusting", patience)?;
     if !is_wanted() {
         return Ok(());
     }
     let mut kept: Vec<String> = lines(home).into_iter().filter(|line| !line.starts_with(USER)).collect();
-    kept.push(format!("{USER}{}", quote(record.as_bytes())));
+    let (values, file) = (quote(record.values.as_bytes()), quote(record.file.as_os_str().as_bytes()));
+    kept.push(format!("{USER}{values} {file}"));
     replace_file(&place(home), format!("{}\n", kept.join("\n")).as_bytes())
 }
 

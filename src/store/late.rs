@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
@@ -18,16 +18,24 @@ pub(super) struct LateSync {
     is_due: AtomicBool,
     /// True while a thread waits before it syncs.
     is_waiting: AtomicBool,
+    /// Locked during a sync.
+    at_work: Mutex<()>,
 }
 
 impl LateSync {
-    /// Returns true if a record is not durable.
-    pub(super) fn is_due(&self) -> bool {
-        self.is_due.load(Ordering::SeqCst)
+    /// Syncs the file, after a sync that is at work.
+    pub(super) fn sync(&self, file: &File) -> io::Result<()> {
+        let _at_work = self.at_work.lock().unwrap_or_else(PoisonError::into_inner);
+        self.sync_alone(file)
     }
 
-    /// Syncs the file.
-    pub(super) fn sync(&self, file: &File) -> io::Result<()> {
+    /// Syncs the file if a record is not durable. A sync that is at work has ended then.
+    pub(super) fn sync_if_due(&self, file: &File) -> io::Result<()> {
+        let _at_work = self.at_work.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_due.load(Ordering::SeqCst) { self.sync_alone(file) } else { Ok(()) }
+    }
+
+    fn sync_alone(&self, file: &File) -> io::Result<()> {
         // Before the sync: a record that comes meanwhile is not part of it.
         self.is_due.store(false, Ordering::SeqCst);
         file.sync_data().inspect_err(|_| self.is_due.store(true, Ordering::SeqCst))
@@ -57,9 +65,7 @@ impl LateSync {
     fn sync_now(&self, file: &File, path: &Path) {
         // In this order: a record that comes from here on begins another wait.
         self.is_waiting.store(false, Ordering::SeqCst);
-        if self.is_due()
-            && let Err(error) = self.sync(file)
-        {
+        if let Err(error) = self.sync_if_due(file) {
             tracing::error!(%error, path = %path.display(), "the newest steps are not durable");
         }
     }

@@ -1,8 +1,8 @@
 //! Marks of workspaces whose newest records are synced a moment later, so that other workspaces do not rely on their objects
 //! unsynced.
 //!
-//! The file `lazy/<workspace>` exists from a workspace's first unsynced record until its log is emptied, or the first start after a
-//! power cut. It has two readers. A writer that syncs makes these workspaces' logs durable before its own record, since it may
+//! The file `lazy/<workspace>` exists from a workspace's first unsynced record until the first start after a power cut. Its time is
+//! that of the newest unsynced record, and an old one once the log is emptied. It has two readers. A writer that syncs makes these workspaces' logs durable before its own record, since it may
 //! share objects with them; marks that were not renewed for [`RECENT`] are of logs that are durable by now. The first start after a
 //! boot checks every loose object if it finds such a file.
 
@@ -60,9 +60,12 @@ pub(super) fn announce(dir: &Path, log: &Path) -> Result<()> {
     replace_file(&mark, b"")
 }
 
-/// Removes the mark of the workspace that `log` belongs to. If that fails, the next start after a boot checks more than it need.
-pub(super) fn withdraw(dir: &Path, log: &Path) {
-    let _ = std::fs::remove_file(mark_of(dir, log));
+/// Gives the mark of the workspace that `log` belongs to an old time: no other workspace waits for this log, and the next unsynced record
+/// has no new mark to sync. Without a mark there is nothing to do; if it fails, others wait for more than they need.
+pub(super) fn rest(dir: &Path, log: &Path) {
+    if let Ok(file) = OpenOptions::new().write(true).open(mark_of(dir, log)) {
+        let _ = file.set_modified(SystemTime::UNIX_EPOCH);
+    }
 }
 
 impl Store {

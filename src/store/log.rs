@@ -35,6 +35,7 @@ use crate::sys::fs::dir::Dir;
 use crate::sys::fs::durable::{replace_file, sync_dir};
 use crate::sys::fs::lock::{FileLock, Mode};
 use crate::sys::fs::mark::FileMark;
+use crate::sys::writeback::waiting_bytes;
 
 const MAGIC: &[u8; 4] = b"PTNL";
 const HEAD: usize = 12;
@@ -45,8 +46,11 @@ const CAP: u64 = 1 << 30;
 /// The size from which on a log is flushed before anything is appended.
 pub const FULL: u64 = 32 << 20;
 
-/// The number of files from which on the whole file system is synced, and not each of them.
+/// The number of files from which on the whole file system is synced, and not each of them, if little else waits for the disk.
 const MANY_FILES: usize = 64;
+
+/// The bytes that are little.
+const LITTLE: u64 = 64 << 20;
 
 /// The time that the first process after a power cut waits for others.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -247,10 +251,7 @@ impl Log {
     /// # Errors
     /// Returns the errors of the system.
     pub fn sync_late(&self) -> Result<()> {
-        match self.late.is_due() {
-            true => self.sync().at("syncing the log", &self.path),
-            false => Ok(()),
-        }
+        self.late.sync_if_due(&self.file).at("syncing the log", &self.path)
     }
 
     /// Takes back the records from `length` on.
@@ -316,14 +317,16 @@ impl Store {
             files.insert(self.git_dir().join(&record.name));
         }
         // Files before their directories, and the log is emptied last: until then it can replace each of them.
-        let is_synced = files.len() >= MANY_FILES && Dir::open_root(self.git_dir())?.sync_file_system()?;
+        // Where much else waits for the disk, syncing all of it takes too long.
+        let is_quick = files.len() >= MANY_FILES && waiting_bytes().is_some_and(|bytes| bytes <= LITTLE);
+        let is_synced = is_quick && Dir::open_root(self.git_dir())?.sync_file_system()?;
         if !is_synced {
             self.sync_each(&files)?;
         }
         log.cut(0)?;
         log.sync().at("syncing the log", &log.path)?;
-        // Everything is durable, so that no sharer has to wait for this log. Still there, it only costs a check.
-        lazy::withdraw(&self.home.join(self.names.lazy), &log.path);
+        // Everything is durable, so that no sharer has to wait for this log.
+        lazy::rest(&self.home.join(self.names.lazy), &log.path);
         Ok(())
     }
 

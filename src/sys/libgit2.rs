@@ -1,5 +1,6 @@
 //! Process-wide settings of libgit2, and a lookup of paths in the commit of HEAD of a user's repository.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
@@ -58,6 +59,9 @@ pub fn hooks_path(git_dir: &Path) -> Option<PathBuf> {
     config.get_path("core.hooksPath").ok() // not set
 }
 
+/// The size above which a configuration is not read.
+const MAX_CONFIG: u64 = 1 << 20;
+
 /// Returns the files with settings that git reads for a repository, those that count most first.
 fn configurations(git_dir: &Path) -> impl Iterator<Item = Config> {
     isolate();
@@ -70,8 +74,9 @@ fn configurations(git_dir: &Path) -> impl Iterator<Item = Config> {
         shared.map(|dir| dir.join("git/config")),
         Some(PathBuf::from("/etc/gitconfig")),
     ];
+    let is_read = |place: &PathBuf| place.metadata().is_ok_and(|facts| facts.is_file() && facts.len() <= MAX_CONFIG);
     // A configuration that libgit2 cannot read is not one that git would follow.
-    places.into_iter().flatten().filter(|place| place.is_file()).filter_map(|place| Config::open(&place).ok())
+    places.into_iter().flatten().filter(is_read).filter_map(|place| Config::open(&place).ok())
 }
 
 /// Returns the setting `core.hooksPath` that counts in a repository, also that of the user; `None` if it is not set.
@@ -79,12 +84,12 @@ pub fn hooks_path_in_force(git_dir: &Path) -> Option<PathBuf> {
     configurations(git_dir).find_map(|config| config.get_path("core.hooksPath").ok()) // not set there
 }
 
-/// Returns the commands of a filter for contents (gitattributes(5)) that count in a repository; none if it is not set up.
-pub fn filter_commands(git_dir: &Path, filter: &str) -> Vec<String> {
-    let keys = ["clean", "smudge", "process"].map(|kind| format!("filter.{filter}.{kind}"));
+/// Returns the commands of filters for contents (gitattributes(5)) that count in a repository; none for those that are not set up.
+pub fn filter_commands(git_dir: &Path, filters: &BTreeSet<&str>) -> Vec<String> {
     let all: Vec<Config> = configurations(git_dir).collect();
-    let command = |key: &String| all.iter().find_map(|config| config.get_string(key).ok()); // not set there
-    keys.iter().filter_map(command).collect()
+    let command = |key: String| all.iter().find_map(|config| config.get_string(&key).ok()); // not set there
+    let keys = |filter: &&str| ["clean", "smudge", "process"].map(|kind| format!("filter.{filter}.{kind}"));
+    filters.iter().flat_map(keys).filter_map(command).collect()
 }
 
 #[cfg(test)]

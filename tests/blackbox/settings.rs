@@ -304,6 +304,31 @@ fn a_file_at_first_sight_is_in_force_unless_an_agent_may_have_written_it() {
 }
 
 #[test]
+fn a_process_with_another_configuration_directory_replaces_no_record() {
+    let lab = Lab::new();
+    lab.write("a", "a\n");
+    lab.take("first");
+    lab.set("retention: {auto_per_run: 2}\n");
+    assert_eq!(lab.piton(&["config", "trust"]).code, 0);
+    assert_eq!(value(&lab, "retention.auto_per_run", &[]), 2);
+    let other = lab.root().join("other");
+    std::fs::create_dir(&other).unwrap();
+    // Nothing of the person's is set there, and a value that keeps less than theirs does not count.
+    let there = [("XDG_CONFIG_HOME", other.to_str().unwrap())];
+    assert_ne!(value(&lab, "retention.auto_per_run", &there), 2);
+    std::fs::create_dir(other.join("piton")).unwrap();
+    std::fs::write(other.join("piton/config.yaml"), "retention: {auto_per_run: 1}\n").unwrap();
+    assert_eq!(value(&lab, "retention.auto_per_run", &there), 2);
+    // A file that is gone for a moment.
+    let file = lab.user_file();
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    value(&lab, "retention.auto_per_run", &[]);
+    std::fs::write(&file, text).unwrap();
+    assert_eq!(value(&lab, "retention.auto_per_run", &[]), 2);
+}
+
+#[test]
 fn a_variable_that_keeps_less_counts_for_a_person_only() {
     let lab = Lab::new();
     lab.write("a.txt", "one\n");

@@ -18,6 +18,7 @@ use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::Extent;
 use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
+use crate::model::policy::Durability;
 use crate::model::stamp::KnownPaths;
 use crate::model::tree::Mode;
 use crate::sys::interrupt::Flow;
@@ -108,6 +109,8 @@ impl Capturer {
         control: &dyn Fn() -> Flow,
     ) -> Result<bool> {
         match self.holds_whole(catalog, held, wanted, control) {
+            // It is named in the answer, and may be a step of a moment ago.
+            Ok(true) if catalog.policy.durability == Durability::Power => catalog.sync_late().map(|()| true),
             Err(error) if matches!(error.code(), Code::StoreDamaged | Code::NoSuchCheckpoint) => Ok(false),
             held => held,
         }

@@ -74,6 +74,10 @@ impl Locked<'_> {
         let same = same.filter(|same| !(is_asked && catalog.has_repository_moved(same, repository.as_ref())));
         let is_gone = same.as_ref().map_or(Ok(false), |same| catalog.store.has(&same.id).map(|has| !has))?;
         if let Some(same) = same.filter(|_| !is_gone) {
+            // It may be a step of a moment ago, which is named now.
+            if !take.draft.soon && self.catalog.policy.durability == Durability::Power {
+                self.catalog.sync_late()?;
+            }
             // Objects of an unchanged capture are kept too: the warm tree takes them for stored.
             batch.map(Batch::finish).transpose()?;
             local.begun().map(Batch::finish).transpose()?;
@@ -227,6 +231,10 @@ impl Locked<'_> {
         for one in named.take(NEAR) {
             if catalog.layer_root(one)? == Some(root) {
                 local.begun().map(Batch::finish).transpose()?;
+                // The layer may be that of a step of a moment ago.
+                if synced {
+                    catalog.sync_late()?;
+                }
                 return Ok(one.record.layer);
             }
         }

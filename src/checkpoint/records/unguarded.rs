@@ -10,6 +10,7 @@
 //! read still says that an action ran, and the first reader claims it.
 
 use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -134,9 +135,13 @@ pub fn keep_unplaced(action: UnguardedCommand) -> Result<()> {
         why: Some(shown(&why)),
         ..ActionRecord::default()
     };
+    // A file is claimed as a whole, so each directory has one of its own.
+    let mut hasher = DefaultHasher::new();
+    cwd.hash(&mut hasher);
+    let place = hasher.finish();
     let mut line = serde_json::to_vec(&Unplaced { cwd, is_told, record }).unwrap_or_default(); // a path that is no text
     line.push(b'\n');
-    keep_as(&format!("{UNSTARTED}{}", std::process::id()), |path| {
+    keep_as(&format!("{UNSTARTED}{}-{place:x}", std::process::id()), |path| {
         append_private(path).and_then(|mut file| file.write_all(&line)).at("keeping an unguarded action", path)
     })
 }

@@ -157,11 +157,22 @@ impl Write for ContentSearch {
     }
 }
 
+/// Texts in the place of a token that no one has been given.
+const PLACEHOLDERS: &[&str] = &["xxxx", "your", "placeholder", "changeme", "redacted", "replace"];
+
+/// Returns true for a stand-in for a token, and for a name of a program's own: small words joined by `_`.
+fn is_stand_in(token: &str) -> bool {
+    let small = token.to_ascii_lowercase();
+    let is_name = token.matches('_').count() > 1 && token.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    is_name || PLACEHOLDERS.iter().any(|part| small.contains(part))
+}
+
 fn secrets(content: &[u8]) -> Vec<Vec<u8>> {
     let mut secrets = Vec::new();
     for form in FORMS.iter().flat_map(|forms| forms.signalled(content)) {
         let found = form.secret.captures_iter(content).filter_map(|found| found.get(1));
-        let is_one = |secret: &str| !is_reference(secret) && (!form.is_dense || is_generated(secret));
+        let is_one =
+            |secret: &str| !is_reference(secret) && !is_stand_in(secret) && (!form.is_dense || is_generated(secret));
         secrets.extend(found.map(|found| found.as_bytes()).filter(|found| is_text(found, is_one)).map(<[u8]>::to_vec));
     }
     // A program has no names that a person gave.
@@ -198,7 +209,21 @@ fn is_of_plain_name(before: &str) -> bool {
     let end = before.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
     let is_part = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     let name = end.rsplit(|c: char| !is_part(c)).next().unwrap_or_default().to_ascii_lowercase();
-    PLAIN_NAMES.iter().any(|part| name.contains(part))
+    // `"src/token.rs": "9f86…"` is the hash of a file.
+    FILE_ENDINGS.iter().any(|end| name.ends_with(end)) || PLAIN_NAMES.iter().any(|part| name.contains(part))
+}
+
+/// The endings of names of files, of which lists give hashes.
+const FILE_ENDINGS: &[&str] = &[
+    ".rs", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".css", ".py", ".go", ".c", ".h", ".java", ".rb", ".php",
+    ".json", ".html", ".svg", ".png", ".md", ".map", ".toml", ".yml", ".yaml",
+];
+
+/// Returns true for a UUID, which names a thing and opens none.
+fn is_uuid(value: &str) -> bool {
+    let parts: Vec<&str> = value.split('-').collect();
+    let is_hex = |part: &&str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    parts.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12]) && parts.iter().all(is_hex)
 }
 
 /// Returns true for a value that no person thought of: letters and digits are mixed in one run of it.
@@ -208,7 +233,10 @@ fn is_generated(value: &str) -> bool {
         let digits = run.bytes().filter(u8::is_ascii_digit).count();
         digits >= DIGITS && run.len() - digits >= 3
     };
-    value.chars().all(is_part) && is_dense(value) && value.split(['.', '-', '_', '/', '+', '=']).any(is_mixed)
+    !is_uuid(value)
+        && value.chars().all(is_part)
+        && is_dense(value)
+        && value.split(['.', '-', '_', '/', '+', '=']).any(is_mixed)
 }
 
 #[cfg(test)]
@@ -257,6 +285,13 @@ mod tests {
             "commit 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b",
             "secret = get_secret('projects/1234567890/secrets/x')",
             "AKIA is the prefix of a key",
+            "SLACK_TOKEN=xoxb-your-bot-token",
+            "GITHUB_TOKEN=ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+            "AWS_ACCESS_KEY_ID=AKIAXXXXXXXXXXXXXXXX",
+            "key: sk-ant-your-api-key-here",
+            "int sbp_management_agent_register(void);",
+            "{\"files\":{\"src/token.rs\":\"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\"}}",
+            "\"partition_token\": \"9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d\"",
             "content-hash = \"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\"",
             "    \"content-hash\": \"9f86d081884c7d659a2feaa0c55ad015\",",
             "checksum = \"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\"",
