@@ -307,7 +307,7 @@ fn no_mistake_and_no_workspace_takes_the_answer_away() {
     b.write(&lab, "f", "of b\n");
     assert!(message(&a.line("rm f")).contains("run `b`"), "the default holds");
     assert_eq!(lab.piton(&["config", "check"]).code, 2);
-    lab.set("policy: {collision: deny}\n");
+    lab.set("policy: {collision: deny, database: ask}\n");
     lab.write(".piton.yaml", "policy: {collision: allow}\n");
     let reply = a.line("rm f");
     assert_eq!((&reply["answer"], &reply["proceed"]), (&json!("deny"), &json!(false)), "{reply}");
