@@ -3,7 +3,7 @@
 //! Lowest first: `config/default.yaml` (embedded by `build.rs`, the only source of defaults), the user's file, the workspace's
 //! `.piton.yaml` (which can only widen until the user trusts it), the environment, flags. Every value tells its origin.
 //!
-//! *Invariant:* a change of the user's file that guards or keeps less is in force only after `piton config trust` ([`narrowing`]).
+//! *Invariant:* a change of the user's file that guards or keeps less is in force only after `piton config trust` (`narrowing`).
 //!
 //! *Invariant:* a mistake disarms nothing. It costs its own key, or part of a list or map. That keeps the value of the layers
 //! below, or in a running process the value that was in force. The mistake is told, with file, line and column ([`Mistake`]).

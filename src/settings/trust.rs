@@ -2,7 +2,7 @@
 //!
 //! A file `$PITON_HOME/trusted`. A line of a workspace's file has the content's id (git's SHA-1 of it, with collision detection) and the
 //! percent-quoted path. Another content at the same path is not trusted. The line `user` has the record of the user's file
-//! ([`super::narrowing`]) and the path of that file, both percent-quoted.
+//! (`narrowing`) and the path of that file, both percent-quoted.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -1,7 +1,7 @@
 //! The log of one workspace. It holds the checkpoints that were answered and are not durable elsewhere yet.
 //!
 //! A small checkpoint is one record, appended and synced once: its objects as their loose files hold them, and the ref
-//! it moves. The record of a step that no reply names is synced a moment later ([`super::late`]). Only then the loose files and the ref are written, without waiting for the disk, so that every process
+//! it moves. The record of a step that no reply names is synced a moment later (`late`). Only then the loose files and the ref are written, without waiting for the disk, so that every process
 //! sees them. In idle time they are synced and the log is emptied ([`Store::flush`]). After a power cut all logs are
 //! applied before anything else is done ([`Store::recover`]): objects that are missing or torn are written again, refs
 //! that did not move are moved.

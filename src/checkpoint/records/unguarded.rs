@@ -125,7 +125,7 @@ fn keep(workspace: &Workspace, record: &ActionRecord) -> Result<()> {
 /// Keeps an action of a directory whose workspace could not be opened.
 ///
 /// # Errors
-/// As [`keep`].
+/// When there is no place for it, or it has no room.
 pub fn keep_unplaced(action: UnguardedCommand) -> Result<()> {
     let UnguardedCommand { cwd, command, why, is_told } = action;
     let record = ActionRecord {
@@ -235,7 +235,7 @@ pub fn settle(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Returns the actions of a workspace that ran without a checkpoint, the oldest first, until a person removes [`file`].
+/// Returns the actions of a workspace that ran without a checkpoint, the oldest first, until a person removes [`file()`].
 pub fn list(workspace: &Workspace) -> Vec<ActionRecord> {
     let mut all = read(&file(workspace));
     for record in runtime::existing().flat_map(|dir| read(&dir.join(format!("{NAME}.{}", workspace.id)))) {
