@@ -149,6 +149,7 @@ fn trust_files(context: &Context) -> Result<Exit> {
     person::require("only a person may trust settings")?;
     let waiting = waiting_keys(context)?;
     let written = settings::as_written()?;
+    // Outside of a workspace the user's file is read alone.
     let root = context.root().ok();
     let mut trusted = Vec::new();
     if let Some(path) = root.as_deref().map(|root| root.join(WORKSPACE_FILE))
@@ -196,6 +197,7 @@ fn workspace_content(path: &Path) -> Result<Option<Vec<u8>>> {
 
 /// Returns the keys of both files that wait for a person.
 fn waiting_keys(context: &Context) -> Result<Vec<String>> {
+    // Outside of a workspace the user's file is read alone.
     let root = context.root().ok();
     let read = settings::load(root.as_deref(), context.home.path(), &[])?;
     let of_user = read.mistakes.iter().filter(|mistake| mistake.waiting == Some(Waiting::ForTrust));

@@ -215,11 +215,9 @@ impl Session {
             self.answer_noted(&open, note, shared.action.wait, answer);
             return Ok(());
         }
-        let (run, turn) = self.recording();
-        let reason = shown(&format!("{}{}", self.when(), named(shared.action)));
+        let take = self.take_for(&shown(&format!("{}{}", self.when(), named(shared.action))));
         let begins = if self.turn_begins_in(&open) { self.open_turn() } else { None };
-        let task =
-            Task { beyond, note, record, begins, ..Task::of(&open, (&run, turn, &reason), (reach, due), shared) };
+        let task = Task { beyond, note, record, begins, ..Task::of(&open, take, reach, due, shared) };
         self.protect(&open, &rules, Decision::Action(Box::new(ActionDecision::of_part())), task, reply);
         Ok(())
     }
@@ -253,8 +251,8 @@ impl Session {
     /// Has the action protected in its own workspace.
     fn decide_own(&mut self, action: &Action, judged: Judged, reply: Reply<Decision>) {
         let Judged { open, rules, verdict, reach, due, parts: _, cwd, asked, decision } = judged;
-        let (run, turn) = self.recording();
         let reason = shown(&format!("{}{}", self.when(), named(action)));
+        let take = self.take_for(&reason);
         let paths = NamedPaths::of(&open.workspace.path, &cwd, action, &verdict, &reach);
         let mut note = self.note_of(&open, action, (&cwd, &verdict), paths);
         let record = self.record_of(action, &verdict, &reach, &due);
@@ -273,14 +271,21 @@ impl Session {
         });
         let shared = PartAction { action, verdict, cwd, asked, is_part: false, is_linked: false };
         let begins = if self.turn_begins_in(&open) { self.open_turn() } else { None };
-        let task =
-            Task { note, record, begins, opaque, ..Task::of(&open, (&run, turn, &reason), (reach, due), &shared) };
+        let task = Task { note, record, begins, opaque, ..Task::of(&open, take, reach, due, &shared) };
         self.protect(&open, &rules, Decision::Action(decision), task, reply);
     }
 
     /// Returns the beginning of the reason of an action's checkpoint. It says "before" only if the client waits for it.
     fn when(&self) -> &'static str {
         if self.waits { "before " } else { "maybe too late for " }
+    }
+
+    /// Returns a request for the checkpoint of an action, for the open turn of the session's run.
+    fn take_for(&self, reason: &str) -> Take {
+        let (run, turn) = self.recording();
+        let mut take = Take::of(CheckpointKind::Auto, &run, reason);
+        take.draft.turn = turn;
+        take
     }
 
     /// Takes the checkpoint of a turn that begins, for a client that waits for no answer before it acts.
@@ -296,10 +301,7 @@ impl Session {
         if let Some(protection) = without {
             return reply(self, Ok(with(decision, protection, None)));
         }
-        let (run, turn) = self.recording();
-        let reason = "at the start of a turn: nobody waits for this stream";
-        let mut take = Take::of(CheckpointKind::Auto, &run, reason);
-        take.draft.turn = turn;
+        let take = self.take_for("at the start of a turn: nobody waits for this stream");
         let task = Task {
             take,
             turn: None,

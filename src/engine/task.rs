@@ -15,7 +15,6 @@ use crate::checkpoint::capture::request::{Selection, Take};
 use crate::checkpoint::catalog::gaps::Gap;
 use crate::checkpoint::history::turn_end::TurnName;
 use crate::checkpoint::records::workspace::Scope;
-use crate::model::checkpoint::CheckpointKind;
 use crate::model::effect::{Programs, Takes, Verdict};
 use crate::worktree::TargetBudget;
 
@@ -63,15 +62,10 @@ pub(super) struct PartAction<'a> {
 }
 
 impl Task {
-    /// Returns the work for an action in one workspace.
-    pub(super) fn of(
-        open: &OpenWorkspace,
-        (run, turn, reason): (&str, Option<String>, &str),
-        (reach, due): (ActionReach, Due),
-        shared: &PartAction<'_>,
-    ) -> Task {
+    /// Returns the work for an action in one workspace. `take` has its run, its turn and its reason.
+    pub(super) fn of(open: &OpenWorkspace, take: Take, reach: ActionReach, due: Due, shared: &PartAction<'_>) -> Task {
         let PartAction { action, verdict, cwd, asked, is_part, is_linked } = shared;
-        let mut take = Take { asked: Some(*asked), ..Take::of(CheckpointKind::Auto, run, reason) };
+        let mut take = Take { asked: Some(*asked), ..take };
         let budget = match open.workspace.scope {
             Scope::Tree => TargetBudget::Wide,
             Scope::TargetsOnly if *is_linked => TargetBudget::Linked,
@@ -80,7 +74,7 @@ impl Task {
         // An opaque action may follow a link or not: it takes no repository that it does not name.
         let takes = if *is_linked { Takes::Nothing } else { verdict.takes };
         take.selection = Selection { takes, in_place: verdict.in_place, budget, ..Selection::with(reach.targets) };
-        (take.draft.turn, take.draft.effects) = (turn, protect::classes(verdict));
+        take.draft.effects = protect::classes(verdict);
         // An external effect gets a checkpoint even without changes: lists show the effect after it.
         take.draft.always = verdict.warnings.iter().any(|warning| warning.class.is_external());
         Task {

@@ -64,6 +64,7 @@ pub(super) fn announce(dir: &Path, log: &Path) -> Result<()> {
 /// has no new mark to sync. Without a mark there is nothing to do; if it fails, others wait for more than they need.
 pub(super) fn rest(dir: &Path, log: &Path) {
     if let Ok(file) = OpenOptions::new().write(true).open(mark_of(dir, log)) {
+        // With its own time the mark still says the truth, and others wait for this log once more.
         let _ = file.set_modified(SystemTime::UNIX_EPOCH);
     }
 }

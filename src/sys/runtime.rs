@@ -49,10 +49,10 @@ pub fn usable() -> impl Iterator<Item = PathBuf> {
         let make = |dir: &Path| DirBuilder::new().mode(0o700).create(dir);
         // A directory that cannot be made is not there afterwards, and is passed over.
         if base == fallback() {
-            let _ = make(&base);
+            let _ = make(&base); // `is_own` looks next
         }
         if is_own(&base) {
-            let _ = make(&dir);
+            let _ = make(&dir); // `is_own` looks next
         }
         (is_own(&base) && is_own(&dir)).then_some(dir)
     })

@@ -206,9 +206,7 @@ fn a_hook_whose_daemon_ends_meanwhile_gets_an_engine_of_its_own() {
         let daemon = UnixListener::bind(place.socket()).unwrap();
         let ending = std::thread::spawn(move || {
             let (mut client, _) = daemon.accept().unwrap();
-            let greeting = json!({ "v": 1, "type": "daemon", "ok": true, "build": "another", "built_at": i64::MAX,
-                "pid": i32::MAX, "since": "2026-01-01T00:00:00.000Z", "clients": 1 });
-            writeln!(client, "{greeting}").unwrap();
+            writeln!(client, "{}", greeting()).unwrap();
             let mut said = BufReader::new(client).lines();
             (0..lines).for_each(|_| assert!(said.next().unwrap().unwrap().contains("type")));
         });
@@ -220,6 +218,12 @@ fn a_hook_whose_daemon_ends_meanwhile_gets_an_engine_of_its_own() {
     assert_eq!(place.mishaps(), json!([]));
 }
 
+/// What a daemon of another build says first.
+fn greeting() -> Value {
+    json!({ "v": 1, "type": "daemon", "ok": true, "build": "another", "built_at": i64::MAX,
+        "pid": i32::MAX, "since": "2026-01-01T00:00:00.000Z", "clients": 1 })
+}
+
 #[test]
 fn a_hook_whose_daemon_does_not_read_gets_an_engine_of_its_own() {
     let place = Place::new();
@@ -227,8 +231,7 @@ fn a_hook_whose_daemon_does_not_read_gets_an_engine_of_its_own() {
     std::fs::create_dir(place.dir()).unwrap();
     place.lab.write("a", "to be held");
     let daemon = UnixListener::bind(place.socket()).unwrap();
-    let greeting = json!({ "v": 1, "type": "daemon", "ok": true, "build": "another", "built_at": i64::MAX,
-        "pid": i32::MAX, "since": "2026-01-01T00:00:00.000Z", "clients": 1 });
+    let greeting = greeting();
     let stopped = std::thread::spawn(move || {
         let (mut client, _) = daemon.accept().unwrap();
         writeln!(client, "{greeting}").unwrap();
@@ -252,8 +255,7 @@ fn a_hook_whose_daemon_is_busy_gets_an_engine_of_its_own() {
     std::fs::create_dir(place.dir()).unwrap();
     place.lab.write("a", "to be held");
     let daemon = UnixListener::bind(place.socket()).unwrap();
-    let greeting = json!({ "v": 1, "type": "daemon", "ok": true, "build": "another", "built_at": i64::MAX,
-        "pid": i32::MAX, "since": "2026-01-01T00:00:00.000Z", "clients": 1 });
+    let greeting = greeting();
     // It greets and reads, and answers nothing.
     let busy = std::thread::spawn(move || {
         let (mut client, _) = daemon.accept().unwrap();

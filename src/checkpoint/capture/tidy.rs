@@ -33,7 +33,7 @@ impl Timeline {
     }
 
     /// As [`Timeline::settle`], for a process that is about to end while a client waits: a short log stays, and if
-    /// another process is at work, all of it is left to that process.
+    /// another process is at work, that process does all of it.
     ///
     /// # Errors
     /// As [`Timeline::settle`].

@@ -166,7 +166,7 @@ pub fn are_waiting(workspace: &Workspace) -> bool {
     names.any(|entry| entry.file_name().to_str().is_some_and(|name| name == own || name.starts_with(UNSTARTED)))
 }
 
-/// Takes the actions of no known workspace that belong to this one, and returns those of which no model was informed. `is_here` judges a
+/// Takes the actions of no known workspace that belong to this one, and returns those that no model was informed of. `is_here` judges a
 /// directory.
 pub fn claim(workspace: &Workspace, is_here: impl Fn(&Path) -> bool) -> Vec<ActionRecord> {
     let mut claimed = Vec::new();
@@ -312,7 +312,7 @@ fn parsed(line: &[u8], written: i64) -> Unplaced {
     Unplaced { cwd: cwd.filter(|_| seconds.is_some()), is_told: false, record }
 }
 
-/// Returns a record as it may be shown, whoever wrote the file.
+/// Returns a record as it may be shown. Any program may have written the file.
 fn harmless(record: ActionRecord) -> ActionRecord {
     ActionRecord {
         command: shown(&record.command),

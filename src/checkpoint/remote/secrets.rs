@@ -149,7 +149,7 @@ fn is_committed(catalog: &Catalog, path: &RelPath, texts: Option<&[Vec<u8>]>) ->
     }
 }
 
-/// A checkpoint of which the shared part has a secret.
+/// A checkpoint with a secret in its shared part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretCheckpoint {
     /// The number of the checkpoint.
@@ -159,7 +159,7 @@ pub struct SecretCheckpoint {
 }
 
 impl Catalog {
-    /// Returns the first checkpoint of which the shared part has a secret, by its record or by a file.
+    /// Returns the first checkpoint with a secret in its shared part, as its record or a file shows.
     ///
     /// # Errors
     /// Returns the errors of listing and reading.
