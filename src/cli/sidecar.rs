@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::context::Context;
 use super::exit::Exit;
-use super::print;
+use super::{person, print};
 use crate::agents::Client;
 use crate::doors::{stdio, stream};
 use crate::error::Result;
@@ -47,6 +47,7 @@ pub(super) fn sidecar(context: &Context, args: &SidecarArgs) -> Result<Exit> {
         workspace: context.named_workspace(),
         flags: context.flags.clone(),
         grace: Duration::from_secs(u64::from(args.grace)),
+        is_agents: person::is_agents(),
     };
     let ended = match &args.from {
         Some(client) => stream::follow(options, Client::named(client)?, args.tee)?,

@@ -111,6 +111,8 @@ pub struct Session {
     pub(super) waits: bool,
     /// True if no other process tells of this session's actions.
     pub(super) is_alone: bool,
+    /// True if its requests may not take saved content away for good.
+    keeps_content: bool,
     /// The turns of a client that reports none.
     pub(super) paused: Option<PausedTurns>,
     /// The door that the client comes through.
@@ -153,6 +155,7 @@ impl Session {
             tells_model: false,
             waits: true,
             is_alone: false,
+            keeps_content: false,
             paused: None,
             door: SessionDoor::default(),
             watcher_news: WatcherNews::default(),
@@ -166,6 +169,16 @@ impl Session {
     /// Notes that no other process tells of this session's actions: they end with it at the latest.
     pub fn tells_alone(&mut self) {
         self.is_alone = true;
+    }
+
+    /// Has the session refuse requests that take saved content away for good: an agent may send them.
+    pub fn keep_content(&mut self) {
+        self.keeps_content = true;
+    }
+
+    /// Returns true if its requests may not take saved content away for good.
+    pub fn keeps_content(&self) -> bool {
+        self.keeps_content
     }
 
     /// Returns the longest accepted line; read once, before any workspace is known.

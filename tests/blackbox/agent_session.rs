@@ -143,6 +143,28 @@ fn a_client_above_the_process_is_enough() {
     assert_eq!(stored(&lab), before);
 }
 
+#[test]
+fn a_sidecar_of_an_agents_session_takes_nothing_away() {
+    let lab = lab();
+    let before = stored(&lab);
+    let lines = "{\"v\":1,\"id\":1,\"type\":\"hello\",\"client\":\"x\"}\n\
+                 {\"v\":1,\"id\":2,\"type\":\"checkpoint.delete\",\"shas\":[\"label\"]}\n\
+                 {\"v\":1,\"id\":3,\"type\":\"checkpoint.unpin\",\"shas\":[\"label\"]}\n";
+    let asked = |mark: &str| {
+        let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
+        command.args(["sidecar"]).env(mark, "1").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+    };
+    let refused = asked("PITON_SESSION");
+    assert_eq!(refused.matches("needs-person").count(), 2, "{refused}");
+    assert_eq!(stored(&lab), before);
+    let done = asked("NONE");
+    assert!(!done.contains("needs-person"), "{done}");
+    assert_ne!(stored(&lab), before);
+}
+
 fn hook(lab: &Lab, event: &str, more: Value) -> Value {
     let mut payload = json!({ "hook_event_name": event, "session_id": "s", "cwd": lab.work, "prompt_id": "p" });
     payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -29,6 +29,8 @@ pub struct Options {
     pub flags: Vec<(String, String)>,
     /// The time that pending work may take once the input has ended.
     pub grace: Duration,
+    /// True if an agent started it: requests that take saved content away for good are refused.
+    pub is_agents: bool,
 }
 
 /// The end of the sidecar.
@@ -55,6 +57,9 @@ pub fn attend(
     let (connection, wakes) = Connection::new(Arc::clone(&engine), Root::of_process(options.workspace), tell);
     watch_signals(connection.waker())?;
     connection.with(Session::tells_alone);
+    if options.is_agents {
+        connection.with(Session::keep_content);
+    }
     // The limit is asked for before the reader starts, because the first line needs it.
     if let Some(limit) = connection.with(|session| session.line_limit()) {
         read(Arc::clone(&connection), limit);

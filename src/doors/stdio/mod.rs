@@ -17,7 +17,7 @@ use super::replies;
 use crate::engine::Engine;
 use crate::engine::connection::Connection;
 use crate::engine::decision::Notice;
-use crate::engine::session::{Root, Tell};
+use crate::engine::session::{Root, Session, Tell};
 use crate::error::Result;
 use crate::protocol::ErrorReply;
 
@@ -42,10 +42,11 @@ pub fn run(options: Options) -> Result<Ended> {
 }
 
 /// Serves one of several clients that share an engine, until its input has ended and nothing that it asked for is
-/// pending.
+/// pending. Its requests may not take saved content away: the verbs of the command line do that without a daemon.
 pub fn converse(engine: Arc<Engine>, input: impl Read + Send + 'static, output: impl Write + Send + 'static) {
     let output = Arc::new(Output::start(output));
     let (connection, wakes) = Connection::new(engine, Root::Unknown, teller(&output));
+    connection.with(Session::keep_content);
     if let Some(limit) = connection.with(|session| session.line_limit()) {
         input::read_lines(input, Arc::clone(&connection), Arc::clone(&output), limit);
     }

@@ -228,6 +228,11 @@ fn call(session: &mut Session, body: Body, to: Answerer) {
         }
         Body::Show(show) => ask(session, to, move |timeline, _, _| calls::show(timeline, &show.sha)),
         Body::Pin(chosen) => ask(session, to, move |timeline, _, _| calls::pin(timeline, &chosen, true)),
+        Body::Unpin(_) | Body::Delete(_) if session.keeps_content() => {
+            let text = "this session is an agent's, and a deleted checkpoint cannot be restored; nothing was changed";
+            let hint = "if that is wanted, a person types `piton delete` or `piton unpin` in a terminal of their own";
+            to.send::<()>(session, Err(Error::new(Code::NeedsPerson, text).hint(hint)));
+        }
         Body::Unpin(chosen) => ask(session, to, move |timeline, _, _| calls::pin(timeline, &chosen, false)),
         Body::Delete(chosen) => {
             ask(session, to, move |timeline, _, control| calls::delete(timeline, &chosen, control));
