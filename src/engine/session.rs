@@ -277,6 +277,7 @@ impl Session {
         let workspace = self.workspace()?;
         self.note_event();
         if self.keeps_connection() {
+            self.take_turn_over(&workspace);
             self.end_left_runs(&workspace);
         }
         // For a client that does not wait, the turn's own checkpoint has to come first.

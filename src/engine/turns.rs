@@ -10,8 +10,10 @@ use super::session::{Reply, Session};
 use super::told::Note;
 use super::workspace::OpenWorkspace;
 use crate::checkpoint::Timeline;
+use crate::checkpoint::history::turn_end::TurnName;
 use crate::checkpoint::records::process_names::{is_gone, own_name};
 use crate::checkpoint::records::state::WorkspaceState;
+use crate::checkpoint::runs::client::RunClient;
 use crate::error::{Code, Error};
 use crate::model::door::Door;
 use crate::model::run::run_id;
@@ -65,7 +67,10 @@ impl Session {
         if let Some(run) = &start.run {
             self.go_on_with(&run_id(run));
         }
-        self.end_abandoned_turn();
+        let goes_on = self.has_taken_over() && self.state().turns.name() == Some(&turn_name(&start.turn));
+        if !goes_on {
+            self.end_abandoned_turn();
+        }
         let before = self.state().turns.clone();
         let name = match start.turn.is_empty() {
             true => before.name().map_or_else(|| format!("t{}", now_ms()), str::to_owned),
@@ -145,7 +150,9 @@ impl Session {
 
     /// Follows the open turn before an action of it: an interrupted one is continued, and ends with this connection.
     pub(super) fn follow_turn(&mut self) {
-        self.end_abandoned_turn();
+        if !self.has_taken_over() {
+            self.end_abandoned_turn();
+        }
         if self.sub_agent.is_none() && self.state().turns.is_interrupted() {
             self.change_turns(Turns::resume);
         }
@@ -182,11 +189,41 @@ impl Session {
         }
     }
 
-    /// Ends the open turn if the process that had its connection is gone: it was killed.
+    /// Returns true if the process that had the connection of the open turn is gone: it was killed.
+    fn is_turn_abandoned(&self) -> bool {
+        self.state().turns.holder().is_some_and(|holder| is_gone(&holder.process))
+    }
+
+    /// Ends the open turn if it is abandoned.
     fn end_abandoned_turn(&mut self) {
-        let is_abandoned = self.state().turns.holder().is_some_and(|holder| is_gone(&holder.process));
-        if is_abandoned {
+        if self.is_turn_abandoned() {
             self.interrupt_turn();
+        }
+    }
+
+    /// Returns true if an abandoned turn of the run goes on with this connection.
+    fn has_taken_over(&self) -> bool {
+        self.held_runs.contains(&self.state().run)
+    }
+
+    /// Has an abandoned turn go on with this connection until the client's next event says more, unless the client has ended too: it has
+    /// started piton again, and an action of the turn may be at work.
+    pub(super) fn take_turn_over(&mut self, workspace: &OpenWorkspace) {
+        if !self.state().is_named() || !self.is_turn_abandoned() {
+            return;
+        }
+        let run = self.run_and_turn().0;
+        let client = RunClient::load(&workspace.workspace.dir, &run);
+        if client.and_then(|client| client.is_alive()) == Some(false) {
+            return;
+        }
+        let Some(turn) = self.open_turn() else { return };
+        self.held_runs.insert(run);
+        let turn = TurnName { held_by: Some(own_name().to_owned()), ..turn };
+        // A workspace that is gone has no log to note it in.
+        for place in turn.places.iter().filter_map(|place| self.engine.open(place).ok()).collect::<Vec<_>>() {
+            let turn = turn.clone();
+            self.quietly(&place, move |timeline, _| timeline.hold_turn(&turn));
         }
     }
 
@@ -207,7 +244,7 @@ impl Session {
             self.go_on_with(&run);
             let is_held = |holder: &TurnHolder| holder.process == own_name() && holder.session == self.number;
             // Another connection of the session may have taken it over.
-            if self.state().turns.holder().is_some_and(is_held) {
+            if self.state().turns.holder().is_some_and(is_held) || self.is_turn_abandoned() {
                 self.interrupt_turn();
             }
         }

@@ -246,6 +246,52 @@ fn what_is_lost_after_a_sidecar_was_killed_is_the_turns() {
 }
 
 #[test]
+fn a_turn_goes_on_where_the_client_starts_its_killed_sidecar_again() {
+    for (again, ending) in [
+        (None, "turn.end"),
+        (Some("t1"), "turn.end"),
+        (None, "another action"),
+        (None, "the end of input"),
+        (None, "another turn"),
+    ] {
+        let lab = Lab::new();
+        lab.sh("mkdir src; echo a > src/a; echo b > src/b; echo k > kept");
+        let mut sidecar = Sidecar::start(&lab, &[]);
+        let greeting = || {
+            let mut greeting = hello(&lab, "s");
+            greeting["pid"] = json!(std::process::id());
+            greeting
+        };
+        sidecar.ask(greeting());
+        sidecar.ask(json!({"type": "turn.start", "turn": "t1"}));
+        sidecar.ask(opaque("1"));
+        drop(sidecar);
+        let mut next = Sidecar::start(&lab, &[]);
+        next.ask(greeting());
+        if let Some(turn) = again {
+            next.ask(json!({"type": "turn.start", "turn": turn}));
+        }
+        // The look of a person ends nothing.
+        assert_eq!(lab.piton(&["status"]).code, 0);
+        if ending == "another action" {
+            next.ask(json!({"type": "shell.before", "command": "rm kept", "action": "2"}));
+        }
+        lab.sh("rm -rf src");
+        next.ask(json!({"type": "shell.after", "action": "1"}));
+        match ending {
+            "turn.end" | "another action" => drop(next.ask(json!({"type": "turn.end", "turn": "t1"}))),
+            "another turn" => drop(next.ask(json!({"type": "turn.start", "turn": "t2"}))),
+            _ => {}
+        }
+        assert_eq!(next.finish(), 0);
+        let undone = lab.piton(&["undo", "--yes"]);
+        let restored = [lab.read("src/a"), lab.read("src/b"), lab.read("kept")];
+        assert_eq!(restored, ["a\n", "b\n", "k\n"], "{again:?} {ending}: {undone:?}");
+        assert_eq!(turns(&lab).len(), 1, "{again:?} {ending}");
+    }
+}
+
+#[test]
 fn a_client_that_is_the_first_process_of_a_container_is_the_client() {
     let lab = Lab::new();
     lab.write("a", "0\n");

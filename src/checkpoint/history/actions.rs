@@ -137,7 +137,10 @@ impl Timeline {
     }
 
     /// Notes the process with whose connection an open turn ends by now.
-    fn hold_turn(&mut self, turn: &TurnName) -> Result<()> {
+    ///
+    /// # Errors
+    /// When the log of actions cannot be written.
+    pub fn hold_turn(&mut self, turn: &TurnName) -> Result<()> {
         let mut log = self.catalog().windows.borrow_mut();
         let is_news = |open: &&OpenTurn| turn.held_by.is_some() && open.held_by != turn.held_by;
         let Some(open) = log.windows()?.turn(&turn.key).filter(is_news).cloned() else { return Ok(()) };
