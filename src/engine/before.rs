@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::collisions::{CollisionAnswer, CollisionQuestion};
 use super::deadlines::{Awaited, Outcome, with};
@@ -19,6 +19,7 @@ use super::parts::{self, Gathering, OtherParts, OtherReach};
 use super::protect::{NamedCapture, Protected, Wanted};
 use super::reach::{self, ActionReach};
 use super::rules::InForce;
+use super::scan_time::since_boot;
 use super::session::{Reply, Session};
 use super::task::{PartAction, Task};
 use super::unguarded::{keep_unguarded, keep_unplaced};
@@ -30,7 +31,7 @@ use crate::checkpoint::records::workspace::Scope;
 use crate::classify::{Context, ToolCall};
 use crate::error::Result;
 use crate::model::checkpoint::CheckpointKind;
-use crate::model::effect::{Confidence, Verdict, Warning};
+use crate::model::effect::{Confidence, Programs, Verdict, Warning};
 use crate::model::policy::{Guard, OnFailure};
 use crate::model::redact::redact;
 use crate::sys::clock::{file_clock, now_ms};
@@ -101,6 +102,9 @@ impl Session {
         let surroundings = open.context(self.engine.home(), &cwd);
         let mut verdict = reach::judged(surroundings, |context| verdict(action, &rules, context));
         let mut reach = reach::reach(&record.path, &cwd, &verdict);
+        if let (Doing::Shell { command }, Programs::Any) = (&action.what, verdict.programs) {
+            reach::add_named_behind_links(&mut reach, &record.path, &cwd, command);
+        }
         if record.scope == Scope::TargetsOnly {
             // Such a directory is too broad to be captured as a whole, whatever the action does.
             reach.targets.retain(|target| !target.path.is_root());
@@ -357,6 +361,7 @@ impl Session {
             CollisionQuestion::of(answer, &open.workspace.path, place, || self.asker(open, &verdict.losses, answer))
         });
         let (reaches_all, is_noted, later) = (task.reaches_all, task.note.is_some(), Arc::clone(&self.later));
+        let may_scan = task.starts_others && !reaches_all && self.state().scans.allows(since_boot());
         let finish = Finish {
             take: task.take.clone(),
             reaches_all,
@@ -374,7 +379,14 @@ impl Session {
         let done = move |timeline: &mut Timeline, protected: Result<Protected>| -> Answer {
             let finished = catch_unwind(AssertUnwindSafe(|| finish.outcome(timeline, protected)));
             let outcome = finished.unwrap_or_else(|_| Outcome::failed(bug()));
-            Box::new(move || later(Box::new(move |session| session.protected(ticket, outcome))))
+            // With the time in the queue: rather too few scans than too many.
+            let scanned = if may_scan && !timeline.is_live() { now.elapsed() } else { Duration::ZERO };
+            Box::new(move || {
+                later(Box::new(move |session| {
+                    session.state().has_scanned(scanned);
+                    session.protected(ticket, outcome);
+                }))
+            })
         };
         let wanted = Wanted {
             is_of_turn: rules.policy.guard == Guard::Turn && task.take.draft.turn.is_some(),
@@ -382,6 +394,7 @@ impl Session {
             turn: task.turn,
             reaches_all,
             starts_others: task.starts_others,
+            may_scan,
             is_noted,
             waits: self.waits,
             deadline: Some(deadline),

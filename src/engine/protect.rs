@@ -57,8 +57,11 @@ pub struct Wanted {
     pub is_of_turn: bool,
     /// True if the action may destroy more than its targets.
     pub reaches_all: bool,
-    /// True if the action may start programs that are not on the closed lists. Where the workspace is watched, it reaches everything then.
+    /// True if the action may start programs that are not on the closed lists. It reaches everything then, where the workspace is watched
+    /// or may be scanned.
     pub starts_others: bool,
+    /// True if a scan may be used for that where the workspace is not watched.
+    pub may_scan: bool,
     /// True if it is for an action that is noted.
     pub is_noted: bool,
     /// True if the client waits for answers: then every checkpoint of the turn came before the action it was taken for, and a later
@@ -143,6 +146,7 @@ impl Wanted {
             is_of_turn: false,
             reaches_all: true,
             starts_others: false,
+            may_scan: false,
             is_noted: false,
             waits: false,
             deadline: None,

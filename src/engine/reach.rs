@@ -216,6 +216,29 @@ pub fn reach(workspace: &Path, cwd: &Path, verdict: &Verdict) -> ActionReach {
     reach
 }
 
+/// Adds the files outside of a workspace that words of a line name through a link. The line starts a program that is on no list, which may
+/// delete what a word names.
+pub(super) fn add_named_behind_links(reach: &mut ActionReach, workspace: &Path, cwd: &Path, command: &str) {
+    /// The most words that are looked at.
+    const MOST: usize = 256;
+    let is_between = |c: char| c.is_whitespace() || "'\"`;&|()<>=,{}".contains(c);
+    let words = command.split(is_between).filter(|word| !word.is_empty() && word.len() < 4096).take(MOST);
+    // `-oFILE`
+    let words = words.flat_map(|word| [Some(word), word.strip_prefix('-').and_then(|rest| rest.get(1..))]).flatten();
+    for word in words {
+        let full = normalise(&cwd.join(word));
+        let real = resolved(&full);
+        let is_led_out = full.starts_with(workspace) && !real.starts_with(workspace);
+        let through = |path: &Path| path.is_symlink().then(|| path.canonicalize().ok()).flatten(); // a dead link leads nowhere
+        let place = if is_led_out { Some(real) } else { through(&real).filter(|place| !place.starts_with(workspace)) };
+        if let Some(path) = place.filter(|path| full.starts_with(workspace) && path.is_file()) {
+            reach.outside.push(OutsidePath { path, is_wiped: false, is_match: false });
+        }
+    }
+    reach.outside.sort();
+    reach.outside.dedup();
+}
+
 /// Returns a path as a target in a workspace: its root only where everything in it goes.
 pub fn target(workspace: &Path, full: &Path, is_wiped: bool) -> Option<Target> {
     if is_wiped && workspace.starts_with(full) {

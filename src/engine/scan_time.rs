@@ -1,14 +1,21 @@
-//! The time that scans for steps use in a session, where nothing is watched. Pure.
+//! The time that scans for steps use in a session, where nothing is watched.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+use crate::sys::clock::since_boot_ns;
 
 /// The time that scans may use in any session.
 const FREE: Duration = Duration::from_secs(2);
 
 /// The part of a session's time that scans may use.
 const SHARE: u32 = 10;
+
+/// Returns the present moment, for [`ScanTime`].
+pub(super) fn since_boot() -> Duration {
+    Duration::from_nanos(since_boot_ns().unsigned_abs())
+}
 
 /// The time that scans for steps have used in a session. Times are since the boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

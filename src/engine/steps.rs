@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::actions::{ActionNote, note_mishap};
 use super::decision::Protection;
+use super::scan_time::since_boot;
 use super::session::Session;
 use super::state::SessionState;
 use super::workspace::OpenWorkspace;
@@ -21,7 +22,7 @@ use crate::filter::database::is_restless;
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::effect::Verdict;
 use crate::model::id::ObjectId;
-use crate::sys::clock::{file_clock, since_boot_ns};
+use crate::sys::clock::file_clock;
 use crate::sys::interrupt::Interrupt;
 
 /// The reason in replies to actions that get no step any more, because each would cost a scan.
@@ -37,10 +38,6 @@ pub(super) struct Step {
     take: Box<Take>,
     /// True if it may be a scan.
     may_scan: bool,
-}
-
-fn since_boot() -> Duration {
-    Duration::from_nanos(since_boot_ns().unsigned_abs())
 }
 
 impl SessionState {

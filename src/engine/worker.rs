@@ -304,8 +304,9 @@ impl WorkerLoop {
         let mut group = vec![first];
         let joining = self.queue.joining(&group[0]);
         group.extend(joining);
-        if self.timeline.is_live() {
-            group.iter_mut().for_each(|wanted| wanted.reaches_all |= wanted.starts_others);
+        let is_live = self.timeline.is_live();
+        for wanted in &mut group {
+            wanted.reaches_all |= wanted.starts_others && (is_live || wanted.may_scan);
         }
         let results = self.guarded(|worker| worker.protect(&group));
         let results = results.unwrap_or_else(|| group.iter().map(|_| Err(bug())).collect());

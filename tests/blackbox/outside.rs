@@ -42,6 +42,47 @@ fn beside(lab: &Lab, path: &str, content: &str) -> PathBuf {
     path
 }
 
+#[test]
+fn a_word_that_leads_outside_through_a_link_is_saved_before_programs_of_no_list() {
+    for line in [
+        "ssh-agent rm link/a",
+        "gcc -MM -MF link/a b.c",
+        "iconv -olink/a b.c",
+        "perl -e 'unlink @ARGV' link/a",
+        "printf '%s\\0' link/a | xargs -0 rm -f",
+        "files=(link/a); rm \"${files[0]}\"",
+        "ssh-agent rm name",
+    ] {
+        let Some(lab) = Lab::lasting() else { return };
+        beside(&lab, "out/a", "mine\n");
+        lab.write("b.c", "int b;\n");
+        lab.sh("ln -s ../out link; ln -s ../out/a name");
+        let mut sidecar = Sidecar::start(&lab, &[]);
+        turn(&mut sidecar, "t1");
+        let reply = shell(&mut sidecar, line);
+        assert_eq!(outside(&reply)["status"], "taken", "{line}: {reply}");
+    }
+}
+
+#[test]
+fn what_a_turn_destroyed_outside_is_offered_after_its_sidecar_was_killed() {
+    let Some(lab) = Lab::lasting() else { return };
+    let notes = beside(&lab, "notes.txt", "mine\n");
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    sidecar.ask(json!({"type": "hello", "session": "s", "client": "tester"}));
+    turn(&mut sidecar, "t1");
+    shell(&mut sidecar, "rm ../notes.txt");
+    // It is killed without a chance to note anything.
+    drop(sidecar);
+    std::fs::remove_file(&notes).unwrap();
+    // Another session ends the turn in its own workspace.
+    let mut other = Sidecar::start(&lab, &[]);
+    other.ask(json!({"type": "hello", "session": "other", "client": "tester"}));
+    assert_eq!(other.finish(), 0);
+    let undone = lab.piton(&["undo", "--yes"]);
+    assert_eq!(std::fs::read_to_string(&notes).unwrap_or_default(), "mine\n", "{undone:?}");
+}
+
 /// The undo of the turn restores the files that were saved, so only the others are named.
 #[test]
 fn the_end_of_a_turn_names_what_was_not_saved_outside() {

@@ -75,6 +75,27 @@ fn a_new_list_reads_one_two_three_and_steps_stand_below_their_turn() {
     assert_eq!(lab.read("a"), "t2 late\n");
 }
 
+#[test]
+fn a_line_that_names_a_saved_file_gets_a_step_without_a_watcher_too() {
+    for line in ["ssh-agent rm notes.txt > log.txt", "rm -f log.txt; ssh-agent rm notes.txt", "ssh-agent rm notes.txt"]
+    {
+        let lab = Lab::new();
+        lab.write("log.txt", "log\n");
+        let mut sidecar = Sidecar::start(&lab, &["--set", "watcher=none"]);
+        sidecar.ask(json!({"type": "hello", "session": "s"}));
+        sidecar.ask(json!({"type": "turn.start", "turn": "t"}));
+        sidecar.ask(json!({"type": "shell.before", "command": "make", "action": "1"}));
+        sidecar.ask(json!({"type": "shell.after", "action": "1"}));
+        lab.write("notes.txt", "work of the turn\n");
+        sidecar.ask(json!({"type": "shell.before", "command": line, "action": "2"}));
+        lab.sh("rm -f notes.txt");
+        sidecar.ask(json!({"type": "shell.after", "action": "2"}));
+        assert_eq!(sidecar.finish(), 0);
+        let found = lab.piton(&["find", "notes.txt"]);
+        assert!(found.stdout.contains("in checkpoint"), "{line}: {found:?}");
+    }
+}
+
 /// Starts a sidecar whose workspace is watched, within a turn.
 fn in_turn(lab: &Lab) -> Sidecar {
     let mut sidecar = Sidecar::start(lab, &[]);
