@@ -156,9 +156,14 @@ impl Timeline {
     /// As [`Timeline::settle_turns`].
     pub fn settle_group(&mut self, control: Interrupt<'_>) -> Result<()> {
         self.settle_turns(control)?;
-        let own = &self.workspace().path;
+        let own = self.workspace().path.clone();
         let open = self.catalog().windows.borrow_mut().windows()?.turns.clone();
-        for root in open.iter().flat_map(|turn| &turn.places).filter(|root| *root != own) {
+        let mut roots: BTreeSet<PathBuf> = open.into_iter().flat_map(|turn| turn.places).collect();
+        // A turn that was ended here after its client or its connection had gone may be open in its other workspaces.
+        let history = self.catalog().history()?;
+        let interrupted = history.turns.iter().filter(|turn| turn.is_interrupted);
+        roots.extend(interrupted.flat_map(|turn| turn.members.iter().cloned()));
+        for root in roots.iter().filter(|root| **root != own) {
             // A workspace that is gone is reported by the step itself.
             if let Ok(mut other) = self.beside(root) {
                 other.settle_turns(control)?;
