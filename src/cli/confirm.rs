@@ -93,7 +93,7 @@ pub(super) fn agreed_part(question: &str) -> Agreement {
 fn shown(context: &Context, preview: &Preview) -> PreviewReply {
     let mut reply = replies::preview(preview);
     if context.is_outside() {
-        reply.plan.make_absolute();
+        reply.make_absolute();
     }
     reply
 }
@@ -118,7 +118,7 @@ pub(super) fn finished(
         let said = shown.map(|shown| report::preview(&self::shown(context, shown))).unwrap_or_default();
         let mut reply = replies::restored(restored);
         if context.is_outside() {
-            reply.done.make_absolute();
+            reply.make_absolute();
         }
         let text = report::outcome(&reply, verb, &back);
         let news = text.lines().filter(|line| !said.lines().any(|said| said == *line));

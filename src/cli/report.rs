@@ -10,11 +10,12 @@ use crate::checkpoint::history::undo::Direction;
 use crate::engine::parts::OUTSIDE;
 use crate::model::coverage;
 use crate::model::number::Number;
-use crate::model::text::{count, cut, printable};
+use crate::model::text::{count, cut, printable, shell_word};
 use crate::protocol::{
     LeftChanges, List, ListItem, ListReply, NotHeld, PreviewReply, RestoreReply, ShareCounts, StepBlock, TurnItem,
     TurnListReply, WarningBlock, Word,
 };
+use crate::worktree::restore::KeepReason;
 
 /// Paths of one list that are shown before it is cut.
 const SHOWN: usize = 20;
@@ -240,6 +241,7 @@ pub(super) fn preview(preview: &PreviewReply) -> String {
     section(&mut text, "keep", &plan.keep);
     section(&mut text, "in conflict, left as it is", &plan.conflict);
     text.push_str(&left(&preview.left));
+    text.push_str(&older_version(preview));
     section(&mut text, "edits of others among these", &preview.outside_edits);
     if preview.stat.files > 0 {
         add_line!(text, "  {}", stat_text(&preview.stat));
@@ -306,6 +308,19 @@ pub(super) fn left(left: &LeftChanges) -> String {
         names.join(", "),
         printable(&first.command)
     )
+}
+
+/// Names the command for the older version of a file that an undo of a turn keeps because it has changed since.
+fn older_version(preview: &PreviewReply) -> String {
+    let over = preview.over.as_ref().filter(|over| over.turn.is_some() && over.kind.text() != "undo");
+    let since = KeepReason::ChangedSince.to_string();
+    let kept = preview.plan.keep.items.iter().find(|item| item.why.as_ref() == Some(&since));
+    let Some(kept) = over.and(kept) else { return String::new() };
+    let target = &preview.target;
+    let checkpoint = if target.n == Number::NONE { target.id[..7].to_owned() } else { target.n.to_string() };
+    let outside = if kept.path.starts_with('/') { " --outside" } else { "" };
+    let command = format!("piton restore{outside} {checkpoint} {}", shell_word(&kept.path));
+    format!("Such a file as it was before the turn: `{}`\n", printable(&command))
 }
 
 /// Counts the files of a list; its directories are said apart.

@@ -65,7 +65,7 @@ pub(super) fn others_answer(before: &PreviewReply, after: &RestoreReply, verb: &
 fn shown_preview(workspace: &str, preview: &PreviewReply) -> PreviewReply {
     let mut shown = preview.clone();
     if workspace == OUTSIDE {
-        shown.plan.make_absolute();
+        shown.make_absolute();
     }
     shown
 }
@@ -74,7 +74,7 @@ fn shown_preview(workspace: &str, preview: &PreviewReply) -> PreviewReply {
 fn shown_result(workspace: &str, done: &RestoreReply) -> RestoreReply {
     let mut shown = done.clone();
     if workspace == OUTSIDE {
-        shown.done.make_absolute();
+        shown.make_absolute();
     }
     shown
 }

@@ -305,7 +305,7 @@ fn step(
         }
         has_agreed = true;
     }
-    let is_stuck = !preview.own.plan.conflict.is_empty() || preview.leaves_any();
+    let is_stuck = !preview.own.plan.conflict.is_empty() || preview.leaves_any() || preview.keeps_changed_since();
     if preview.changes_nothing() && next.moved.is_none() {
         let reply = replies::step_preview((&next, is_open), &preview);
         match context.json {
@@ -449,7 +449,7 @@ fn passed_over(timeline: &Timeline, next: &UndoStep) -> Result<String> {
 pub(super) fn told(context: &Context, word: &str, step: (&UndoStep, bool), preview: &StepPreview) -> String {
     let mut reply = replies::step_preview(step, preview);
     if context.is_outside() {
-        reply.plan.make_absolute();
+        reply.make_absolute();
     }
     let head = reply.over.as_ref().map(|over| report::step(word, over)).unwrap_or_default();
     head + &report::preview(&reply) + &others_before(&reply)
@@ -465,7 +465,7 @@ pub(super) fn finished(
     let reply = replies::step_done(step, done);
     let mut shown = reply.clone();
     if context.is_outside() {
-        shown.done.make_absolute();
+        shown.make_absolute();
     }
     let mut text = others_after(&reply, verb, back);
     // Where the turn acted in other places alone, there is nothing to say of this one.
@@ -486,7 +486,10 @@ pub(super) fn finished(
 fn exit(done: &StepDone) -> Exit {
     let others = done.others.iter().map(|(_, done)| done.as_ref());
     let is_part = others.chain([Ok(&done.own)]).any(|done| {
-        done.map_or(true, |done| !done.outcome.failed.is_empty() || !done.conflicts.is_empty() || !done.left.is_empty())
+        done.map_or(true, |done| {
+            !done.outcome.failed.is_empty()
+                || [done.conflicts.is_empty(), done.left.is_empty(), done.changed_since.is_empty()].contains(&false)
+        })
     });
     let others = done.others.iter().filter_map(|(_, done)| done.as_ref().ok());
     let is_idle = others.chain([&done.own]).all(|done| done.operation.is_none());

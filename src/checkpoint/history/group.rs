@@ -67,6 +67,12 @@ impl StepPreview {
         let mut kept = others.chain([&self.own]).flat_map(|preview| &preview.plan.keep);
         kept.any(|(_, why)| matches!(why, KeepReason::NotOwn(_)))
     }
+
+    /// Returns true if it keeps a path of the turn that has changed since.
+    pub fn keeps_changed_since(&self) -> bool {
+        let others = self.others.iter().filter_map(|(_, preview)| preview.as_ref().ok());
+        others.chain([&self.own]).any(|preview| preview.plan.changed_since().next().is_some())
+    }
 }
 
 /// A step that was taken.
@@ -259,7 +265,7 @@ impl Stepping {
         }
         let own = timeline.restore(&self.restore, control)?;
         let is_idle = |done: &Restored| done.operation.is_none() && done.outcome.failed.is_empty();
-        let leaves_any = !own.left.is_empty() || !own.conflicts.is_empty();
+        let leaves_any = !own.left.is_empty() || !own.conflicts.is_empty() || !own.outcome.kept.is_empty();
         // The preview listed the changes that are kept here, and the other parts are undone.
         let is_done_elsewhere = leaves_any && others.iter().all(|(_, done)| done.is_ok());
         let does_nothing = others.iter().all(|(_, done)| done.as_ref().is_ok_and(is_idle));

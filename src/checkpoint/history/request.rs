@@ -228,6 +228,8 @@ pub struct Restored {
     pub conflicts: Vec<(RelPath, String)>,
     /// Paths that the turn may have changed, and that stay because undoing them was not asked for.
     pub left: Vec<RelPath>,
+    /// Paths of the turn that stay because they have changed since.
+    pub changed_since: Vec<RelPath>,
     /// Paths that stay because the plan that was agreed to does not have them.
     pub not_agreed: Vec<RelPath>,
     /// Effects after the target that bringing files back does not undo.

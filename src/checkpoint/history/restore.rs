@@ -152,6 +152,7 @@ impl Locked<'_> {
             directories: plan.directories().cloned().collect(),
             conflicts: plan.conflict.iter().map(|(path, why)| (path.clone(), why.to_string())).collect(),
             left: plan.left().cloned().collect(),
+            changed_since: plan.changed_since().cloned().collect(),
             not_agreed: not_agreed(&plan, &restore.agreed),
             externals,
             warnings,

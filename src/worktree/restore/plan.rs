@@ -42,6 +42,11 @@ impl Plan {
         self.keep.iter().filter(|(_, why)| *why == KeepReason::NotOwn(Attribution::Likely)).map(|(path, _)| path)
     }
 
+    /// Returns the paths of a turn that a step over it keeps because they have changed since.
+    pub fn changed_since(&self) -> impl Iterator<Item = &RelPath> {
+        self.keep.iter().filter(|(_, why)| *why == KeepReason::ChangedSince).map(|(path, _)| path)
+    }
+
     /// Returns every path that it changes.
     pub fn touched(&self) -> impl Iterator<Item = &RelPath> {
         let replaced = self.replace.iter().map(|(path, _, _)| path);
