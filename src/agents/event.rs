@@ -102,6 +102,8 @@ pub enum Act {
         cwd: Option<PathBuf>,
         /// False where the client keeps the directory of a command to itself, so that it may be any.
         cwd_told: bool,
+        /// True if the client does not wait for their ends.
+        in_background: bool,
     },
     /// A call of any other tool.
     Tool {

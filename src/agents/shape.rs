@@ -240,7 +240,8 @@ impl Shape {
         if let Some(command) = payload.text(self.command)?
             && payload.at(self.tool).is_none()
         {
-            return Ok(Act::Shell { commands: vec![command.to_owned()], cwd: None, cwd_told: self.cwd_told });
+            let commands = vec![command.to_owned()];
+            return Ok(Act::Shell { commands, cwd: None, cwd_told: self.cwd_told, in_background: false });
         }
         let name = payload.required(self.tool)?;
         let input = payload.at(self.input).cloned().unwrap_or(Value::Null);
@@ -252,7 +253,9 @@ impl Shape {
         }
         let places = ["workdir", "working_directory", "dir_path", "cwd"];
         let cwd = places.iter().find_map(|field| input.get(field)?.as_str()).filter(|cwd| !cwd.is_empty());
-        Ok(Act::Shell { commands, cwd: cwd.map(PathBuf::from), cwd_told: self.cwd_told })
+        let flags = ["run_in_background", "is_background"];
+        let in_background = flags.iter().any(|flag| input.get(flag).and_then(Value::as_bool) == Some(true));
+        Ok(Act::Shell { commands, cwd: cwd.map(PathBuf::from), cwd_told: self.cwd_told, in_background })
     }
 }
 

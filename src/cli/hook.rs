@@ -279,6 +279,7 @@ impl Exchange<'_> {
             cwd: self.event.cwd.clone(),
             deadline_ms: None,
             doubt,
+            background: false,
         }));
         let reply: BeforeReply = self.ask(&request)?;
         // No one is asked: the terminal is the client's.
@@ -426,10 +427,11 @@ impl Exchange<'_> {
             cwd.map(|cwd| PathBuf::from(cwd.to_string_lossy().into_owned()))
         };
         match act {
-            Act::Shell { commands, cwd, cwd_told: _ } => {
+            Act::Shell { commands, cwd, cwd_told: _, in_background } => {
                 let one = |command: &String| {
                     let (action, command, cwd) = (action.clone(), command.clone(), directory(cwd.as_ref()));
-                    Body::ShellBefore(ShellBefore { action, command, shell: None, cwd, deadline_ms: None, doubt })
+                    let (deadline_ms, background) = (None, *in_background);
+                    Body::ShellBefore(ShellBefore { action, command, shell: None, cwd, deadline_ms, doubt, background })
                 };
                 commands.iter().map(one).collect()
             }

@@ -308,6 +308,7 @@ fn before(call: &LineCall) -> Result<u8> {
         cwd: call.place(),
         deadline_ms: None,
         doubt,
+        background: false,
     };
     let reply = conversation(call, patience, |talk| {
         if !call.is_step {

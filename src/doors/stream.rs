@@ -291,7 +291,7 @@ fn sort_of(fault: FrameFault) -> SkippedSort {
 fn events(event: ClientEvent) -> Vec<Event> {
     let ClientEvent { client, session, turn, cwd, doubt, kind, .. } = event;
     let run = session.map(|session| client.session_name(&session));
-    let action = |id, what, cwd| Event::Before(Action { id, what, cwd, wait: None, doubt });
+    let action = |id, what, cwd| Event::Before(Action { id, what, cwd, wait: None, doubt, in_background: false });
     match kind {
         EventKind::TurnStart { prompt } => {
             vec![Event::TurnStarted(TurnStart { turn: turn.unwrap_or_default(), run, prompt, for_action: false })]

@@ -89,6 +89,8 @@ pub struct Action {
     pub wait: Option<Duration>,
     /// True if text was lost on its way, so that another command may run.
     pub doubt: bool,
+    /// True if the client does not wait for its end.
+    pub in_background: bool,
 }
 
 impl Action {

@@ -7,7 +7,7 @@ use super::hidden_programs::starts_others;
 use super::reach::{ActionReach, gives_secret_away, has_magic, inside, resolved};
 use crate::classify::commands;
 use crate::git::line::{GitLine, within};
-use crate::model::effect::{Confidence, Verdict};
+use crate::model::effect::{Class, Confidence, Verdict};
 use crate::model::path::RelPath;
 
 /// The most paths that are recorded for one action. An action with more counts as one that may change any path.
@@ -24,6 +24,8 @@ pub(super) struct NamedPaths {
     pub and_others: bool,
     /// True if only git can change those.
     pub by_git: bool,
+    /// True if it only deletes.
+    pub only_deletes: bool,
 }
 
 impl NamedPaths {
@@ -78,8 +80,10 @@ impl NamedPaths {
             list.sort_unstable();
             list.dedup();
         }
+        let deletes = !verdict.effects.is_empty() && verdict.effects.iter().all(|one| one.class == Class::FileDelete);
+        named.only_deletes = deletes && !named.and_others && verdict.made.is_empty() && verdict.written.is_empty();
         if named.below.len() + named.alone.len() > MAX_NAMED {
-            named.and_others = true;
+            (named.and_others, named.only_deletes) = (true, false);
             named.below.truncate(MAX_NAMED);
             named.alone.clear();
         }
@@ -94,12 +98,37 @@ pub(super) fn may_write_by_git(command: &str) -> bool {
     command.contains("git") && lines().iter().any(GitLine::may_write_files)
 }
 
+/// Returns true if a command line has git apply commits: these write the files of a new commit.
+pub(super) fn applies_commits(command: &str) -> bool {
+    /// The verbs that apply commits, beside those that the classifier takes for destructive.
+    const APPLYING: &[&str] = &["am", "cherry-pick", "merge", "pull", "revert"];
+    let is_applying = |line: GitLine| APPLYING.contains(&line.verb.as_str());
+    command.contains("git") && commands(command).iter().filter_map(|words| within(words)).any(is_applying)
+}
+
 /// Returns true if an action names git, and so may move HEAD.
 pub(super) fn names_git(action: &Action) -> bool {
     let Doing::Shell { command } = &action.what else { return false };
     let is_git = |word: &str| matches!(word, "git" | "gh" | "jj" | "hub" | "lazygit" | "tig") || word.ends_with("/git");
     let mut words = command.split(|c: char| c.is_whitespace() || ";&|()`'\"$".contains(c));
     words.any(is_git)
+}
+
+/// Returns true if a command line leaves a process at work in the background, by its text alone: in doubt it does.
+pub(super) fn leaves_work(action: &Action) -> bool {
+    /// The programs that leave others at work.
+    const LEAVING: &[&str] =
+        &["nohup", "setsid", "disown", "daemonize", "systemd-run", "screen", "tmux", "at", "batch"];
+    let Doing::Shell { command } = &action.what else { return action.in_background };
+    let bytes = command.as_bytes();
+    let is_ampersand = |at: usize| {
+        let before = at.checked_sub(1).and_then(|at| bytes.get(at));
+        bytes[at] == b'&'
+            && !before.is_some_and(|byte| b"&|<>".contains(byte))
+            && !bytes.get(at + 1).is_some_and(|byte| b"&>".contains(byte))
+    };
+    let mut words = command.split(|c: char| c.is_whitespace() || ";&|()`'\"$".contains(c));
+    action.in_background || (0..bytes.len()).any(is_ampersand) || words.any(|word| LEAVING.contains(&word))
 }
 
 #[cfg(test)]
@@ -115,7 +144,7 @@ mod tests {
         let context = Context { cwd: workspace.into(), workspace: workspace.into(), ..Context::default() };
         let verdict = judged(context, |context| classifier.shell(line, context, &policy));
         let what = Doing::Shell { command: line.to_owned() };
-        let action = Action { id: None, what, cwd: None, wait: None, doubt: false };
+        let action = Action { id: None, what, cwd: None, wait: None, doubt: false, in_background: false };
         let reach = reach(workspace, workspace, &verdict);
         let named = NamedPaths::of(workspace, workspace, &action, &verdict, &reach);
         let words = |paths: &[RelPath]| paths.iter().map(RelPath::display).collect::<Vec<_>>().join(" ");

@@ -247,6 +247,9 @@ pub struct ShellBefore {
     /// True if this is not exactly what is about to run: text was lost on its way.
     #[serde(default)]
     pub doubt: bool,
+    /// True if the client does not wait for its end.
+    #[serde(default)]
+    pub background: bool,
 }
 
 /// The answer to `tool.before` and `shell.before`.

@@ -588,6 +588,7 @@ fn requests() -> Vec<Example> {
         cwd: Some("/w".into()),
         deadline_ms: Some(1),
         doubt: true,
+        background: true,
     };
     let kind = Some(CheckpointKind::Auto);
     let query = ListQuery { run: o(), kind, path: o(), limit: Some(1), before: Some(Before::Number(1)), steps: true };

@@ -18,7 +18,7 @@ pub(super) fn told(event: &Event) -> String {
         EventKind::TurnStart { prompt } => format!("turn {:?}", prompt.as_deref().unwrap_or_default()),
         EventKind::Ask(ask) => format!("ask {ask:?}"),
         EventKind::TurnEnd => "turn over".to_owned(),
-        EventKind::Before { action, act: Act::Shell { commands, cwd, cwd_told } } => {
+        EventKind::Before { action, act: Act::Shell { commands, cwd, cwd_told, .. } } => {
             let cwd = cwd.as_ref().map(|cwd| format!(" in {}", cwd.display())).unwrap_or_default();
             let anywhere = if *cwd_told { "" } else { " somewhere" };
             format!("shell{} {commands:?}{cwd}{anywhere}", id(action))

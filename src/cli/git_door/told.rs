@@ -237,6 +237,7 @@ impl GitCommand {
                 deadline_ms: None,
                 // It rewrites files, though the classifier knows that nothing is lost.
                 doubt: is_harmless,
+                background: false,
             }))
         })
     }

@@ -217,6 +217,7 @@ impl GuardedRun {
             cwd: std::env::current_dir().ok(),
             deadline_ms: None,
             doubt: true,
+            background: false,
         };
         let before: BeforeReply = saved.ask(&Body::ShellBefore(before), PATIENCE)?;
         let hold = (!before.proceed).then(|| before.reason.unwrap_or_else(|| "the policy says no".to_owned()));

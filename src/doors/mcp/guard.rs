@@ -139,7 +139,14 @@ impl Guard {
             external: Some(call.external),
         };
         let cwd = place(&call.arguments, self.root.as_deref());
-        let action = Action { id: call.name(), what: Doing::Tool(tool), cwd, wait: None, doubt: call.doubt };
+        let action = Action {
+            id: call.name(),
+            what: Doing::Tool(tool),
+            cwd,
+            wait: None,
+            doubt: call.doubt,
+            in_background: false,
+        };
         match self.ask(Event::Before(action)) {
             Some(Ok(Decision::Action(decision))) => {
                 let reason = refused(&decision.stance, &call.tool, &self.output);

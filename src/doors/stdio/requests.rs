@@ -148,6 +148,7 @@ fn shell_line(shell: ShellBefore) -> Action {
         cwd: shell.cwd,
         wait: shell.deadline_ms.map(Duration::from_millis),
         doubt: shell.doubt,
+        in_background: shell.background,
     }
 }
 
@@ -160,6 +161,7 @@ fn tool_call(tool: ToolBefore) -> Action {
         cwd: tool.cwd,
         wait: tool.deadline_ms.map(Duration::from_millis),
         doubt: tool.doubt,
+        in_background: false,
     }
 }
 
