@@ -10,7 +10,7 @@ use super::decision::Decision;
 use super::event::{Action, Doing};
 use super::guard::Turns;
 use super::job::Answer;
-use super::named_paths::{NamedPaths, names_git};
+use super::named_paths::{NamedPaths, applies_commits, leaves_work, names_git};
 use super::parts::OUTSIDE;
 use super::session::{Reply, Session};
 use super::steps::Step;
@@ -194,7 +194,9 @@ impl Session {
                 moves_head: names_git(action),
                 and_others: named.and_others,
                 by_git: named.by_git,
-                is_ended_here: self.is_alone,
+                only_deletes: named.only_deletes,
+                leaves_work: leaves_work(action),
+                is_ended_here: self.reports_all_ends(),
                 from: None,
                 checkpoint: None,
             },
@@ -214,7 +216,8 @@ impl Session {
         let Doing::Shell { command } = &action.what else { return None };
         let moves = |effect: &Effect| matches!(effect.class, Class::VcsDiscard | Class::VcsHistory | Class::VcsRemote);
         // A script may run any git.
-        let hidden = !self.door.is(Door::Git) && !verdict.effects.iter().any(moves);
+        let moves_some = verdict.effects.iter().any(moves) || applies_commits(command);
+        let hidden = !self.door.is(Door::Git) && !moves_some;
         if hidden && verdict.confidence != Confidence::Opaque {
             return None;
         }

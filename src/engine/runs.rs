@@ -305,7 +305,7 @@ impl Session {
             self.close_turn(&turns, None);
         } else {
             self.end_held_turns();
-            if self.is_alone {
+            if self.reports_all_ends() {
                 self.end_actions();
             }
         }

@@ -171,6 +171,12 @@ impl Session {
         self.is_alone = true;
     }
 
+    /// Returns true if the ends of this session's actions can be reported by this process alone. Without a daemon each hook has a process
+    /// of its own.
+    pub(super) fn reports_all_ends(&self) -> bool {
+        self.is_alone && self.keeps_connection()
+    }
+
     /// Has the session refuse requests that take saved content away for good: an agent may send them.
     pub fn keep_content(&mut self) {
         self.keeps_content = true;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-use git2::{Config, ConfigLevel, Repository, RepositoryOpenFlags};
+use git2::{Config, ConfigLevel, Oid, Repository, RepositoryOpenFlags};
 
 /// Empties libgit2's search paths for user and system configuration, once for the process.
 pub fn isolate() {
@@ -48,6 +48,19 @@ pub fn committed_content(git_dir: &Path, path: &Path) -> Option<Vec<u8>> {
     let tree = repository.head().and_then(|head| head.peel_to_tree()).ok()?;
     let entry = tree.get_path(path).ok()?;
     repository.find_blob(entry.id()).ok().map(|blob| blob.content().to_vec())
+}
+
+/// Returns true if the commit `commit` contains a path with the blob `blob`; false if that cannot be read. `git_dir` is the directory
+/// that contains HEAD, and the path is relative to the top of the work tree.
+pub fn has_blob(git_dir: &Path, commit: &str, path: &Path, blob: &str) -> bool {
+    isolate();
+    let none: [&std::ffi::OsStr; 0] = [];
+    let opened = Repository::open_ext(git_dir, RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::NO_DOTGIT, none);
+    let entry = opened.and_then(|repository| {
+        let tree = repository.find_commit(Oid::from_str(commit)?)?.tree()?;
+        tree.get_path(path)
+    });
+    entry.is_ok_and(|entry| entry.id().to_string() == blob)
 }
 
 /// Returns the setting `core.hooksPath` of a repository, as it is written; `None` if it has none. The user's own configuration is not read.

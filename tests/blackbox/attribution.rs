@@ -15,6 +15,8 @@ struct Session {
     lab: Lab,
     client: &'static str,
     calls: u32,
+    /// Options of each hook.
+    options: &'static [&'static str],
 }
 
 /// A call of a tool that a client has asked for.
@@ -30,7 +32,7 @@ impl Session {
     fn new(client: &'static str, files: &[&str]) -> Session {
         let lab = Lab::new();
         files.iter().for_each(|file| lab.write(file, format!("{file} 0\n")));
-        let mut session = Session { lab, client, calls: 0 };
+        let mut session = Session { lab, client, calls: 0, options: &[] };
         session.prompt("first");
         let until = Instant::now() + WAIT;
         while session.lab.piton(&["status", "--json"]).json()["watcher"] != "warm" {
@@ -56,7 +58,7 @@ impl Session {
         };
         payload.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         let mut command = self.lab.command(env!("CARGO_BIN_EXE_piton"), &self.lab.work);
-        command.args(["hook", self.client, event]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(["hook", self.client, event]).args(self.options).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         child.stdin.take().unwrap().write_all(payload.to_string().as_bytes()).unwrap();
         assert!(child.wait_with_output().unwrap().status.success());
@@ -138,6 +140,173 @@ fn what_a_person_edits_at_a_permission_prompt_stays() {
         session.undo(&[]);
         assert_eq!(session.lab.read("notes.md"), "the person's work\n", "{tool} {input}");
         assert_eq!(session.lab.read("a"), "a 0\n", "{tool} {input}");
+    }
+}
+
+#[test]
+fn a_person_owns_a_path_that_a_call_names_which_waits_or_was_denied() {
+    for (tool, input, others) in [
+        ("Write", json!({"file_path": "a", "content": "x"}), false),
+        ("Write", json!({"file_path": "new", "content": "x"}), false),
+        ("Write", json!({"file_path": "a", "content": "x"}), true),
+        ("Bash", json!({"command": "sed -i s/0/1/ a && rm b"}), true),
+    ] {
+        let mut session = Session::claude(&["a", "b", "c"]);
+        session.prompt("do it");
+        session.before(tool, input.clone());
+        if others {
+            let write = session.before("Write", json!({"file_path": "c", "content": "c 1"}));
+            session.lab.write("c", "c 1");
+            session.after(&write);
+        }
+        for file in ["a", "new"] {
+            session.lab.write(file, "the person's work\n");
+        }
+        // The turn is open.
+        session.undo(&[]);
+        for file in ["a", "new"] {
+            assert_eq!(session.lab.read(file), "the person's work\n", "{tool} {input} {others}");
+        }
+        assert_eq!(session.lab.read("c"), "c 0\n", "{tool} {input} {others}");
+    }
+}
+
+#[test]
+fn a_person_owns_a_path_that_a_denied_call_names_where_no_daemon_serves() {
+    let mut session = Session::claude(&["a", "c"]);
+    session.lab.piton(&["daemon", "stop"]);
+    session.options = &["--no-daemon"];
+    session.prompt("do it");
+    session.before("Write", json!({"file_path": "a", "content": "x"}));
+    session.lab.write("a", "the person's work\n");
+    let write = session.before("Write", json!({"file_path": "c", "content": "c 1"}));
+    session.lab.write("c", "c 1");
+    session.after(&write);
+    session.stop();
+    session.undo(&[]);
+    assert_eq!([session.lab.read("a"), session.lab.read("c")], ["the person's work\n", "c 0\n"]);
+}
+
+#[test]
+fn a_deletion_of_a_process_that_the_turn_left_at_work_is_listed() {
+    for (line, ends, is_listed) in [
+        ("(sleep 1; rm -rf d) &", true, true),
+        ("nohup ./job >/dev/null 2>&1", true, true),
+        ("ls && echo a 2>&1 >&2", true, false),
+        ("./job # in the background", true, true),
+        // A call without an end may be at work still, although its sibling has ended.
+        ("./job", false, true),
+        ("rm c", false, false),
+    ] {
+        let mut session = Session::claude(&["d/a", "c", "e"]);
+        session.prompt("first");
+        let write = session.before("Write", json!({"file_path": "e", "content": "e 1"}));
+        session.lab.write("e", "e 1");
+        session.after(&write);
+        session.stop();
+        session.prompt("second");
+        let in_background = line.contains("background");
+        let job = session.before("Bash", json!({"command": line, "run_in_background": in_background}));
+        if ends {
+            session.after(&job);
+        }
+        let sibling = session.bash("ls");
+        session.after(&sibling);
+        session.remove("d/a");
+        session.stop();
+        let undone = session.undo(&[]);
+        assert_eq!(undone.stdout.contains("d/a"), is_listed, "{line}: {}", undone.stdout);
+        let earlier = if is_listed { "e 1" } else { "e 0\n" };
+        assert_eq!(session.lab.read("e"), earlier, "{line}: undo stops at the turn of the loss: {}", undone.stdout);
+    }
+}
+
+#[test]
+fn a_repository_that_an_opaque_program_deletes_is_listed() {
+    let Some(mut session) = Session::in_repository(&["a", "b"]) else { return };
+    session.prompt("do it");
+    session.script(|lab| std::fs::remove_dir_all(lab.work.join(".git")).unwrap());
+    session.stop();
+    let undone = session.undo(&[]);
+    assert!(undone.code == 4 && undone.stdout.contains("\".git\""), "{undone:?}");
+}
+
+#[test]
+fn the_other_name_of_a_file_that_the_turn_changed_goes_back_too() {
+    let mut session = Session::claude(&["a"]);
+    session.lab.sh("ln a hl; cp a copy");
+    session.prompt("do it");
+    let call = session.bash("echo x > a");
+    session.lab.sh("echo x > a");
+    session.after(&call);
+    // A person writes the same into another file.
+    session.lab.sh("echo x > copy");
+    session.stop();
+    let undone = session.undo(&[]);
+    let now = ["a", "hl", "copy"].map(|name| session.lab.read(name));
+    assert_eq!(now, ["a 0\n", "a 0\n", "x\n"], "{}", undone.stdout);
+}
+
+#[test]
+fn an_older_version_that_undo_leaves_is_named_with_its_command() {
+    let mut session = Session::claude(&["a", "b"]);
+    session.prompt("do it");
+    let call = session.bash("rm a b");
+    session.remove("a");
+    session.remove("b");
+    session.after(&call);
+    session.stop();
+    session.lab.write("a", "the person's work\n");
+    let undone = session.lab.piton(&["undo", "--yes"]);
+    assert_eq!(undone.code, 4, "{undone:?}");
+    let line = undone.stdout.lines().find(|line| line.contains("as it was before the turn")).unwrap_or_default();
+    let command = line.split('`').nth(1).unwrap_or_default();
+    let words: Vec<&str> = command.split(' ').skip(1).chain(["--yes"]).collect();
+    let restored = session.lab.piton(&words);
+    assert_eq!([session.lab.read("a"), session.lab.read("b")], ["a 0\n", "b 0\n"], "{undone:?} {restored:?}");
+}
+
+#[test]
+fn what_a_person_wrote_in_mid_turn_and_the_turn_destroyed_is_listed() {
+    // In the time of a deletion: a person's file, which undo restores. In that of a script: maybe the script's, so it is named.
+    for (line, is_restored) in [("rm -rf d", true), ("./generate", false)] {
+        let mut session = Session::claude(&["d/a", "b"]);
+        session.prompt("do it");
+        let call = session.bash(line);
+        session.remove("d/a");
+        session.lab.write("d/mine", "the person's work\n");
+        session.after(&call);
+        session.script(|lab| std::fs::remove_dir_all(lab.work.join("d")).unwrap());
+        session.stop();
+        let undone = session.undo(&[]);
+        assert!(undone.stdout.contains("d/mine"), "{line}: {}", undone.stdout);
+        assert_eq!(session.lab.work.join("d/mine").exists(), is_restored, "{line}: {}", undone.stdout);
+    }
+}
+
+#[test]
+fn what_a_person_stages_while_git_applies_commits_is_not_gits() {
+    for command in ["rebase", "merge", "cherry-pick"] {
+        let Some(mut session) = Session::in_repository(&["a", "b", "c"]) else { return };
+        // In a work tree of its own, so that HEAD does not move here.
+        git(&session.lab, &["worktree", "add", "-q", "-b", "other", "../other"]);
+        session.lab.sh("echo c of other > ../other/c");
+        git(&session.lab, &["-C", "../other", "commit", "-qam", "two"]);
+        session.lab.write("a", "a of main\n");
+        git(&session.lab, &["commit", "-qam", "three"]);
+        session.prompt("do it");
+        let call = session.bash(&format!("git {command} -q other"));
+        let words = if command == "cherry-pick" { vec![command, "other"] } else { vec![command, "-q", "other"] };
+        git(&session.lab, &words);
+        session.lab.write("mine", "the person's work\n");
+        session.lab.write("b", "the person's work\n");
+        git(&session.lab, &["add", "mine", "b"]);
+        session.after(&call);
+        session.stop();
+        let undone = session.undo(&[]);
+        let now = ["mine", "b"].map(|name| session.lab.read(name));
+        assert_eq!(now, ["the person's work\n"; 2], "{command}: {}", undone.stdout);
+        assert_eq!(session.lab.read("c"), "c 0\n", "{command} wrote it: {}", undone.stdout);
     }
 }
 

@@ -38,6 +38,10 @@ pub struct NewAction {
     pub and_others: bool,
     /// True if it changes those by git alone.
     pub by_git: bool,
+    /// True if it only deletes.
+    pub only_deletes: bool,
+    /// True if it leaves a process at work in the background.
+    pub leaves_work: bool,
     /// True if this process alone can report its end.
     pub is_ended_here: bool,
     /// The moment at which it began, if that may be before the note.
@@ -127,6 +131,8 @@ impl Timeline {
             moves_head: action.moves_head,
             and_others: action.and_others,
             by_git: action.by_git,
+            only_deletes: action.only_deletes,
+            leaves_work: action.leaves_work,
             by: action.is_ended_here.then(|| own_name().to_owned()),
             from: action.from.map_or(at, |from| from.min(at)),
             checkpoint: action.checkpoint,

@@ -171,6 +171,14 @@ impl<'w> Judge<'w> {
         own.any(|action| action.window.names(path))
     }
 
+    /// Returns true if a process that the turn started may be at work behind the ends of its actions: one that a line left in the
+    /// background, or an opaque action without a reported end.
+    pub(crate) fn may_have_left_work(&self) -> bool {
+        let is_unreported = |window: &ActionWindow| window.to.is_none() && window.and_others && !window.by_git;
+        let mut own = self.actions.iter().filter(|action| action.window.actor == self.actor);
+        own.any(|action| action.window.leaves_work || is_unreported(action.window))
+    }
+
     /// Returns true if an action of the turn that names git ran between two moments, and no such action of another client did.
     pub(crate) fn has_moved_head(&self, from: i64, to: i64) -> bool {
         let running = self.actions.iter().filter(|action| action.window.moves_head && action.overlaps(from, to));
@@ -285,7 +293,7 @@ impl<'w> Judge<'w> {
     /// Returns true if the last change of a path lies, by the file's time, in an action of the turn that names it and certainly ran.
     fn was_written_last(&self, path: &RelPath, is_later: &dyn Fn(i64) -> bool) -> bool {
         self.actions.iter().any(|action| {
-            let is_own = action.window.actor == self.actor && action.has_run && action.window.names(path);
+            let is_own = action.window.actor == self.actor && action.is_certain() && action.window.names(path);
             is_own && is_later(action.window.from.saturating_sub(2 * TICK)) && !is_later(action.to)
         })
     }
@@ -323,11 +331,12 @@ fn running<'w>(turn: &JudgedTurn<'_>, window: &'w ActionWindow, all: &[ActionWin
     }
     let reports_none = || !all.iter().any(|other| other.actor == window.actor && other.to.is_some());
     let never_reports = turn.reports_ends.map_or_else(reports_none, |reports| !reports);
-    match turn.is_over && !window.is_cut && !never_reports {
-        // Asked for, and perhaps denied.
-        true => RunningAction { window, to: window.left.unwrap_or(turn.until), has_run: false },
-        false => RunningAction { window, to: i64::MAX, has_run: true },
+    if window.is_cut || never_reports {
+        return RunningAction { window, to: i64::MAX, has_run: true };
     }
+    // Asked for, and perhaps denied. In an open turn it may be at work still.
+    let end = if turn.is_over { turn.until } else { i64::MAX };
+    RunningAction { window, to: window.left.unwrap_or(end), has_run: false }
 }
 
 #[cfg(test)]
@@ -449,7 +458,8 @@ mod tests {
         use Attribution::{Likely, Sure};
         let turns = |reports_ends, is_over| JudgedTurn { is_over, reports_ends, ..turn(0, 100) };
         for (actions, judged, expected, why) in [
-            ("a:10-:x", turns(Some(true), false), Sure, "the turn goes on: it runs"),
+            ("a:10-:x", turns(Some(true), false), Likely, "the turn goes on: it may wait for permission"),
+            ("a:10-:x", turns(Some(false), false), Sure, "the turn goes on, and the client reports no ends"),
             ("a:10-:x", turns(Some(true), true), Likely, "it may have been denied"),
             ("a:10-:x", turns(Some(false), true), Sure, "the client reports no ends"),
             ("a:10-:x", turns(None, true), Sure, "the client has reported none"),

@@ -50,6 +50,8 @@ pub(super) struct TurnChanges {
     pub(super) missed: BTreeMap<RelPath, MissedChange>,
     /// The paths that were deleted during the turn and that none of its actions can have deleted.
     pub(super) deleted_by_others: Vec<RelPath>,
+    /// True if a process that the turn started may have done that all the same.
+    pub(super) may_have_left_work: bool,
     /// The branch or commit that HEAD was on before the turn switched branches.
     pub(super) switched_from: Option<String>,
 }
@@ -88,6 +90,8 @@ enum Earlier {
     NotTurns,
     /// The turn alone changed it.
     Turns,
+    /// It changed while the turn ran something that may change any file.
+    MaybeTurns,
     /// The turn may have changed it, and others too.
     Mixed,
 }
@@ -121,12 +125,12 @@ impl TurnTime<'_> {
         }
     }
 
-    /// Returns the judge of what changed before a capture. The action that the capture was taken for begins after it, and had changed
-    /// nothing yet.
-    fn judge_before(&self, capture: &Checkpoint) -> Judge<'_> {
+    /// Returns the judge of who wrote what a capture contains. The action that the capture was taken for begins after it, and had changed
+    /// nothing yet. `writers` are the windows without actions that only delete.
+    fn judge_before<'j>(&'j self, capture: &Checkpoint, writers: &'j Windows) -> Judge<'j> {
         let restored = self.turn.restored.iter().cloned().collect();
-        Judge::new(&self.part(self.turn.since, self.moment_of(capture)), self.windows, restored)
-            .with_ended_by(self.beginning_of(capture).saturating_add(TICK), self.windows)
+        Judge::new(&self.part(self.turn.since, self.moment_of(capture)), writers, restored)
+            .with_ended_by(self.beginning_of(capture).saturating_add(TICK), writers)
     }
 
     /// Returns the judge of what changed after a capture.
@@ -234,8 +238,10 @@ impl Catalog {
         }
         let used: BTreeSet<usize> = versions.values().flatten().map(|version| version.capture).collect();
         let captures_used = || used.iter().map(|at| (*at, &captures.later[*at]));
+        let mut writers = time.windows.clone();
+        writers.actions.retain(|action| !action.only_deletes);
         let before: BTreeMap<usize, Judge<'_>> =
-            captures_used().map(|(at, capture)| (at, time.judge_before(capture))).collect();
+            captures_used().map(|(at, capture)| (at, time.judge_before(capture, &writers))).collect();
         let after: BTreeMap<usize, Judge<'_>> =
             captures_used().map(|(at, capture)| (at, time.judge_after(capture))).collect();
         let base = self.base_states(&captures.base, versions.keys())?;
@@ -260,10 +266,11 @@ impl Catalog {
                 continue;
             }
             let is_mixed = best.is_none() && earlier(newest) == Earlier::Mixed;
-            let is_others = !who.is_own() && !found.changes.contains_key(path) && earlier(newest) != Earlier::Turns;
+            let is_turns = matches!(earlier(newest), Earlier::Turns | Earlier::MaybeTurns);
+            let is_others = !who.is_own() && !found.changes.contains_key(path) && !is_turns;
             if best.is_some() || is_others || (who.may_have_deleted() && is_mixed && newest.after.is_none()) {
                 found.changes.insert(path.clone(), change(version, who));
-            } else if let Some(why) = base.why_missed(path, is_mixed).filter(|_| who.is_own()) {
+            } else if let Some(why) = base.why_missed(path, earlier(newest)).filter(|_| who.is_own()) {
                 let missed = MissedChange { path: quote(path.as_bytes()), why, who, saved: Some(from(version)) };
                 found.missed.insert(path.clone(), missed);
             }
@@ -432,9 +439,11 @@ impl BaseStates {
     }
 
     /// Says why the version of a path is not restored that a later capture has; `None` if nobody misses it.
-    fn why_missed(&self, path: &RelPath, is_mixed: bool) -> Option<String> {
-        if is_mixed {
-            return Some("changed by others and by the turn in turns".to_owned());
+    fn why_missed(&self, path: &RelPath, earlier: Earlier) -> Option<String> {
+        match earlier {
+            Earlier::Mixed => return Some("changed by others and by the turn in turns".to_owned()),
+            Earlier::MaybeTurns => return Some("written during the turn, maybe by someone else".to_owned()),
+            Earlier::Turns | Earlier::NotTurns => {}
         }
         let skipped = self.coverage.skip_of(path).filter(|why| self.lacks(path) && why.is_missed());
         skipped.map(|why| format!("not saved when the turn began: {why}"))
@@ -447,7 +456,8 @@ impl BaseStates {
             return Earlier::NotTurns;
         }
         match judge.share(path, |_, _| false).who {
-            Attribution::Sure | Attribution::Likely => Earlier::Turns,
+            Attribution::Sure => Earlier::Turns,
+            Attribution::Likely => Earlier::MaybeTurns,
             Attribution::Outside => Earlier::NotTurns,
             // Nothing is known of a change.
             Attribution::Unknown if self.lacks(path) => Earlier::NotTurns,

@@ -12,6 +12,7 @@ use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::records::repositories::{self, KeptRepository};
 use crate::checkpoint::records::windows::OpenTurn;
+use crate::checkpoint::repository::noted::NotedState;
 use crate::error::{Code, Result};
 use crate::model::checkpoint::recorded;
 use crate::model::coverage::Coverage;
@@ -21,6 +22,7 @@ use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
 use crate::model::text::count;
 use crate::model::turn::Attribution;
+use crate::worktree::repository_state::RepositoryPlace;
 use crate::worktree::restore::Outcome;
 
 impl Catalog {
@@ -53,9 +55,26 @@ impl Catalog {
                 lost.push(missed(path, who, Some(base.id).filter(|_| !content.is_empty())));
             }
         }
+        // The repository of the workspace itself is in no checkpoint, but its state is noted.
+        let own = RelPath::parse(b".git")?;
+        if !is_kept(&own) && self.is_gone(&own) && share(&own).may_have_deleted() && self.had_repository(base)? {
+            lost.push(missed(&own, share(&own), None));
+        }
         let gone = kept.iter().filter(|(kept, _)| !kept.is_in_place(&self.workspace.path));
         lost.extend(gone.map(|(kept, checkpoint)| missed(&kept.path, Attribution::Sure, Some(checkpoint.id))));
         Ok(lost)
+    }
+
+    /// Returns true if the workspace had a repository of its own at a checkpoint or at one of those after it. In doubt it was the one
+    /// around the workspace.
+    fn had_repository(&self, base: &Checkpoint) -> Result<bool> {
+        let around = self.workspace.path.parent().and_then(RepositoryPlace::around);
+        let is_own = |noted: &NotedState| {
+            around.as_ref().is_none_or(|around| noted.identity.is_some() && noted.identity != around.identity())
+        };
+        let all = self.all()?;
+        let mut since = all.checkpoints.iter().filter(|one| one.record.ordinal() >= base.record.ordinal());
+        since.try_fold(false, |known, one| Ok(known || self.noted_state(one, false)?.as_ref().is_some_and(is_own)))
     }
 
     /// Returns the command that restores the newest kept copy of the repository at a path, of whatever turn.

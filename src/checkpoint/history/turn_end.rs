@@ -13,6 +13,7 @@ use super::destroyed::{TurnCaptures, TurnChanges, TurnTime};
 use super::journal::{Journal, Line, LoggedEntry, MissedChange, TurnChange, TurnEnd, quoted};
 use super::operations::{History, OF_TURN, UndoStep};
 use super::turn_clock::TurnClock;
+use super::turn_git::WrittenByGit;
 use crate::checkpoint::capture::request::{Selection, Take};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
@@ -24,7 +25,7 @@ use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::{Coverage, Extent, SkipReason};
 use crate::model::id::ObjectId;
-use crate::model::manifest::EntryKind;
+use crate::model::manifest::{EntryKind, ManifestEntry};
 use crate::model::meta::{quote, unquote};
 use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
@@ -142,7 +143,7 @@ impl Locked<'_> {
         let captures = self.catalog.captures_of(turn, base)?;
         let base = &captures.base;
         let catalog = &*self.catalog;
-        let TurnChanges { changes, missed, deleted_by_others, switched_from } =
+        let TurnChanges { changes, mut missed, deleted_by_others, may_have_left_work, switched_from } =
             catalog.changes_of(turn, &captures, capture, state)?;
         let running = match state {
             TurnState::Open => Vec::new(),
@@ -152,10 +153,18 @@ impl Locked<'_> {
         };
         let history = catalog.history()?;
         let known = line_so_far(&history, turn);
+        if may_have_left_work || !running.is_empty() {
+            for path in &deleted_by_others {
+                let why = "deleted during the turn, maybe by a process that one of its actions started".to_owned();
+                let (quoted, saved) = (quote(path.as_bytes()), Some(base.id));
+                let change = MissedChange { path: quoted, why, who: Attribution::Likely, saved };
+                missed.entry(path.clone()).or_insert(change);
+            }
+        }
         // A turn of several workspaces has a line in each of them, so that undo offers it in each.
         let is_alone = turn.places.len() < 2;
         let is_nothing = changes.is_empty() && missed.is_empty() && running.is_empty();
-        if !deleted_by_others.is_empty() {
+        if !deleted_by_others.is_empty() && !may_have_left_work {
             self.add_to_earlier_turn(turn, &deleted_by_others, base.id)?;
         }
         if is_nothing && known.is_none() && is_alone {
@@ -309,9 +318,9 @@ impl Catalog {
         let windows = log.known_windows()?;
         let root = &self.workspace.path;
         let staged = LazyCell::new(|| {
-            self.staged_by(turn).unwrap_or_else(|error| {
+            self.written_by_git(turn).unwrap_or_else(|error| {
                 tracing::warn!(%error, "without the indexes of git fewer changes are sure");
-                BTreeSet::new()
+                WrittenByGit::default()
             })
         });
         let clock = TurnClock::since(turn.clock);
@@ -322,9 +331,10 @@ impl Catalog {
             is_over: state != TurnState::Open,
             clock: &clock,
             root,
-            is_staged: &|path, id| staged.contains(&(path.clone(), id)),
+            is_staged: &|path, id| staged.has(root, path, id),
         };
         let (judge, mut found) = (time.judge(), TurnChanges::default());
+        let mut others = Vec::new();
         for (path, before, after) in self.changed_entries(base, end)? {
             // In a workspace of single paths a checkpoint contains a directory only if it contains something in it.
             if before.is_some_and(|entry| entry.kind == EntryKind::Dir) && after.is_none() && !self.is_gone(&path) {
@@ -339,10 +349,16 @@ impl Catalog {
                 found.changes.insert(path, change);
             } else if after.is_none() {
                 found.deleted_by_others.push(path);
+            } else {
+                others.push((path, before, after));
             }
+        }
+        for (path, before, after) in others {
+            self.add_other_name(&mut found, &path, [before, after]);
         }
         self.add_saved(&mut found, captures, end, &time)?;
         self.add_lost_before(&mut found, captures, &time)?;
+        found.may_have_left_work = judge.may_have_left_work();
         found.switched_from = switched_from(&judge, &clock, turn, root);
         let coverage = self.coverage_of(base)?;
         let share = |path: &RelPath| time.share(&judge, path, None);
@@ -357,6 +373,20 @@ impl Catalog {
             }
         }
         Ok(found)
+    }
+
+    /// Adds a changed path that no action names, if it is another name of a file that the turn changed in the same way.
+    fn add_other_name(&self, found: &mut TurnChanges, path: &RelPath, entries: [Option<ManifestEntry>; 2]) {
+        let root = &self.workspace.path;
+        let identity =
+            |path: &RelPath| path.under(root).symlink_metadata().ok().map(|facts| (facts.dev(), facts.ino()));
+        let [before, after] = entries.map(|entry| entry.map(LoggedEntry));
+        // Without a look at the disk most others are ruled out.
+        let same = found.changes.iter().filter(|(_, change)| change.before == before && change.after == after);
+        let is_name = |name: &RelPath| identity(name).is_some_and(|known| identity(path) == Some(known));
+        let Some(who) = same.filter(|(name, _)| is_name(name)).map(|(_, change)| change.who).next() else { return };
+        let change = TurnChange { path: quote(path.as_bytes()), before, after, who, from: None };
+        found.changes.insert(path.clone(), change);
     }
 
     /// Returns what the capture at the end of turns looks at: all that the rules admit, and what actions of the turns have named.

@@ -1,6 +1,7 @@
 //! The part of a turn that undoing its files does not take back: what it did in the repository.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use super::journal::TurnEnd;
@@ -13,6 +14,7 @@ use crate::model::path::RelPath;
 use crate::model::repository::RefValue;
 use crate::model::text::{cut, printable, shell_word};
 use crate::sys::clock::ms_of;
+use crate::sys::libgit2::has_blob;
 use crate::worktree::repository_state::RepositoryPlace;
 use crate::worktree::{HeadMove, git_index, head_moves, is_loose_since};
 
@@ -22,8 +24,8 @@ const MOST_NAMED: usize = 5;
 /// The longest subject of a commit in a warning, in characters.
 const LONGEST_SUBJECT: usize = 60;
 
-/// The git commands that create new blobs, as opposed to checking out existing ones.
-const BLOB_CREATING_VERBS: &[&str] = &["merge", "pull", "rebase", "cherry-pick", "revert", "am"];
+/// The git commands that leave the files of a commit, and HEAD at that commit.
+const COMMITTED_VERBS: &[&str] = &["merge", "pull", "rebase", "cherry-pick", "revert", "am", "reset", "switch"];
 
 /// The maximum difference between a new file's time and the clock.
 const FILE_CLOCK_LAG: Duration = Duration::from_millis(20);
@@ -32,6 +34,28 @@ const FILE_CLOCK_LAG: Duration = Duration::from_millis(20);
 fn first_file_time(began: &str) -> Option<SystemTime> {
     let began = u64::try_from(ms_of(began)?).ok()?;
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(began))?.checked_sub(FILE_CLOCK_LAG)
+}
+
+/// The files that were in the index after a git command of a turn that writes files: git wrote such a file. The index at the end of the
+/// turn may also contain files that a person wrote during the command and that the agent added later.
+#[derive(Debug, Default)]
+pub(super) struct WrittenByGit {
+    /// After a command that leaves the files of a commit, each with that commit. A person may have staged others meanwhile.
+    committed: BTreeMap<(RelPath, ObjectId), String>,
+    /// After other commands. A blob that was created during the turn may be a person's file that `git add` added, so it is left out.
+    staged: BTreeSet<(RelPath, ObjectId)>,
+}
+
+impl WrittenByGit {
+    /// Returns true if git wrote this content to a path of the work tree `root`.
+    pub(super) fn has(&self, root: &Path, path: &RelPath, id: ObjectId) -> bool {
+        let file = (path.clone(), id);
+        let is_in = |commit: &String| {
+            let place = RepositoryPlace::at_top(root);
+            place.is_some_and(|place| has_blob(&place.dir, commit, path.to_path(), &id.to_string()))
+        };
+        self.staged.contains(&file) || self.committed.get(&file).is_some_and(is_in)
+    }
 }
 
 impl Catalog {
@@ -70,33 +94,32 @@ impl Catalog {
         Ok((!is_back).then(|| format!("git checkout {}", shell_word(from))))
     }
 
-    /// Returns the paths and blobs that were in the index after each git command of a turn that writes files: git wrote such a file. The
-    /// index at the end of the turn may also contain files that a person wrote during the command and that the agent added later.
-    ///
-    /// A blob that was created during the turn may be a person's file that `git add` added. It counts only after commands that create
-    /// blobs themselves, such as a merge.
+    /// Returns the files that git commands of a turn wrote.
     ///
     /// # Errors
     /// When the operations of git, or the states at them, cannot be read.
-    pub(super) fn staged_by(&self, turn: &OpenTurn) -> Result<BTreeSet<(RelPath, ObjectId)>> {
-        let mut staged = BTreeSet::new();
+    pub(super) fn written_by_git(&self, turn: &OpenTurn) -> Result<WrittenByGit> {
+        let mut found = WrittenByGit::default();
         let since = first_file_time(&turn.began).unwrap_or(SystemTime::UNIX_EPOCH);
         for one in operations(&self.workspace.dir)? {
             let is_own = one.begin.is_of_turn(&turn.run, &turn.turn) && !one.begin.hidden;
             if !is_own || !one.begin.writes_files() || one.begin.place()? != self.workspace.path {
                 continue;
             }
-            if let Some(index) = self.index_after(&one)? {
-                let none_shared = &mut |_: &str| Err(Error::new(Code::Conflict, "a kept index refers to another file"));
-                let seen = git_index::seen_in(&index, none_shared).unwrap_or_default(); // damage makes fewer changes sure
-                let creates_blobs = BLOB_CREATING_VERBS.iter().any(|verb| one.begin.has_verb(verb));
-                let written = seen.into_iter().filter_map(|(path, seen)| Some((path, seen.id?)));
-                let is_older =
-                    |id: ObjectId| creates_blobs || !is_loose_since(&self.workspace.path, &id.to_string(), since);
-                staged.extend(written.filter(|(_, id)| is_older(*id)));
+            let Some(state) = self.state_after(&one)? else { continue };
+            let Some(index) = &state.index else { continue };
+            let none_shared = &mut |_: &str| Err(Error::new(Code::Conflict, "a kept index refers to another file"));
+            let seen = git_index::seen_in(index, none_shared).unwrap_or_default(); // damage makes fewer changes sure
+            let written = seen.into_iter().filter_map(|(path, seen)| Some((path, seen.id?)));
+            if COMMITTED_VERBS.iter().any(|verb| one.begin.has_verb(verb)) {
+                let commit = state.head_commit().unwrap_or_default();
+                found.committed.extend(written.map(|file| (file, commit.to_owned())));
+            } else {
+                let is_older = |id: ObjectId| !is_loose_since(&self.workspace.path, &id.to_string(), since);
+                found.staged.extend(written.filter(|(_, id)| is_older(*id)));
             }
         }
-        Ok(staged)
+        Ok(found)
     }
 
     /// Names the commits that were made during a turn: undoing its files leaves them.

@@ -29,6 +29,12 @@ pub struct ActionWindow {
     /// True if it changes those by git alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_git: bool,
+    /// True if it only deletes: content that is there was written by something else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_deletes: bool,
+    /// True if it leaves a process at work in the background.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leaves_work: bool,
     /// The process that alone could report its end, by its name among those that append.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,

@@ -62,7 +62,7 @@ pub struct NotedState {
     /// The state. Its index is left out where nobody asked for it.
     pub state: Arc<RepositoryState>,
     /// The identity of the repository, where one was known.
-    pub(super) identity: Option<String>,
+    pub(crate) identity: Option<String>,
 }
 
 impl Catalog {

@@ -68,16 +68,15 @@ impl Catalog {
         self.kept_state(&self.state_ref(op, edge), true)
     }
 
-    /// Returns the index after an operation; `None` where it is not known.
+    /// Returns the state after an operation, with the index; `None` where it is not known.
     ///
     /// # Errors
     /// As [`Catalog::kept_state`].
-    pub(crate) fn index_after(&self, operation: &LoggedOperation) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn state_after(&self, operation: &LoggedOperation) -> Result<Option<Arc<RepositoryState>>> {
         // The state of one that has moved nothing is the one before it.
         let Some(end) = &operation.end else { return Ok(None) };
         let edge = if end.moved { OperationEdge::After } else { OperationEdge::Before };
-        let state = self.repository_state(operation.begin.op, edge)?;
-        Ok(state.and_then(|state| state.index.clone()))
+        self.repository_state(operation.begin.op, edge)
     }
 
     /// Returns true if HEAD leads to another commit after an operation; `None` where that is not known.
