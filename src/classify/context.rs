@@ -1,5 +1,6 @@
 //! The places of things, judged by their names alone.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -73,6 +74,10 @@ impl Context {
     /// Returns the position of an absolute path towards piton's own files; `None` for one that is apart from them. The path may be a
     /// pattern of a shell.
     pub fn near_piton(&self, path: &Path) -> Option<NearPiton> {
+        // Both are rare: a path is resolved, and few patterns are for directories of any depth.
+        if path.as_os_str().as_encoded_bytes().windows(2).any(|pair| matches!(pair, b".." | b"**")) {
+            return self.near_by_parts(path);
+        }
         let depth = path.components().count();
         let reaches = |own: &&PathBuf| {
             let mut parts = path.components();
@@ -87,6 +92,18 @@ impl Context {
         };
         let own = self.piton.iter().find(reaches)?;
         Some(if depth < own.components().count() { NearPiton::Around } else { NearPiton::Inside })
+    }
+
+    /// Does the same for a pattern with a `..` behind a wildcard, or with a `**` for directories of any depth.
+    fn near_by_parts(&self, path: &Path) -> Option<NearPiton> {
+        let path = resolve(Path::new("/"), &path.to_string_lossy());
+        let mut parts: Vec<&OsStr> = path.components().map(Component::as_os_str).collect();
+        parts.dedup_by(|next, before| *next == "**" && *before == "**");
+        let found = self.piton.iter().filter_map(|own| {
+            let names: Vec<&OsStr> = own.components().map(Component::as_os_str).collect();
+            reached(&parts, &names, false)
+        });
+        found.max_by_key(|near| *near == NearPiton::Inside)
     }
 
     /// Returns true if a pattern of names may be one of piton's own files, or of the directories above them.
@@ -154,7 +171,48 @@ const OWN_NAMES: [&str; 12] = [
 ];
 
 fn has_wildcard(part: &OsStr) -> bool {
-    part.as_encoded_bytes().iter().any(|byte| b"*?[{".contains(byte))
+    part.as_encoded_bytes().iter().any(|byte| b"*?[{(".contains(byte))
+}
+
+/// Returns the position of a pattern's parts towards a directory with these names. `is_loose` says that a wildcard matched the last
+/// part: then only known names are below the directory.
+fn reached(parts: &[&OsStr], names: &[&OsStr], is_loose: bool) -> Option<NearPiton> {
+    match (parts, names) {
+        ([], []) => Some(NearPiton::Inside),
+        ([], _) => Some(NearPiton::Around),
+        ([first, rest @ ..], _) if *first == "**" => {
+            let found = (0..=names.len()).filter_map(|at| reached(rest, &names[at..], true));
+            found.max_by_key(|near| *near == NearPiton::Inside)
+        }
+        ([part, ..], []) => {
+            let is_own = !is_loose || OWN_NAMES.iter().any(|name| may_be(part, OsStr::new(name)));
+            is_own.then_some(NearPiton::Inside)
+        }
+        ([part, rest @ ..], [name, more @ ..]) if may_be(part, name) => reached(rest, more, has_wildcard(part)),
+        _ => None,
+    }
+}
+
+/// Returns a part of a pattern with a `*` for each extended group of bash: `!(x)`, `@(x|y)`, `+(x)`, `?(x)`, `*(x)`.
+fn without_groups(part: &str) -> Cow<'_, str> {
+    if !part.contains('(') {
+        return Cow::Borrowed(part);
+    }
+    let (mut plain, mut depth) = (String::with_capacity(part.len()), 0_usize);
+    for letter in part.chars() {
+        match letter {
+            '(' if depth > 0 => depth += 1,
+            '(' if plain.ends_with(['!', '@', '+', '?', '*']) => {
+                plain.pop();
+                plain.push('*');
+                depth = 1;
+            }
+            ')' if depth > 0 => depth -= 1,
+            _ if depth > 0 => {}
+            letter => plain.push(letter),
+        }
+    }
+    Cow::Owned(plain)
 }
 
 /// Returns true if a part of a pattern may stand for a name. A lone `*` may stand for hidden names too.
@@ -164,7 +222,7 @@ fn may_be(part: &OsStr, name: &OsStr) -> bool {
         || has_wildcard(part)
             && part.to_str().is_some_and(|part| {
                 // A text that is no pattern is a name.
-                Glob::new(part).is_ok_and(|glob| glob.compile_matcher().is_match(Path::new(name)))
+                Glob::new(&without_groups(part)).is_ok_and(|glob| glob.compile_matcher().is_match(Path::new(name)))
             })
 }
 
