@@ -133,6 +133,7 @@ static CONTEXT: LazyLock<Context> = LazyLock::new(|| Context {
     temp_dirs: vec![PathBuf::from("/tmp")],
     piton: vec![PathBuf::from("/home/u/.local/share/piton")],
     aliases: Vec::new(),
+    links: Vec::new(),
     tops: vec![(PathBuf::from("/home/u/w/src"), PathBuf::from("/home/u/w"))],
     files: Vec::new(),
     existing: Vec::new(),

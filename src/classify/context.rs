@@ -18,6 +18,8 @@ pub struct Context {
     pub workspace: PathBuf,
     /// Paths that lead into the workspace through symbolic links, and where they lead.
     pub aliases: Vec<(PathBuf, PathBuf)>,
+    /// Symbolic links that lead to piton's own files or to a directory around them, and where they lead.
+    pub links: Vec<(PathBuf, PathBuf)>,
     /// Directories, and the top of the repository that git finds from there.
     pub tops: Vec<(PathBuf, PathBuf)>,
     /// Files of the workspace that the action runs, with their texts; `None` for one that is not there, or is no short text.
@@ -69,6 +71,12 @@ impl Context {
     /// Returns true if something below a path outside of the workspace leads into it.
     pub fn leads_below(&self, path: &Path) -> bool {
         self.aliases.iter().any(|(alias, _)| alias.starts_with(path))
+    }
+
+    /// Returns where a path below a known link leads, if that is near piton's own files. The link itself counts only if it `enters`.
+    pub fn led_to_piton(&self, path: &Path, enters: bool) -> Option<PathBuf> {
+        let below = |(link, leads): &(PathBuf, PathBuf)| behind_link(path, link, leads, enters);
+        self.links.iter().find_map(below).filter(|path| self.near_piton(path).is_some())
     }
 
     /// Returns the position of an absolute path towards piton's own files; `None` for one that is apart from them. The path may be a
@@ -190,6 +198,15 @@ fn reached(parts: &[&OsStr], names: &[&OsStr], is_loose: bool) -> Option<NearPit
         }
         ([part, rest @ ..], [name, more @ ..]) if may_be(part, name) => reached(rest, more, has_wildcard(part)),
         _ => None,
+    }
+}
+
+/// Returns where a path leads that is below a link. The link itself counts only if the path `enters` it.
+pub(super) fn behind_link(path: &Path, link: &Path, leads: &Path, enters: bool) -> Option<PathBuf> {
+    let rest = path.strip_prefix(link).ok()?;
+    match rest.as_os_str().is_empty() {
+        true => enters.then(|| leads.to_owned()),
+        false => Some(leads.join(rest)),
     }
 }
 

@@ -88,7 +88,28 @@ impl FoundEffect {
         self.certainty = certainty;
         self
     }
+
+    /// Returns true if a link at the path may be followed: the file that it leads to is changed, and not the link.
+    pub(super) fn is_written(&self) -> bool {
+        let replaces =
+            matches!(self.class, Class::FileDelete | Class::FileMove | Class::VcsDiscard | Class::VcsHistory);
+        (!replaces && !self.removes) || OVERWRITING.contains(&self.program())
+    }
+
+    /// Returns true if a link to a directory is followed at the path: a slash behind its name does that, and `rsync` without one.
+    pub(super) fn enters_link(&self) -> bool {
+        let text = self.target.as_deref().unwrap_or_default();
+        text.ends_with('/') || text.ends_with("/.") || self.program() == "rsync"
+    }
+
+    /// Returns the program of an effect.
+    pub(super) fn program(&self) -> &str {
+        self.verb.split_whitespace().next().unwrap_or_default()
+    }
 }
+
+/// Programs that write into a file before they remove it.
+const OVERWRITING: [&str; 3] = ["shred", "wipe", "srm"];
 
 /// The machine on which a line runs: this one, or one whose files are not ours.
 #[derive(Clone, Debug, Default)]

@@ -229,9 +229,9 @@ pub(super) fn judge(found: Vec<FoundEffect>, understanding: Understanding, polic
         verdict.writes_unnamed |= writes_unnamed(&found);
         locate(&mut verdict, &found);
         if let Some(path) = found.path.as_deref().filter(|_| is_destroyed(&found)).map(text) {
-            let is_entered = enters_link(&found);
+            let is_entered = found.enters_link();
             let through = if is_entered { format!("{path}/") } else { path.clone() };
-            let is_followed = is_entered || is_written(&found);
+            let is_followed = is_entered || found.is_written();
             if is_followed && !verdict.through.contains(&through) && verdict.through.len() < MAX_OUTSIDE {
                 verdict.through.push(through);
             }
@@ -393,26 +393,6 @@ fn add_warning(warnings: &mut Vec<Warning>, found: &FoundEffect, severity: Sever
 /// Tells whether an effect destroys the file at its path, and the loss would matter.
 fn is_destroyed(found: &FoundEffect) -> bool {
     found.scope != Scope::Temp && found.class != Class::FileWrite
-}
-
-/// Programs that write into a file before they remove it.
-const OVERWRITING: [&str; 3] = ["shred", "wipe", "srm"];
-
-/// Returns true if a link at the path may be followed: the file that it leads to is changed, and not the link.
-fn is_written(found: &FoundEffect) -> bool {
-    let replaces = matches!(found.class, Class::FileDelete | Class::FileMove | Class::VcsDiscard | Class::VcsHistory);
-    (!replaces && !found.removes) || OVERWRITING.contains(&program(found))
-}
-
-/// Returns true if a link to a directory is followed at the path: a slash behind its name does that, and `rsync` without one.
-fn enters_link(found: &FoundEffect) -> bool {
-    let text = found.target.as_deref().unwrap_or_default();
-    text.ends_with('/') || text.ends_with("/.") || program(found) == "rsync"
-}
-
-/// Returns the program of an effect.
-fn program(found: &FoundEffect) -> &str {
-    found.verb.split_whitespace().next().unwrap_or_default()
 }
 
 /// Returns true if all that stands at the path goes, ignored files too. `git checkout .` replaces tracked files alone.

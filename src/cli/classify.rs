@@ -82,6 +82,7 @@ impl CommandJudge {
             surroundings: classify::Context {
                 cwd: std::env::current_dir().unwrap_or_default(),
                 aliases: Vec::new(),
+                links: Vec::new(),
                 tops: Vec::new(),
                 files: Vec::new(),
                 existing: Vec::new(),

@@ -33,14 +33,14 @@ const MAX_LOOKS: usize = 4;
 const MAX_SCRIPT: u64 = 64 << 10;
 
 /// Judges an action, and judges it again if the disk adds something to the context. The disk tells which outside paths
-/// lead into the workspace through links, where the repository begins in which git works, what scripts do, and which
-/// files stand where it makes one.
+/// lead into the workspace through links, and which links lead to piton's own files. It tells where the repository begins in which
+/// git works, what scripts do, and which files stand where it makes one.
 pub fn judged(mut context: Context, judge: impl Fn(&Context) -> Verdict) -> Verdict {
     let mut verdict = judge(&context);
     for _ in 0..MAX_LOOKS {
         let count = |context: &Context| {
             let facts = [context.tops.len(), context.existing.len(), context.checkouts.len()];
-            (context.aliases.len(), context.files.len(), facts)
+            (context.aliases.len(), context.links.len(), context.files.len(), facts)
         };
         let known = count(&context);
         learn(&mut context, &verdict);
@@ -73,6 +73,7 @@ fn learn(context: &mut Context, verdict: &Verdict) {
             context.aliases.push((alias, real));
         }
     }
+    learn_links(context, verdict);
     for dir in verdict.tops.iter().map(PathBuf::from) {
         let is_top = |dir: &&Path| dir.join(".git").symlink_metadata().is_ok();
         let top = dir.canonicalize().ok().and_then(|dir| dir.ancestors().find(is_top).map(Path::to_owned));
@@ -92,6 +93,36 @@ fn learn(context: &mut Context, verdict: &Verdict) {
             context.files.push((file, text));
         }
     }
+}
+
+/// The most symbolic links to piton's own files that are known of one action.
+const MAX_LINKS: usize = 16;
+
+/// Adds the symbolic links above the paths of an action, or at them, that lead to piton's own files or to a directory around them.
+fn learn_links(context: &mut Context, verdict: &Verdict) {
+    let named = [&verdict.targets, &verdict.patterns, &verdict.outside, &verdict.made, &verdict.written, &verdict.dirs];
+    let mut seen = HashSet::new();
+    let above = named.into_iter().flatten().flat_map(|path| Path::new(path).ancestors());
+    for link in above.filter(|path| seen.insert(*path)).filter(|path| path.is_symlink()) {
+        let is_new = !context.links.iter().any(|(known, _)| known == link);
+        if let Some(leads) = leads_to_piton(&context.piton, link).filter(|_| is_new && context.links.len() < MAX_LINKS)
+        {
+            context.links.push((link.to_owned(), leads));
+        }
+    }
+}
+
+/// Returns where a link leads, by the name of piton's directory that is there or below. The directories above piton's own are no
+/// links to them.
+fn leads_to_piton(piton: &[PathBuf], link: &Path) -> Option<PathBuf> {
+    // A link that leads nowhere leads to nothing of piton's.
+    let real = link.canonicalize().ok()?;
+    let leads = |own: &PathBuf| {
+        let is = |dir: &&Path| dir.canonicalize().is_ok_and(|dir| dir == real);
+        let inside = || Some(own.join(real.strip_prefix(own.canonicalize().ok()?).ok()?));
+        own.ancestors().find(is).map(Path::to_owned).or_else(inside)
+    };
+    piton.iter().filter(|own| !own.starts_with(link)).find_map(leads)
 }
 
 /// Returns the text of a short file; `None` for anything else, which stays unseen.
@@ -420,6 +451,53 @@ mod tests {
         }
         assert!(aimed("w", "none/src/deep", true).is_everything && !aimed("w", "none/new", true).is_everything);
         assert!(!aimed("w", "gone", true).is_everything && !aimed("w", "new", false).is_everything);
+    }
+
+    #[test]
+    fn links_to_pitons_own_files_are_followed() {
+        let scratch = tempfile::tempdir().unwrap();
+        let root = scratch.path().canonicalize().unwrap();
+        let (workspace, own) = (root.join("w"), root.join("home/share/piton"));
+        std::fs::create_dir_all(workspace.join("build")).unwrap();
+        std::fs::create_dir_all(own.join("store.git")).unwrap();
+        let link = |to: PathBuf, name: &str| std::os::unix::fs::symlink(to, root.join(name)).unwrap();
+        link(own.clone(), "w/own");
+        link(root.join("home/share"), "w/share");
+        link(own.join("store.git"), "beside");
+        link(root.join("w/own"), "w/twice");
+        link(root.join("gone"), "w/dead");
+        link(workspace.join("build"), "w/out");
+        // A directory above piton's own that has a second name.
+        link(root.join("home"), "alias");
+        let classifier = Classifier::embedded();
+        let policy = crate::settings::resolve(&crate::settings::Sources::default()).unwrap().policy;
+        let hold = |line: &str, own: &Path| {
+            let (cwd, piton) = (workspace.clone(), vec![own.to_owned()]);
+            let context = Context { cwd, workspace: workspace.clone(), piton, ..Context::default() };
+            judged_line(context, &classifier, line, &policy).hold
+        };
+        for line in [
+            "rm -rf own/",
+            "rm -rf own/*",
+            "rm -rf own/store.git",
+            "find own/ -delete",
+            "rsync -a --delete build/ own/",
+            "cd own && rm -rf ./*",
+            "cd own && find . -delete",
+            "rm -rf share/piton",
+            "rm -rf share/*",
+            "rm -rf ../beside/*",
+            "rm -rf twice/",
+            "echo x >> own/config.yaml",
+        ] {
+            assert!(hold(line, &own).is_some(), "{line}");
+            assert!(hold(line, &root.join("alias/share/piton")).is_some(), "{line}, by the second name");
+        }
+        for line in
+            ["rm own", "rm -rf own", "rm -rf dead", "rm -rf out/*", "rm -rf build/*", "rm -rf share/other", "ls own/"]
+        {
+            assert_eq!(hold(line, &own), None, "{line}");
+        }
     }
 
     #[test]

@@ -42,6 +42,7 @@ impl OpenWorkspace {
             cwd: cwd.to_owned(),
             workspace: self.workspace.path.clone(),
             aliases: Vec::new(),
+            links: Vec::new(),
             tops: Vec::new(),
             files: Vec::new(),
             existing: Vec::new(),

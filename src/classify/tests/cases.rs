@@ -7,7 +7,7 @@ use crate::model::effect::{Certainty, Class, Confidence, Needs, Scope, Severity,
 use crate::model::policy::ClassRule;
 
 /// The workspace of the context.
-const WORKSPACE: &str = "/home/dev/proj";
+pub(super) const WORKSPACE: &str = "/home/dev/proj";
 
 pub(super) fn verdict(line: &str) -> Verdict {
     shared().shell(line, &context(), &policy())

@@ -45,6 +45,7 @@ pub(crate) fn context() -> Context {
         cwd: PathBuf::from("/home/dev/proj"),
         workspace: PathBuf::from("/home/dev/proj"),
         aliases: Vec::new(),
+        links: Vec::new(),
         tops: Vec::new(),
         files: Vec::new(),
         existing: Vec::new(),

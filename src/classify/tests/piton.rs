@@ -1,6 +1,9 @@
 //! Lines that are aimed at piton itself, and lines that are not.
 
-use super::cases::verdict;
+use super::cases::{WORKSPACE, verdict};
+use super::evaluation::{context, policy};
+use super::shared;
+use crate::classify::Context;
 use crate::model::effect::Class;
 
 #[test]
@@ -94,6 +97,16 @@ fn what_reaches_pitons_own_files_is_held() {
         "git -C ~/.local/share/piton/store.git branch -D x",
         "git -C ~/.local/share/piton/store.git push . :refs/piton/x",
         "git bundle create ~/.local/share/piton/store.git/HEAD --all",
+        // Links.
+        "ln -s ~/.local/share/piton l && rm -rf l/",
+        "ln -s ~/.local/share/piton l; rm -rf l/*",
+        "ln -s ~/.local/share/piton l; find l/ -delete",
+        "ln -s ~/.local/share/piton l; rsync -a --delete x/ l/",
+        "ln -s ~/.local/share/piton l; cd l && rm -rf ./*",
+        "ln -s ~/.local/share/piton l; cd l && find . -delete",
+        "ln -s ~/.local/share l; rm -rf l/piton",
+        "ln -s ~/.config/piton/config.yaml l; echo x > l",
+        "ln -s ~/.local/share/piton/store.git l; git -C l gc --prune=now",
         // Patterns of bash.
         "rm -rf ~/.local/share/!(nvim)",
         "cd ~; rm -rf !(proj)",
@@ -143,6 +156,10 @@ fn what_reaches_pitons_own_files_is_held() {
         "chown me ~/.config",
         "rm -rf ~/.local/share/*/Cache",
         "rm -f ~/.config/*/*.bak",
+        "ln -s ~/.local/share/piton l; rm l",
+        "ln -s ~/.local/share/piton l; rm -rf l",
+        "ln -s ~/.local/share/piton l; ls -R l/",
+        "ln -s ../shared l; rm -rf l/",
         "rm -rf ~/proj/!(src)",
         "rm -rf !(keep)",
         "rm ~/@(a|b).log",
@@ -153,4 +170,33 @@ fn what_reaches_pitons_own_files_is_held() {
     ];
     let missed: Vec<&str> = free.into_iter().filter(|line| verdict(line).hold.is_some()).collect();
     assert!(missed.is_empty(), "held: {missed:#?}");
+}
+
+/// Returns surroundings with links that lead to piton's own files and to a directory around them.
+fn linked() -> Context {
+    let links = [("link", ".local/share/piton"), ("share", ".local/share")];
+    let at = |(name, leads): (&str, &str)| (format!("{WORKSPACE}/{name}").into(), format!("/home/dev/{leads}").into());
+    Context { links: links.map(at).to_vec(), ..context() }
+}
+
+#[test]
+fn links_that_are_there_are_followed() {
+    let hold = |line: &str| shared().shell(line, &linked(), &policy()).hold;
+    for line in [
+        "rm -rf link/",
+        "rm -rf link/*",
+        "rm -rf link/objects",
+        "find link/ -delete",
+        "rsync -a --delete x/ link/",
+        "cd link && rm -rf ./*",
+        "rm -rf share/piton",
+        "rm -rf share/*",
+        "cd share && rm -rf piton",
+        "echo x > link/config.yaml",
+    ] {
+        assert!(hold(line).is_some(), "{line}");
+    }
+    for line in ["rm link", "rm -rf link", "ls link/", "mv link other", "rm -rf share/nvim", "rm -rf build/*"] {
+        assert_eq!(hold(line), None, "{line}");
+    }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::Walk;
 use super::dispatch::Invocation;
-use crate::classify::context::resolve;
+use crate::classify::context::{NearPiton, behind_link, resolve};
 use crate::classify::expand::{Arg, Shell};
 use crate::classify::found::{FoundEffect, Placed};
 use crate::classify::rules::args::{Grammar, parse};
@@ -46,33 +46,46 @@ impl Walk<'_> {
         }
     }
 
-    /// Places a target behind the links that the line has made, and its pattern too.
-    pub(super) fn follow_links(&self, placed: &mut Placed, pattern: &mut Option<PathBuf>) {
-        if let Some(path) = placed.path.as_deref().and_then(|path| self.led(path)) {
+    /// Places the target of an effect behind the links that the line has made, and those that lead to piton's own files.
+    pub(super) fn follow_links(&self, placed: &mut Placed, found: &mut FoundEffect) {
+        if !self.has_links() {
+            return;
+        }
+        let is_here = matches!(found.target.as_deref(), Some("." | "./"));
+        let enters = is_here || found.enters_link() || (found.is_written() && found.program() != "ln");
+        if let Some(path) = placed.path.as_deref().and_then(|path| self.led(path, enters)) {
             placed.whereabouts = self.context.whereabouts(&path);
             (placed.near, placed.path) = (Some(path.clone()), Some(path));
         }
-        if let Some(path) = pattern.as_deref().and_then(|path| self.led(path)) {
+        if let Some(path) = found.pattern.as_deref().and_then(|path| self.led(path, enters)) {
             placed.near = path.parent().map(Path::to_owned);
             placed.whereabouts = self.context.whereabouts(placed.near.as_deref().unwrap_or(&path));
-            *pattern = Some(path);
+            found.pattern = Some(path);
         }
     }
 
-    /// Returns the place of a path below a link; `None` if there is no such link. The last one of a name counts.
-    fn led(&self, path: &Path) -> Option<PathBuf> {
+    /// Returns the position of a path towards piton's own files, behind the links that are known.
+    pub(super) fn near_piton(&self, path: &Path) -> Option<NearPiton> {
+        let led = if self.has_links() { self.led(path, true) } else { None };
+        self.context.near_piton(led.as_deref().unwrap_or(path))
+    }
+
+    fn has_links(&self) -> bool {
+        !self.links.is_empty() || !self.context.links.is_empty()
+    }
+
+    /// Returns the place of a path below a link; `None` if there is no such link. The last one of a name counts. The link itself
+    /// counts only if the path `enters` it.
+    fn led(&self, path: &Path, enters: bool) -> Option<PathBuf> {
         let mut found: Option<PathBuf> = None;
         for _ in 0..MAX_LINKS {
             let at = found.as_deref().unwrap_or(path);
-            let below = |link: &MadeLink| {
-                let rest = at.strip_prefix(&link.path).ok().filter(|rest| !rest.as_os_str().is_empty())?;
-                Some(link.leads.join(rest))
-            };
+            let below = |link: &MadeLink| behind_link(at, &link.path, &link.leads, enters);
             match self.links.iter().rev().find_map(below) {
                 Some(next) => found = Some(next),
                 None => break,
             }
         }
-        found
+        self.context.led_to_piton(found.as_deref().unwrap_or(path), enters).or(found)
     }
 }

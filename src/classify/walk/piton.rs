@@ -49,7 +49,7 @@ impl Walk<'_> {
         }
         let is_inside = |arg: &Arg| {
             let path = arg.text.contains('/').then(|| place(arg, shell, &self.site, self.context).path).flatten();
-            path.and_then(|path| self.context.near_piton(&path)) == Some(NearPiton::Inside)
+            path.and_then(|path| self.near_piton(&path)) == Some(NearPiton::Inside)
         };
         if call.args.iter().any(is_inside) {
             self.found.push(on_piton(call.program, call.span));
@@ -65,7 +65,7 @@ impl Walk<'_> {
         let at =
             |text: &str| shell.cwd.as_deref().map(|cwd| resolve(cwd, text.strip_prefix("file://").unwrap_or(text)));
         let dir = given.map_or_else(|| shell.cwd.clone(), |dir| dir.exact().and_then(at));
-        let is_inside = |dir: PathBuf| self.context.near_piton(&dir) == Some(NearPiton::Inside);
+        let is_inside = |dir: PathBuf| self.near_piton(&dir) == Some(NearPiton::Inside);
         let sends = matches!(verb.text.as_str(), "push" | "bundle" | "send-pack" | "archive");
         let reaches = |word: &Arg| word.text.contains('/') && word.exact().and_then(at).is_some_and(is_inside);
         let is_reached = match reads(words) {

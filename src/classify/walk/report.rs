@@ -37,7 +37,7 @@ impl Walk<'_> {
         let here = Arg::literal(".", found.span);
         let mut placed = place(target.unwrap_or(&here), shell, &self.site, self.context);
         found.pattern = target.and_then(|target| pattern(target, shell, &self.site, self.context));
-        self.follow_links(&mut placed, &mut found.pattern);
+        self.follow_links(&mut placed, &mut found);
         found.path = placed.path.filter(|_| target.is_some());
         if placed.whereabouts == Whereabouts::Plain(Scope::Unknown) && found.pattern.is_none() {
             found.anywhere = true;
