@@ -114,6 +114,17 @@ impl Context {
         found.max_by_key(|near| *near == NearPiton::Inside)
     }
 
+    /// Returns true if a pathspec of git, whose `*` matches a `/` too, may select something of piton's own files.
+    pub fn may_select_piton(&self, pattern: &Path) -> bool {
+        if self.near_piton(pattern).is_some() {
+            return true;
+        }
+        let Some(Ok(pattern)) = pattern.to_str().map(Glob::new) else { return true };
+        let pattern = pattern.compile_matcher();
+        let is_selected = |own: &PathBuf| OWN_NAMES.iter().any(|name| pattern.is_match(own.join(name)));
+        self.piton.iter().any(|own| pattern.is_match(own) || is_selected(own))
+    }
+
     /// Returns true if a pattern of names may be one of piton's own files, or of the directories above them.
     pub fn may_name_piton(&self, names: &str) -> bool {
         let Ok(names) = Glob::new(names) else { return true };

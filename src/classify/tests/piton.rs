@@ -97,6 +97,25 @@ fn what_reaches_pitons_own_files_is_held() {
         "git -C ~/.local/share/piton/store.git branch -D x",
         "git -C ~/.local/share/piton/store.git push . :refs/piton/x",
         "git bundle create ~/.local/share/piton/store.git/HEAD --all",
+        // Git takes it along as an untracked or ignored file.
+        "git -C ~ clean -fdx",
+        "cd ~ && git clean -fdx",
+        "cd ~ && git clean -fd",
+        "cd ~ && git clean -fdx .local",
+        "git -C ~ clean -fx .local",
+        "git -C ~ clean -fdx ':(glob).local/**'",
+        "git -C ~ clean -fdx '*.git'",
+        "git clean -fdx ~/.local",
+        "GIT_WORK_TREE=~ git clean -fdx",
+        "sh -c 'cd ~; git stash -u'",
+        "git -C ~ clean -fdx $X",
+        "git -C ~ stash -u",
+        "git -C ~ stash push --all",
+        "git -C ~ stash push -u -- .local",
+        "git --work-tree=$HOME clean -fdx",
+        "git -c core.worktree=$HOME clean -fdx",
+        "git -C ~/.local/share clean -ffdx",
+        "git -C ~/.local/share/piton clean -fd",
         // Links.
         "ln -s ~/.local/share/piton l && rm -rf l/",
         "ln -s ~/.local/share/piton l; rm -rf l/*",
@@ -156,6 +175,17 @@ fn what_reaches_pitons_own_files_is_held() {
         "chown me ~/.config",
         "rm -rf ~/.local/share/*/Cache",
         "rm -f ~/.config/*/*.bak",
+        "git -C ~ stash",
+        "git -C ~ reset --hard",
+        "git -C ~ clean -n",
+        "git -C ~ clean -fdx proj/build",
+        "git -C ~ clean -fdx '*.pyc'",
+        "git -C ~ clean -f",
+        "git clean -fdx",
+        "git clean -ffdx .",
+        "git stash -u",
+        "git stash push -u -- src",
+        "git -C ~/.local/share/nvim clean -fdx",
         "ln -s ~/.local/share/piton l; rm l",
         "ln -s ~/.local/share/piton l; rm -rf l",
         "ln -s ~/.local/share/piton l; ls -R l/",
@@ -199,4 +229,18 @@ fn links_that_are_there_are_followed() {
     for line in ["rm link", "rm -rf link", "ls link/", "mv link other", "rm -rf share/nvim", "rm -rf build/*"] {
         assert_eq!(hold(line), None, "{line}");
     }
+}
+
+#[test]
+fn the_top_of_a_repository_decides_on_what_a_stash_takes() {
+    let hold = |line: &str, top: &str| {
+        let tops = vec![(WORKSPACE.into(), top.into())];
+        shared().shell(line, &Context { tops, ..context() }, &policy()).hold
+    };
+    assert_eq!(verdict("git stash -u").tops, [WORKSPACE]);
+    for line in ["git stash -u", "git clean -fdx :/"] {
+        assert!(hold(line, "/home/dev").is_some(), "{line}");
+        assert_eq!(hold(line, WORKSPACE), None, "{line}");
+    }
+    assert_eq!(hold("git clean -fdx", "/home/dev"), None);
 }

@@ -2,6 +2,8 @@
 //!
 //! Git takes a long option by any beginning of its name, so what rules and tables ask for is spelled out first.
 
+use std::path::{Path, PathBuf};
+
 use super::dispatch::Invocation;
 use super::git_settings as settings;
 use super::{Stream, Walk};
@@ -134,6 +136,7 @@ impl Walk<'_> {
         }
         self.git_runs(&inner, &shell);
         self.git_loses(&rest, &shell);
+        self.git_sweeps(&rest, &shell);
         let first = self.found.len();
         if let Some(hit) = self.rules.find("git", &rest, Run { input: inner.input.flows(), root: self.root }) {
             let alias = (&*hit.rule.id == "git-unknown").then(|| self.configured_alias(&sub.text, &shell)).flatten();
@@ -187,13 +190,16 @@ impl Walk<'_> {
     /// `git rev-parse --show-toplevel`: where somebody has looked, it is known.
     fn top(&mut self, shell: &Shell) -> Stream {
         let Some(cwd) = shell.cwd.as_ref().filter(|_| !self.site.elsewhere) else { return Stream::Opaque };
-        if let Some((_, top)) = self.context.tops.iter().find(|(dir, _)| dir == cwd) {
-            return Stream::Text(top.to_string_lossy().into_owned() + "\n");
+        self.top_of(cwd).map_or(Stream::Opaque, |top| Stream::Text(top.to_string_lossy().into_owned() + "\n"))
+    }
+
+    /// Returns the top of the repository of a directory, and asks for it if it is not known yet.
+    pub(super) fn top_of(&mut self, dir: &Path) -> Option<PathBuf> {
+        let known = self.context.tops.iter().find(|(known, _)| known == dir);
+        if known.is_none() && self.tops.len() < MAX_TOPS && !self.tops.iter().any(|asked| asked == dir) {
+            self.tops.push(dir.to_owned());
         }
-        if self.tops.len() < MAX_TOPS && !self.tops.contains(cwd) {
-            self.tops.push(cwd.clone());
-        }
-        Stream::Opaque
+        known.map(|(_, top)| top.clone())
     }
 
     /// Judges the commands that options of a verb hand to a shell, and those in addresses (`ext::COMMAND`).

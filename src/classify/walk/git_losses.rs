@@ -156,6 +156,37 @@ impl Walk<'_> {
     }
 }
 
+impl Walk<'_> {
+    /// Reports a command that takes piton's own files along as untracked or ignored ones. `args` begin with its verb.
+    pub(super) fn git_sweeps(&mut self, args: &[Arg], shell: &Shell) {
+        let Some(verb) = args.first().filter(|verb| matches!(verb.text.as_str(), "clean" | "stash")) else { return };
+        let (Some((sorts, pathspecs)), Some(dir)) = (taken(args), shell.cwd.clone()) else { return };
+        let is_untracked = sorts.iter().any(|sort| matches!(sort, Untracked | Ignored));
+        // Without a path and without `-d`, `clean` enters no untracked directory.
+        let is_clean = verb.text == "clean";
+        let enters = !is_clean || !pathspecs.is_empty() || VerbWords::of(&args[1..], SPARING).has(&["-d"]);
+        if self.site.elsewhere || !is_untracked || !enters {
+            return;
+        }
+        let selects = |arg: &&Arg| !PathspecMagic::of(&arg.text).is_some_and(|magic| magic.is_excluding);
+        let selecting: Vec<&Arg> = pathspecs.into_iter().filter(selects).collect();
+        let is_whole = |arg: &&Arg| arg.text.starts_with(':') || !(arg.is_exact() || arg.glob);
+        let takes_all = selecting.is_empty() || selecting.iter().any(is_whole);
+        // Only `clean` without such a path works in its own directory.
+        let top = if takes_all && !(is_clean && selecting.is_empty()) { self.top_of(&dir) } else { None };
+        let is_around =
+            takes_all && (self.near_piton(&dir).is_some() || top.is_some_and(|top| self.near_piton(&top).is_some()));
+        let is_named = |arg: &&Arg| {
+            let path = resolve(&dir, &arg.text);
+            let is_pattern = arg.text.contains(['*', '?', '[']);
+            self.near_piton(&path).is_some() || is_pattern && self.context.may_select_piton(&path)
+        };
+        if is_around || selecting.iter().filter(|arg| !is_whole(arg)).any(is_named) {
+            self.reaches_own_files(&format!("git {}", verb.text), verb.span);
+        }
+    }
+}
+
 fn taken(args: &[Arg]) -> Taken<'_> {
     let (verb, rest) = args.split_first()?;
     let all = || Some((vec![Staged, Unstaged], Vec::new()));

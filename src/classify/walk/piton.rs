@@ -52,7 +52,7 @@ impl Walk<'_> {
             path.and_then(|path| self.near_piton(&path)) == Some(NearPiton::Inside)
         };
         if call.args.iter().any(is_inside) {
-            self.found.push(on_piton(call.program, call.span));
+            self.reaches_own_files(call.program, call.span);
         }
     }
 
@@ -74,8 +74,15 @@ impl Walk<'_> {
             false => dir.is_some_and(is_inside),
         };
         if is_reached && !self.site.elsewhere {
-            self.found.push(on_piton(&format!("git {}", verb.text), verb.span));
+            self.reaches_own_files(&format!("git {}", verb.text), verb.span);
         }
+    }
+
+    /// Records an unknown effect on piton's own files.
+    pub(super) fn reaches_own_files(&mut self, verb: &str, span: Span) {
+        let found = FoundEffect::new(Class::Piton, verb, "piton-store", span);
+        let (near_piton, severity) = (Some(NearPiton::Inside), Some(Severity::High));
+        self.found.push(FoundEffect { near_piton, severity, ..found });
     }
 
     /// Clears the mark of effects from `first` on whose targets only contain piton's own files.
@@ -99,12 +106,6 @@ fn reads(words: &[Arg]) -> bool {
         "branch" => !words[1..].iter().any(is_change),
         verb => GIT_READS.contains(&verb),
     }
-}
-
-/// Returns an unknown effect on piton's own files.
-fn on_piton(verb: &str, span: Span) -> FoundEffect {
-    let found = FoundEffect::new(Class::Piton, verb, "piton-store", span);
-    FoundEffect { severity: Some(Severity::High), near_piton: Some(NearPiton::Inside), ..found }
 }
 
 /// Verbs of piton that take the net away.
