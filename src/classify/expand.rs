@@ -91,6 +91,8 @@ pub(super) enum Value {
     /// These arguments, all of them: an array, the parameters of a function.
     List(Vec<Arg>),
     Unknown(TextOrigin),
+    /// Not known, or this text: the default of a variable.
+    UnknownOr(String),
     /// Below a temporary directory.
     Temporary,
 }
@@ -113,6 +115,7 @@ impl Shell {
             Value::List(args) => {
                 args.len() > MAX_ALTERNATIVES || args.iter().map(|arg| arg.text.len()).sum::<usize>() > MAX_VALUE
             }
+            Value::UnknownOr(text) => text.len() > MAX_VALUE,
             Value::Unknown(_) | Value::Temporary => false,
         };
         if self.variables.len() < MAX_VARIABLES || self.variables.contains_key(name) {

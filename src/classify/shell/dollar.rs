@@ -10,6 +10,21 @@ use super::scanner::{OpenConstructs, Scanner, TextPlace, scan};
 use super::tree::{Change, Part, Script};
 use super::word::push_literal;
 
+/// Returns where a `${` is closed whose inside begins here; `None` if that is far away.
+pub(crate) fn closing_brace(inside: &[u8]) -> Option<usize> {
+    let (mut depth, mut before) = (0_usize, b' ');
+    for (at, byte) in inside.iter().copied().enumerate().take(MAX_CHANGE) {
+        match byte {
+            b'}' if depth == 0 => return Some(at),
+            b'}' => depth -= 1,
+            b'{' if before == b'$' => depth += 1,
+            _ => {}
+        }
+        before = byte;
+    }
+    None
+}
+
 impl Scanner<'_, '_> {
     /// Reads what a `$` at the position begins.
     pub(super) fn dollar(&mut self, parts: &mut Vec<Part>, quoted: bool) {
@@ -131,13 +146,15 @@ impl Scanner<'_, '_> {
     /// Looks ahead at the rest of `${name…}`; `None` if there is more in it than a plain word, or variables in a default.
     fn change(&self, name: String) -> Option<Change> {
         let rest = self.source.get(self.position..)?;
-        let inside = &rest[..rest.bytes().take(MAX_CHANGE).position(|byte| byte == b'}')?];
+        let inside = &rest[..closing_brace(rest.as_bytes())?];
         let operator = OPERATORS.into_iter().find(|operator| inside.starts_with(operator))?;
         let word = &inside[operator.len()..];
-        let is_pattern = operator.starts_with(['%', '#']);
         let is_default = matches!(operator, ":-" | ":=" | "-" | "=");
+        let unquoted = word.strip_prefix('"').and_then(|word| word.strip_suffix('"'));
+        let word = unquoted.filter(|_| is_default).unwrap_or(word);
+        let is_pattern = operator.starts_with(['%', '#']);
         let is_plain = |c: char| {
-            let is_special = is_pattern && "*?".contains(c) || is_default && c == '$';
+            let is_special = is_pattern && "*?".contains(c) || is_default && "$~{}".contains(c);
             c.is_alphanumeric() || "_./-+,=@:".contains(c) || is_special
         };
         let is_asked = operator.ends_with('?');

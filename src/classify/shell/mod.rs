@@ -18,6 +18,7 @@ mod word;
 mod tests;
 
 pub(super) use command::assignment;
+pub(super) use dollar::closing_brace;
 pub(super) use scanner::{Bounds, TextPlace, scan};
 pub(super) use tree::{
     Assignment, Change, Compound, CompoundKind, Part, Pipeline, PipelineStage, Redirect, RedirectKind, Script, Simple,

@@ -136,6 +136,17 @@ fn what_reaches_pitons_own_files_is_held() {
         "rm -rf ~/.local/**",
         "truncate -s0 ~/.local/**/packed-refs",
         "rm -rf ~/*/../.local",
+        // Defaults of variables.
+        "rm -rf ${PITON_HOME:-~/.local/share/piton}",
+        "D=${1:-~/.local/share/piton}; rm -rf $D",
+        "D=\"${1:-$HOME/.local/share}\"; rm -rf \"$D/piton\"",
+        "D=${1:-\"$HOME/.local/share/piton\"}; rm -rf $D",
+        "rm -rf \"${PITON_HOME:-${XDG_DATA_HOME:-$HOME/.local/share}/piton}\"",
+        "D=${PITON_HOME:-${XDG_DATA_HOME:-$HOME/.local/share}/piton}; rm -rf $D",
+        ": ${D:=$HOME/.local/share/piton}; rm -rf $D",
+        ": \"${D:=$HOME/.local/share/piton}\"; rm -rf \"$D\"",
+        "export GIT_DIR=~/.local/share/piton/store.git; git gc --prune=now",
+        "declare -x GIT_DIR=~/.local/share/piton/store.git; git gc",
     ];
     let is_missed = |line: &&str| {
         !verdict(line).hold.is_some_and(|hold| hold.contains("piton store move") && hold.contains("PITON_HOME"))
@@ -197,6 +208,9 @@ fn what_reaches_pitons_own_files_is_held() {
         "rm -rf ~/.local/**/*.pyc",
         "rm -rf ~/**/node_modules",
         "rm -rf ~/*/../.cache/x",
+        "rm -rf ${OUT:-~/proj/build}",
+        "rm -rf ${OUT:-${TARGET:-build}}",
+        "D=${1:-~/proj/build}; rm -rf $D",
     ];
     let missed: Vec<&str> = free.into_iter().filter(|line| verdict(line).hold.is_some()).collect();
     assert!(missed.is_empty(), "held: {missed:#?}");

@@ -188,6 +188,7 @@ pub(super) fn texts(shell: &Shell, name: &str, span: Span) -> impl Iterator<Item
     let values = match shell.variables.get(name) {
         Some(Value::Known(texts)) => texts.iter().map(|text| Arg::literal(text.clone(), span)).collect(),
         Some(Value::Unknown(origin)) => vec![Arg { origin: *origin, ..Arg::unknown("$", span) }],
+        Some(Value::UnknownOr(text)) => vec![Arg::unknown("$", span), Arg::literal(text.clone(), span)],
         Some(Value::List(_) | Value::Temporary) | None => Vec::new(),
     };
     values.into_iter()

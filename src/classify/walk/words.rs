@@ -1,8 +1,13 @@
 //! Words to arguments, with the shell's variables and what substitutions print.
 
+use std::path::Path;
+
 use super::{Stream, Walk};
 use crate::classify::expand::{Arg, Chunk, Shell, TextOrigin, Value, arguments, multiply};
-use crate::classify::shell::{Assignment, Change, Part, Script, Word};
+use crate::classify::shell::{Assignment, Change, Part, Script, Word, closing_brace};
+
+/// Most texts of an assigned value among which a default is looked for.
+const MAX_CHOICES: usize = 4;
 
 impl Walk<'_> {
     /// Returns the arguments a word becomes.
@@ -21,20 +26,26 @@ impl Walk<'_> {
 
     /// Returns a word as one text: of an assignment, a here-document, a redirect's target.
     pub(crate) fn joined(&mut self, word: &Word, shell: &mut Shell) -> Arg {
+        let only = self.joined_choices(word, shell, 1);
+        only.into_iter().next().unwrap_or_else(|| Arg::literal("", word.span))
+    }
+
+    /// Returns the first texts of those that a word may be.
+    fn joined_choices(&mut self, word: &Word, shell: &mut Shell, most: usize) -> Vec<Arg> {
         if let Some([arg]) = elements(word, shell).as_deref() {
             self.produce(arg.text.len());
-            return arg.clone();
-        }
-        let mut chunks = self.chunks(word, shell).into_iter().next().unwrap_or_default();
-        for chunk in &mut chunks {
-            chunk.splits = false;
-            chunk.quoted = true;
+            return vec![arg.clone()];
         }
         let mut args = Vec::new();
-        arguments(chunks, word.span, &mut args);
-        let arg = args.into_iter().next().unwrap_or_else(|| Arg::literal("", word.span));
-        self.produce(arg.text.len());
-        arg
+        for mut chunks in self.chunks(word, shell).into_iter().take(most) {
+            for chunk in &mut chunks {
+                chunk.splits = false;
+                chunk.quoted = true;
+            }
+            arguments(chunks, word.span, &mut args);
+        }
+        args.iter().for_each(|arg| self.produce(arg.text.len()));
+        args
     }
 
     /// Returns what an assignment gives its variable.
@@ -47,17 +58,23 @@ impl Walk<'_> {
             args.extend(words.iter().flat_map(|word| self.expand(word, shell)));
             return Value::List(args);
         }
-        let alternatives: Vec<Arg> = {
-            let arg = self.joined(&assignment.value, shell);
-            vec![arg]
-        };
-        match alternatives.first() {
+        let choices = self.joined_choices(&assignment.value, shell, MAX_CHOICES);
+        match choices.first() {
             _ if assignment.compound => Value::Unknown(TextOrigin::Plain),
             Some(arg) if arg.origin == TextOrigin::Temporary => Value::Temporary,
             Some(arg) if arg.is_exact() => Value::Known(vec![arg.text.clone()]),
-            Some(arg) => Value::Unknown(arg.origin),
+            Some(arg) => {
+                let mut known = choices[1..].iter().filter_map(Arg::exact);
+                let near = known.find(|text| self.names_piton(text));
+                near.map_or(Value::Unknown(arg.origin), |text| Value::UnknownOr(text.to_owned()))
+            }
             None => Value::Known(vec![String::new()]),
         }
+    }
+
+    /// Returns true if a text is an absolute path near piton's own files. Of other texts, a default of a variable is not remembered.
+    fn names_piton(&self, text: &str) -> bool {
+        text.starts_with('/') && self.near_piton(Path::new(text)).is_some()
     }
 
     fn chunks(&mut self, word: &Word, shell: &mut Shell) -> Vec<Vec<Chunk>> {
@@ -88,7 +105,13 @@ impl Walk<'_> {
                     let unknown = || Chunk::unknown("${}", *quoted, TextOrigin::Plain);
                     match change.as_ref().map(|change| (changed(change, shell), instead(change, shell))) {
                         Some((Some(text), _)) => vec![known(&text)],
-                        Some((None, Some(word))) => vec![unknown(), known(&word)],
+                        Some((None, Some(word))) => {
+                            let assigned = change.as_ref().filter(|change| change.operator.ends_with('='));
+                            if let Some(change) = assigned.filter(|_| self.names_piton(&word)) {
+                                shell.set(&change.name, Value::UnknownOr(word.clone()));
+                            }
+                            vec![unknown(), known(&word)]
+                        }
                         Some((None, None)) | None => vec![unknown()],
                     }
                 }
@@ -103,7 +126,8 @@ impl Walk<'_> {
 
     fn text(&mut self, text: &str, quoted: bool, first: bool) -> Chunk {
         // bash reads `of=~/x` as an assignment.
-        let assigned = text.split_once("=~").filter(|(name, _)| name.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        let is_name = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let assigned = text.split_once("=~").filter(|(name, _)| is_name(name));
         if let (Some((name, rest)), Some(home), true, false) = (assigned, &self.context.home, first, quoted)
             && (rest.is_empty() || rest.starts_with('/'))
         {
@@ -162,6 +186,10 @@ fn variable(name: &str, quoted: bool, shell: &Shell) -> Vec<Chunk> {
         },
         Some(Value::Temporary) => vec![Chunk::unknown(&written, quoted, TextOrigin::Temporary)],
         Some(Value::Unknown(origin)) => vec![Chunk::unknown(&written, quoted, *origin)],
+        Some(Value::UnknownOr(text)) => {
+            let known = Chunk { splits: !quoted, ..Chunk::text(text, quoted) };
+            vec![Chunk::unknown(&written, quoted, TextOrigin::Plain), known]
+        }
         Some(Value::Known(_)) => vec![Chunk::unknown(&written, quoted, TextOrigin::Plain)],
         None if name == "PWD" => match &shell.cwd {
             Some(cwd) => vec![Chunk::text(&cwd.to_string_lossy(), true)],
@@ -193,18 +221,53 @@ fn instead(change: &Change, shell: &Shell) -> Option<String> {
     if is_it { with_values(&change.word, shell) } else { None }
 }
 
-/// Returns a text with the values of the variables in it (`$HOME/x`); `None` where one is not known.
+/// Returns a text with the values of the variables in it (`$HOME/x`, `~/x`, `${A:-$HOME}/x`); `None` where one is not known.
 fn with_values(text: &str, shell: &Shell) -> Option<String> {
-    let mut parts = text.split('$');
-    let mut made = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let end = part.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(part.len());
-        let Some(Value::Known(values)) = shell.variables.get(&part[..end]) else { return None };
-        let [value] = values.as_slice() else { return None };
-        made.push_str(value);
-        made.push_str(&part[end..]);
+    if let Some(rest) = text.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+        return with_values(&format!("$HOME{rest}"), shell);
     }
+    // The directory of another user.
+    if text.starts_with('~') {
+        return None;
+    }
+    let (mut made, mut rest) = (String::new(), text);
+    while let Some((before, behind)) = rest.split_once('$') {
+        made.push_str(before);
+        if let Some(inside) = behind.strip_prefix('{') {
+            let end = closing_brace(inside.as_bytes())?;
+            made.push_str(&braced(&inside[..end], shell)?);
+            rest = &inside[end + 1..];
+        } else {
+            let (name, after) = split_name(behind);
+            made.push_str(only_value(name, shell)?);
+            rest = after;
+        }
+    }
+    made.push_str(rest);
     Some(made)
+}
+
+/// Returns the value of `${…}` by its inside: of the variable, or of its default where the line does not set it.
+fn braced(inside: &str, shell: &Shell) -> Option<String> {
+    let (name, change) = split_name(inside);
+    let default = [":-", ":=", "-", "="].iter().find_map(|operator| change.strip_prefix(operator));
+    match only_value(name, shell) {
+        Some(value) if change.is_empty() || default.is_some() && !value.is_empty() => Some(value.to_owned()),
+        None if !shell.variables.contains_key(name) => with_values(default?, shell),
+        _ => None,
+    }
+}
+
+/// Splits a text behind the name of a variable that it begins with.
+fn split_name(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len()))
+}
+
+fn only_value<'s>(name: &str, shell: &'s Shell) -> Option<&'s str> {
+    match shell.variables.get(name)? {
+        Value::Known(values) if values.len() == 1 => values.first().map(String::as_str),
+        _ => None,
+    }
 }
 
 /// Longest text of which a pattern takes something away, in bytes.
@@ -265,7 +328,7 @@ fn elements(word: &Word, shell: &Shell) -> Option<Vec<Arg>> {
     };
     match shell.variables.get(name)? {
         Value::List(args) => Some(args.iter().map(|arg| Arg { span: word.span, ..arg.clone() }).collect()),
-        Value::Known(_) | Value::Unknown(_) | Value::Temporary => None,
+        Value::Known(_) | Value::Unknown(_) | Value::UnknownOr(_) | Value::Temporary => None,
     }
 }
 
