@@ -147,6 +147,15 @@ fn what_reaches_pitons_own_files_is_held() {
         ": \"${D:=$HOME/.local/share/piton}\"; rm -rf \"$D\"",
         "export GIT_DIR=~/.local/share/piton/store.git; git gc --prune=now",
         "declare -x GIT_DIR=~/.local/share/piton/store.git; git gc",
+        // Changes of each file that is found.
+        "find ~/.local/share -exec sed -i s/a/b/ {} +",
+        "find ~/.local/share -type f -exec truncate -s0 {} +",
+        "find ~ -type f | xargs sed -i s/a/b/",
+        "find ~ -type l -exec sh -c 'rm -rf \"$1\"/*' _ {} \\;",
+        "find ~ -type l -exec rm -rf {}/ \\;",
+        "find ~ -delete -type l",
+        "find ~ -type l -o -delete",
+        "find ~ ! -type l -delete",
     ];
     let is_missed = |line: &&str| {
         !verdict(line).hold.is_some_and(|hold| hold.contains("piton store move") && hold.contains("PITON_HOME"))
@@ -211,6 +220,15 @@ fn what_reaches_pitons_own_files_is_held() {
         "rm -rf ${OUT:-~/proj/build}",
         "rm -rf ${OUT:-${TARGET:-build}}",
         "D=${1:-~/proj/build}; rm -rf $D",
+        "find ~ -type l -xtype l -delete",
+        "find ~ -xtype l -delete",
+        "find ~ -type l -delete",
+        "find ~ -xtype l -exec rm {} +",
+        "find ~ -xtype l | xargs rm -f",
+        "find ~ -type f -exec cp {} ~ \\;",
+        "find ~/.local/share -type f -exec grep -l x {} +",
+        "find ~/proj -type f -exec sed -i s/a/b/ {} +",
+        "find ~ -name '*.md' -exec sed -i s/a/b/ {} +",
     ];
     let missed: Vec<&str> = free.into_iter().filter(|line| verdict(line).hold.is_some()).collect();
     assert!(missed.is_empty(), "held: {missed:#?}");

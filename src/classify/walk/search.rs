@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::dispatch::Invocation;
 use super::{Stream, Walk};
-use crate::classify::context::NearPiton;
+use crate::classify::context::{Context, NearPiton};
 use crate::classify::expand::{Arg, Shell};
 use crate::classify::found::{FoundEffect, place};
 use crate::classify::rules::condition::glob;
@@ -24,8 +24,17 @@ pub(super) struct Search {
     names: Option<String>,
     /// True if only empty files and directories are found.
     is_empty: bool,
+    /// True if only symbolic links are found.
+    is_of_links: bool,
     /// The directory in which it ran: its names are relative to that.
     cwd: Option<PathBuf>,
+}
+
+impl Search {
+    /// Returns true if its names are none of piton's own files.
+    pub(super) fn is_apart(&self, context: &Context) -> bool {
+        self.names.as_ref().is_some_and(|names| !context.may_name_piton(names))
+    }
 }
 
 impl Walk<'_> {
@@ -53,6 +62,7 @@ impl Walk<'_> {
             sought,
             names: names(tests).filter(|names| !follows_links && !roots.iter().any(|root| is_among(root, names))),
             is_empty: is_empty(tests),
+            is_of_links: !follows_links && is_of_links(tests),
             roots: roots.iter().filter_map(|root| place(root, shell, &self.site, self.context).path).collect(),
             cwd: shell.cwd.clone(),
             matched,
@@ -122,9 +132,14 @@ impl Walk<'_> {
     /// Says of what a search led to where it is, and which repositories it takes along. `words` are those that the command has itself.
     pub(super) fn searched(&mut self, first: usize, search: &Search, words: &[Arg]) {
         self.assumed |= self.found.len() > first;
-        let is_around = self.found[first..].iter().any(|found| found.near_piton == Some(NearPiton::Around));
-        if is_around && search.names.as_ref().is_some_and(|names| !self.context.may_name_piton(names)) {
+        // piton makes no links. A link stays one only for what removes it by its own name.
+        let is_unlinked = words.first().is_none_or(|program| matches!(program.text.as_str(), "rm" | "unlink"))
+            && !is_recursive(words)
+            && !words.iter().any(|word| word.text.contains('/'));
+        if search.is_apart(self.context) || (search.is_of_links && is_unlinked) {
             self.spare_piton(first);
+        } else {
+            self.reaches_below(first, search);
         }
         let names_root = words.iter().any(|word| search.matched.iter().any(|root| root.text == word.text));
         for found in &mut self.found[first..] {
@@ -148,6 +163,22 @@ impl Walk<'_> {
             } else if let Some(names) = &search.names {
                 found.pattern = Some(path.join("**").join(names));
                 (found.path, found.takes) = (None, None);
+            }
+        }
+    }
+}
+
+impl Walk<'_> {
+    /// Marks what changes each file that a search finds below a directory around piton's own files. Modes and times of single files do
+    /// not count.
+    fn reaches_below(&mut self, first: usize, search: &Search) {
+        let context = self.context;
+        let is_root = |path: &PathBuf| search.roots.contains(path) && context.near_piton(path).is_some();
+        for found in self.found[first..].iter_mut().filter(|found| found.near_piton.is_none() && found.placed.is_none())
+        {
+            let is_content = !matches!(found.program(), "chmod" | "chown" | "chgrp" | "setfacl" | "chattr" | "touch");
+            if is_content && found.path.as_ref().is_some_and(is_root) {
+                found.near_piton = Some(NearPiton::Around);
             }
         }
     }
@@ -260,6 +291,15 @@ fn is_empty(tests: &[Arg]) -> bool {
     let text = |at: usize| tests.get(at).map_or("", |arg| arg.text.as_str());
     let acts = tests.iter().position(|arg| is_action(&arg.text)).unwrap_or(tests.len());
     let is_asked = (0..acts).any(|at| text(at) == "-empty" && (at == 0 || !matches!(text(at - 1), "!" | "-not")));
+    is_asked && !tests.iter().any(|arg| matches!(arg.text.as_str(), "(" | "," | "-o" | "-or"))
+}
+
+/// Returns true if the tests let through only symbolic links.
+fn is_of_links(tests: &[Arg]) -> bool {
+    let text = |at: usize| tests.get(at).map_or("", |arg| arg.text.as_str());
+    let acts = tests.iter().position(|arg| is_action(&arg.text)).unwrap_or(tests.len());
+    let is_not = |at: usize| at > 0 && matches!(text(at - 1), "!" | "-not");
+    let is_asked = (0..acts).any(|at| matches!(text(at), "-type" | "-xtype") && text(at + 1) == "l" && !is_not(at));
     is_asked && !tests.iter().any(|arg| matches!(arg.text.as_str(), "(" | "," | "-o" | "-or"))
 }
 
