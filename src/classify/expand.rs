@@ -47,6 +47,12 @@ impl Arg {
         Arg { known: text.len(), text, span, glob: false, origin: TextOrigin::Plain }
     }
 
+    /// Returns a name of a list that a command printed. With a wildcard, it stands for the names that match.
+    pub(super) fn listed(name: &str, span: Span) -> Arg {
+        let wild = name.find(['*', '?', '[']);
+        Arg { known: wild.unwrap_or(name.len()), glob: wild.is_some(), ..Arg::literal(name, span) }
+    }
+
     /// Returns an argument of which nothing is known.
     pub(super) fn unknown(text: &str, span: Span) -> Arg {
         Arg { text: text.to_owned(), span, known: 0, glob: false, origin: TextOrigin::Plain }

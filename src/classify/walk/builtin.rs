@@ -50,7 +50,11 @@ impl Walk<'_> {
                 forget(call, shell);
                 return false;
             }
-            "read" | "mapfile" | "readarray" | "getopts" | "unset" => forget(call, shell),
+            "read" | "mapfile" | "readarray" => {
+                forget(call, shell);
+                self.reads_names(call, shell);
+            }
+            "getopts" | "unset" => forget(call, shell),
             _ => return false,
         }
         true

@@ -294,7 +294,11 @@ impl Walk<'_> {
 /// Returns the arguments that come in: those of a known text, else one that is unknown.
 fn fed(input: &Stream, span: Span) -> Vec<Arg> {
     match input {
-        Stream::Text(text) => text.split_ascii_whitespace().take(64).map(|word| Arg::literal(word, span)).collect(),
+        Stream::Text(text) => {
+            // `xargs -0` gets names with a NUL behind each.
+            let words = text.split(|c: char| c.is_ascii_whitespace() || c == '\0').filter(|word| !word.is_empty());
+            words.take(64).map(|word| Arg::listed(word, span)).collect()
+        }
         _ => vec![Arg::unknown("{}", span)],
     }
 }

@@ -132,6 +132,8 @@ impl Walk<'_> {
             None => self.tabled(&call, first, shell),
         };
         self.makes_link(&call, shell);
+        self.tar_removes(&call, shell);
+        let output = self.prints_names(&call, shell).unwrap_or(output);
         if !self.found[before.min(self.found.len())..].iter().any(|found| found.near_piton.is_some()) {
             self.touches_piton(&call, shell);
         }

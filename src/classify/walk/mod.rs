@@ -19,6 +19,7 @@ mod output;
 mod outputs;
 mod piton;
 mod placed;
+mod printed;
 mod query;
 mod report;
 mod script;
@@ -295,6 +296,7 @@ impl<'a> Walk<'a> {
     }
 
     fn compound(&mut self, compound: &Compound, input: Stream, shell: &mut Shell) -> Stream {
+        let input = self.finds_names(input, shell);
         let (input, output) = self.redirects(&compound.redirects, input, shell);
         let words: Vec<Arg> = compound.words.iter().flat_map(|word| self.expand(word, shell)).collect();
         let made = match &compound.kind {

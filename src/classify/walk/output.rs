@@ -169,7 +169,11 @@ fn unescaped(text: &str) -> String {
         let hex = rest.starts_with('x');
         let (from, most, radix) = if hex { (1, 2, 16) } else { (usize::from(rest.starts_with('0')), 3, 8) };
         let digits = rest[from..].chars().take(most).take_while(|letter| letter.is_digit(radix)).count();
-        let number = u32::from_str_radix(&rest[from..from + digits], radix).ok().and_then(char::from_u32);
+        let number = match digits {
+            // `\0` alone is a NUL.
+            0 if from == 1 && !hex => Some('\0'),
+            _ => u32::from_str_radix(&rest[from..from + digits], radix).ok().and_then(char::from_u32),
+        };
         let length = match (number, rest.chars().next()) {
             (Some(letter), _) => {
                 plain.push(letter);

@@ -78,6 +78,38 @@ impl Walk<'_> {
         }
     }
 
+    /// Reports what `tar --remove-files` deletes of piton's own files in the directories that `-C` names.
+    pub(super) fn tar_removes(&mut self, call: &Invocation<'_>, shell: &Shell) {
+        let is_removing = call.program.ends_with("tar") && call.args.iter().any(|arg| arg.text == "--remove-files");
+        let has_dir = |arg: &Arg| arg.text.starts_with("-C") || arg.text.starts_with("--directory");
+        if !is_removing || !call.args.iter().any(has_dir) {
+            return;
+        }
+        let (mut there, mut args) = (shell.clone(), call.args.iter());
+        // The old form has its letters without a dash: `tar cf x.tar`.
+        if call.args.first().is_some_and(|arg| !arg.text.starts_with('-')) {
+            args.nth(usize::from(call.args[0].text.contains('f')));
+        }
+        while let Some(arg) = args.next() {
+            let text = arg.text.as_str();
+            let attached = text.strip_prefix("--directory=").or_else(|| text.strip_prefix("-C")).map(str::len);
+            let dir = match attached {
+                Some(0) => args.next().cloned(),
+                Some(length) => Some(arg.skip(text.len() - length)),
+                None if text == "--directory" => args.next().cloned(),
+                None => None,
+            };
+            if let Some(dir) = dir {
+                there.cwd = dir.exact().and_then(|text| Some(resolve(there.cwd.as_deref()?, text)));
+            } else if TAR_VALUES.contains(&text) || (is_short(text) && text.ends_with(['f', 'T', 'X', 'I', 'b', 'H'])) {
+                args.next();
+            } else if !text.starts_with('-') && self.is_near(arg, &there) {
+                let found = FoundEffect::new(Class::FileDelete, "tar --remove-files", "tar-remove", call.span);
+                self.report(found, Some(arg), &there);
+            }
+        }
+    }
+
     /// Records an unknown effect on piton's own files.
     pub(super) fn reaches_own_files(&mut self, verb: &str, span: Span) {
         let found = FoundEffect::new(Class::Piton, verb, "piton-store", span);
@@ -96,6 +128,23 @@ impl Walk<'_> {
             self.found.push(found);
         }
     }
+}
+
+/// Options of `tar` that take the next word as their value.
+const TAR_VALUES: [&str; 8] = [
+    "--file",
+    "--exclude",
+    "--files-from",
+    "--exclude-from",
+    "--transform",
+    "--use-compress-program",
+    "--format",
+    "--mode",
+];
+
+/// Returns true for short options, together in one word.
+fn is_short(text: &str) -> bool {
+    text.starts_with('-') && !text.starts_with("--")
 }
 
 /// Returns true if a verb of git with its arguments only reads.
