@@ -179,7 +179,12 @@ pub(super) fn place(arg: &Arg, shell: &Shell, site: &Site, context: &Context) ->
 /// Returns an argument as a pattern that the shell will expand here: certain but for its wildcards, which stand behind
 /// a directory.
 pub(super) fn pattern(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> Option<PathBuf> {
-    if !arg.glob || site.elsewhere || arg.origin == TextOrigin::Temporary {
+    if site.elsewhere { None } else { pattern_at(arg, shell, site, context) }
+}
+
+/// Returns an argument as a pattern that a shell here or over there will expand, if its directory is one of this machine.
+pub(super) fn pattern_at(arg: &Arg, shell: &Shell, site: &Site, context: &Context) -> Option<PathBuf> {
+    if !arg.glob || arg.origin == TextOrigin::Temporary {
         return None;
     }
     let known = &arg.text[..arg.known.min(arg.text.len())];

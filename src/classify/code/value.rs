@@ -204,6 +204,14 @@ pub(super) fn computed(name: &str, args: &[Value], home: Option<&str>) -> Option
             Value::Path(None) => Value::Unknown,
             other => other,
         },
+        "glob.glob" | "glob.iglob" | "Dir.glob" => {
+            let pattern = args.first().and_then(Value::text).filter(|text| is_at_home(text, home))?;
+            Value::List(vec![Value::Text(pattern.to_owned())])
+        }
+        "os.listdir" | "fs.readdirSync" | "Dir.children" => {
+            args.first().and_then(Value::text).filter(|text| is_at_home(text, home))?;
+            Value::List(vec![Value::Text("*".to_owned())])
+        }
         "text" | "sqlalchemy.text" | "list" | "sorted" | "set" | "tuple" | "Array" => first(),
         _ => return None,
     })
@@ -225,6 +233,11 @@ pub(super) fn method(of: &Value, name: &str, args: &[Value], home: Option<&str>)
             args.iter().fold(of.clone(), |joined, part| joined.joined(part, true))
         }
         (Value::Path(_), "resolve" | "absolute" | "expand_path") => of.clone(),
+        (Value::Path(_), "iterdir" | "glob" | "rglob" | "children") if is_at_home(text, home) => {
+            let pattern = args.first().and_then(Value::text).unwrap_or("*");
+            let names = if name == "rglob" { format!("**/{pattern}") } else { pattern.to_owned() };
+            Value::List(vec![Value::Path(Some(path_of(text, &names)))])
+        }
         (Value::Path(_), "as_posix" | "to_s") => Value::Text(text.to_owned()),
         (Value::Path(_), "expanduser") => match with_home(Value::Text(text.to_owned()), home, true) {
             Value::Text(text) => Value::Path(Some(text)),
@@ -232,6 +245,14 @@ pub(super) fn method(of: &Value, name: &str, args: &[Value], home: Option<&str>)
         },
         (Value::Text(_), "to_s" | "freeze" | "toString" | "dup") => of.clone(),
         _ => return None,
+    })
+}
+
+/// Returns true for a path in the home directory. There, a pattern stands for the files that it matches: in a workspace, no name is
+/// known instead.
+fn is_at_home(text: &str, home: Option<&str>) -> bool {
+    home.is_some_and(|home| {
+        !home.is_empty() && text.strip_prefix(home).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     })
 }
 

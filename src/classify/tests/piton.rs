@@ -166,6 +166,14 @@ fn what_reaches_pitons_own_files_is_held() {
         "rm -rf \"$(dirname ~/.local/share/piton/store.git)\"",
         "rm -rf \"$(realpath ~/.local/share/piton)\"",
         "rm -rf $(readlink -f ~/.local/share/piton)",
+        "docker run -v \"$HOME\":/h alpine sh -c 'rm -rf /h/.local/share/*'",
+        "docker run -v \"$HOME\":/h alpine sh -c 'rm -rf /h/.local/share'",
+        // Loops in code.
+        "python3 -c \"from glob import glob; from shutil import rmtree; from os.path import expanduser\nfor p in \
+         glob(expanduser('~/.local/share/*')): rmtree(p)\"",
+        "python3 -c \"import os, shutil, pathlib\nfor p in (pathlib.Path.home() / '.local/share').iterdir():\n    shutil.rmtree(p)\"",
+        "python3 -c \"import os, shutil\nd = os.path.expanduser('~/.local/share')\nfor n in os.listdir(d):\n    \
+         shutil.rmtree(os.path.join(d, n))\"",
         // Changes of each file that is found.
         "find ~/.local/share -exec sed -i s/a/b/ {} +",
         "find ~/.local/share -type f -exec truncate -s0 {} +",
@@ -250,6 +258,9 @@ fn what_reaches_pitons_own_files_is_held() {
         "find ~ -name '*.tmp' | while read f; do rm \"$f\"; done",
         "find ~/.local/share -type f | while read f; do wc -l \"$f\"; done",
         "cd \"$(dirname \"$0\")\" && rm -rf build",
+        "docker run -v \"$PWD\":/w alpine sh -c 'rm -rf /w/build/*'",
+        "docker run alpine sh -c 'rm -rf /h/.local/share/*'",
+        "python3 -c \"from glob import glob; import os\nfor p in glob('/home/dev/proj/build/*'): os.remove(p)\"",
         "find ~ -type l -xtype l -delete",
         "find ~ -xtype l -delete",
         "find ~ -type l -delete",
@@ -290,6 +301,27 @@ fn links_that_are_there_are_followed() {
     }
     for line in ["rm link", "rm -rf link", "ls link/", "mv link other", "rm -rf share/nvim", "rm -rf build/*"] {
         assert_eq!(hold(line), None, "{line}");
+    }
+}
+
+#[test]
+fn recipes_that_reach_pitons_own_files_are_held() {
+    let hold = |makefile: &str| {
+        let files = vec![(format!("{WORKSPACE}/GNUmakefile").into(), Some(makefile.into()))];
+        shared().shell("make clean", &Context { files, ..context() }, &policy()).hold
+    };
+    for makefile in [
+        "clean:\n\trm -rf $(HOME)/.local/share/piton\n",
+        "D=$(HOME)/.local/share\nclean:\n\trm -rf $(D)/piton\n",
+        "D = ~/.local\nclean:\n\trm -rf ${D}/share\n",
+        "clean:\n\trm -rf $$HOME/.local/share/piton\n",
+    ] {
+        assert!(hold(makefile).is_some(), "{makefile}");
+    }
+    for makefile in
+        ["clean:\n\trm -rf $(HOME)/.cache/x\n", "HOME = build\nclean:\n\trm -rf $(HOME)/.local/share/piton\n"]
+    {
+        assert_eq!(hold(makefile), None, "{makefile}");
     }
 }
 

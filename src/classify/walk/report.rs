@@ -3,7 +3,7 @@
 use super::Walk;
 use crate::classify::context::{NearPiton, Whereabouts};
 use crate::classify::expand::{Arg, Shell};
-use crate::classify::found::{FoundEffect, is_file_class, pattern, place, settle};
+use crate::classify::found::{FoundEffect, is_file_class, pattern, pattern_at, place, settle};
 use crate::classify::names;
 use crate::classify::shell::Span;
 use crate::model::effect::{Certainty, Class, Scope, Severity};
@@ -47,7 +47,10 @@ impl Walk<'_> {
         // A file that is put into a directory around them takes nothing else of it.
         let takes_all =
             matches!(found.class, Class::FileDelete | Class::FileMove | Class::FilePerm) && found.placed.is_none();
-        found.near_piton = (found.path.as_ref().or(found.pattern.as_ref()))
+        // In a container, a pattern may name what a mount brings there.
+        let mounted = target.filter(|_| self.site.elsewhere && !self.site.mounts.is_empty());
+        let mounted = mounted.and_then(|target| pattern_at(target, shell, &self.site, self.context));
+        found.near_piton = (found.path.as_ref().or(found.pattern.as_ref()).or(mounted.as_ref()))
             .and_then(|path| self.context.near_piton(path))
             .filter(|near| takes_all || *near == NearPiton::Inside);
         if found.replaces && found.path.as_ref().is_some_and(|path| self.context.existing.contains(path)) {

@@ -228,6 +228,8 @@ fn make_expanded(file: &Recipes, text: &str, target: &str, (depth, left): (usize
             "<" => file.recipes.get(target).and_then(|recipe| recipe.needs.first()).cloned(),
             "^" => file.recipes.get(target).map(|recipe| recipe.needs.join(" ")),
             _ if depth >= MAX_DEPTH => None,
+            // make takes it from the environment, as the shell does.
+            "HOME" if !file.values.contains_key(name) => Some("${HOME}".to_owned()),
             name => match file.values.get(name) {
                 Some(Some(value)) => Some(make_expanded(file, value, target, (depth + 1, left))?),
                 _ => None,
