@@ -1,9 +1,11 @@
 //! Lines that are aimed at piton itself, and lines that are not.
 
+use serde_json::json;
+
 use super::cases::{WORKSPACE, verdict};
 use super::evaluation::{context, policy};
 use super::shared;
-use crate::classify::Context;
+use crate::classify::{Context, ToolCall};
 use crate::model::effect::Class;
 
 #[test]
@@ -273,6 +275,37 @@ fn what_reaches_pitons_own_files_is_held() {
     ];
     let missed: Vec<&str> = free.into_iter().filter(|line| verdict(line).hold.is_some()).collect();
     assert!(missed.is_empty(), "held: {missed:#?}");
+}
+
+#[test]
+fn tools_that_reach_pitons_own_files_are_held() {
+    let hold = |tool: &str, input: &serde_json::Value, context: &Context| {
+        let call = ToolCall { tool, input, paths: &[], writes: None, external: None };
+        shared().tool(&call, context, &policy()).hold
+    };
+    for (tool, input) in [
+        ("mcp__filesystem__delete_directory", json!({"path": "~/.local/share"})),
+        ("mcp__filesystem__delete_directory", json!({"path": "/home/dev/.local"})),
+        ("remove_directory", json!({"path": "~"})),
+        ("delete_file", json!({"target_file": "~/.local/share/piton/store.git"})),
+        ("move_file", json!({"source": "~/.local/share", "destination": "x"})),
+        ("move_file", json!({"source": "x", "destination": "~/.config/piton/config.yaml"})),
+        ("Write", json!({"file_path": "~/.config/piton/config.yaml", "content": "x"})),
+        ("delete_directory", json!({"path": "link/"})),
+        ("Write", json!({"file_path": "link/HEAD", "content": "x"})),
+    ] {
+        assert!(hold(tool, &input, &linked()).is_some(), "{tool} {input}");
+    }
+    for (tool, input) in [
+        ("delete_directory", json!({"path": "~/.cache"})),
+        ("delete_directory", json!({"path": "build"})),
+        ("delete_file", json!({"path": "link"})),
+        ("move_file", json!({"source": "x", "destination": "~/.local/share"})),
+        ("Write", json!({"file_path": "~/.local/share/x", "content": "x"})),
+        ("list_directory", json!({"path": "~/.local/share/piton"})),
+    ] {
+        assert_eq!(hold(tool, &input, &linked()), None, "{tool} {input}");
+    }
 }
 
 /// Returns surroundings with links that lead to piton's own files and to a directory around them.

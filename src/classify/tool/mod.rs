@@ -66,6 +66,8 @@ const PATH_FIELDS: [&str; 26] = [
     "relative_workspace_path",
     "uri",
 ];
+/// Fields that name a new place.
+const DESTINATIONS: [&str; 7] = ["destination", "destination_path", "dest", "to", "new_path", "newPath", "new_file"];
 const LIST_FIELDS: [&str; 5] = ["paths", "files", "file_paths", "filePaths", "edits"];
 const PATCH_FIELDS: [&str; 5] = ["patch", "input", "diff", "patchText", "content"];
 
@@ -230,8 +232,12 @@ fn files(call: &ToolCall<'_>, context: &Context, class: Class) -> (Vec<FoundEffe
         let is_whole = writes_whole(call.tool, call.input);
         let is_added =
             |path: &str| patches_of(call).any(|patch| patch.lines().any(|line| line.strip_prefix(ADDED) == Some(path)));
+        let is_new = |path: &String| DESTINATIONS.iter().any(|name| call.input[*name].as_str() == Some(path));
         let of_path = |(path, class): &(String, Class)| {
-            let found = file(call.tool, path, *class, context)?;
+            let mut found = file(call.tool, path, *class, context)?;
+            // A file that is put into a directory around piton's own files takes nothing else of it.
+            let takes_all = matches!(class, Class::FileDelete | Class::FileMove) && !is_new(path);
+            found.near_piton = found.near_piton.filter(|near| takes_all || *near == NearPiton::Inside);
             Some(FoundEffect { is_whole: is_whole || is_added(path), ..found })
         };
         paths.iter().filter_map(of_path).collect()
@@ -246,15 +252,20 @@ fn patches_of<'a>(call: &ToolCall<'a>) -> impl Iterator<Item = &'a str> {
 
 fn file(tool: &str, path: &str, class: Class, context: &Context) -> Option<FoundEffect> {
     // Tools that know `~` write there; for others there is no such directory.
-    let at_home = path.strip_prefix("~/").zip(context.home.as_deref());
-    let path = &*at_home.map_or(path.to_owned(), |(rest, home)| home.join(rest).to_string_lossy().into_owned());
+    let at_home = path.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let at_home = at_home.zip(context.home.as_deref());
+    let path = &*at_home.map_or(path.to_owned(), |(rest, home)| format!("{}{rest}", home.to_string_lossy()));
     let shell = Shell { cwd: Some(context.cwd.clone()), ..Shell::default() };
-    let placed = place(&Arg::literal(path, (0, 0)), &shell, &Site::default(), context);
+    let mut placed = place(&Arg::literal(path, (0, 0)), &shell, &Site::default(), context);
     let mut found = FoundEffect::new(class, tool, "tool", (0, 0));
     found.target = Some(path.to_owned());
+    let enters = found.enters_link() || found.is_written();
+    if let Some(led) = placed.path.as_ref().and_then(|path| context.led_to_piton(path, enters)) {
+        placed.whereabouts = context.whereabouts(&led);
+        (placed.near, placed.path) = (Some(led.clone()), Some(led));
+    }
     (found.path, found.near) = (placed.path, placed.near);
-    found.near_piton =
-        found.path.as_ref().and_then(|path| context.near_piton(path)).filter(|near| *near == NearPiton::Inside);
+    found.near_piton = found.path.as_ref().and_then(|path| context.near_piton(path));
     settle(found, placed.whereabouts)
 }
 
