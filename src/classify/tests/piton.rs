@@ -176,6 +176,14 @@ fn what_reaches_pitons_own_files_is_held() {
         "python3 -c \"import os, shutil, pathlib\nfor p in (pathlib.Path.home() / '.local/share').iterdir():\n    shutil.rmtree(p)\"",
         "python3 -c \"import os, shutil\nd = os.path.expanduser('~/.local/share')\nfor n in os.listdir(d):\n    \
          shutil.rmtree(os.path.join(d, n))\"",
+        // piton cannot recognize the agent there.
+        "setsid env -i HOME=$HOME piton forget f --yes",
+        "env -i setsid -f /usr/local/bin/piton store clear --yes",
+        "tmux new-window 'piton store clear --yes'",
+        "echo 'piton store clear --yes' | at now",
+        "(crontab -l; echo '* * * * * piton prune --yes') | crontab -",
+        "systemd-run --user piton delete 3 --yes",
+        "screen -dm piton unpin 3 --yes",
         // Changes of each file that is found.
         "find ~/.local/share -exec sed -i s/a/b/ {} +",
         "find ~/.local/share -type f -exec truncate -s0 {} +",
@@ -263,6 +271,9 @@ fn what_reaches_pitons_own_files_is_held() {
         "docker run -v \"$PWD\":/w alpine sh -c 'rm -rf /w/build/*'",
         "docker run alpine sh -c 'rm -rf /h/.local/share/*'",
         "python3 -c \"from glob import glob; import os\nfor p in glob('/home/dev/proj/build/*'): os.remove(p)\"",
+        "tmux new-window 'piton list'",
+        "setsid npm run dev",
+        "tmux new-window 'vim notes-on-piton store.md'",
         "find ~ -type l -xtype l -delete",
         "find ~ -xtype l -delete",
         "find ~ -type l -delete",

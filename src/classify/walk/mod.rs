@@ -132,6 +132,8 @@ pub(super) struct Walk<'a> {
     root: bool,
     /// The line looked for piton's processes.
     sought_piton: bool,
+    /// A program ran that runs its line apart from this session.
+    leaves: bool,
     /// The whole line.
     span: Span,
     functions: Vec<Function>,
@@ -178,6 +180,7 @@ impl<'a> Walk<'a> {
             site: Site::default(),
             root: false,
             sought_piton: false,
+            leaves: false,
             span: (0, 0),
             functions: Vec::new(),
             calls: 0,
@@ -203,6 +206,7 @@ impl<'a> Walk<'a> {
         self.script(&script, Stream::Nothing, &mut shell);
         self.run_traps(0, &mut shell);
         self.uncalled(0, &shell);
+        self.deletes_from_afar(source);
     }
 
     /// Runs text as the code of a shell of its own, and then its traps.

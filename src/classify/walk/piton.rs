@@ -30,6 +30,7 @@ impl Walk<'_> {
                 .iter()
                 .any(|word| matches!(*word, "stop" | "disable" | "mask" | "kill" | "unload" | "remove" | "uninstall"));
         let switches = call.program == "piton" && switches_off(&words);
+        self.leaves |= LEAVING.contains(&call.program);
         if kills || stops || switches {
             let found = FoundEffect::new(Class::Piton, call.program, "piton", call.span);
             self.found.push(FoundEffect {
@@ -40,6 +41,14 @@ impl Walk<'_> {
             return true;
         }
         false
+    }
+
+    /// Reports a line that has piton delete saved content where piton cannot recognize the agent: in another session with an empty
+    /// environment, in a terminal's server, or at another time.
+    pub(super) fn deletes_from_afar(&mut self, line: &str) {
+        if self.leaves && line.contains("piton") && deletes_saved(line) {
+            self.reaches_own_files("piton", self.span);
+        }
     }
 
     /// Reports a program without rules that names piton's own files: it may write to them.
@@ -128,6 +137,39 @@ impl Walk<'_> {
             self.found.push(found);
         }
     }
+}
+
+/// Programs that run a line apart from the session in which they are called.
+const LEAVING: [&str; 12] = [
+    "at",
+    "batch",
+    "byobu",
+    "crontab",
+    "daemonize",
+    "dtach",
+    "launchctl",
+    "screen",
+    "setsid",
+    "systemd-run",
+    "tmux",
+    "zellij",
+];
+
+/// Returns true if a text has a call of piton that deletes saved content.
+fn deletes_saved(text: &str) -> bool {
+    let words =
+        text.split(|c: char| !(c.is_ascii_alphanumeric() || "-_./".contains(c))).filter(|word| !word.is_empty());
+    let words: Vec<&str> = words.collect();
+    let is_call = |at: usize| words[at].rsplit('/').next() == Some("piton");
+    (0..words.len()).filter(|at| is_call(*at)).any(|at| {
+        let mut behind = words[at + 1..].iter().skip_while(|word| word.starts_with('-'));
+        match behind.next() {
+            Some(&("forget" | "delete" | "unpin" | "prune")) => true,
+            Some(&"store") => behind.next() == Some(&"clear"),
+            Some(&"config") => behind.next() == Some(&"trust"),
+            _ => false,
+        }
+    })
 }
 
 /// Options of `tar` that take the next word as their value.
