@@ -102,14 +102,23 @@ const MAX_LINKS: usize = 16;
 fn learn_links(context: &mut Context, verdict: &Verdict) {
     let named = [&verdict.targets, &verdict.patterns, &verdict.outside, &verdict.made, &verdict.written, &verdict.dirs];
     let mut seen = HashSet::new();
-    let above = named.into_iter().flatten().flat_map(|path| Path::new(path).ancestors());
-    for link in above.filter(|path| seen.insert(*path)).filter(|path| path.is_symlink()) {
+    // The workspace has a real name: neither it nor a directory above it is a link.
+    let workspace = context.workspace.clone();
+    let below = |path: &&Path| !is_at_or_above(&workspace, path);
+    let above = named.into_iter().flatten().flat_map(|path| Path::new(path).ancestors().take_while(below));
+    for link in above.filter(|path| seen.insert(path.as_os_str())).filter(|path| path.is_symlink()) {
         let is_new = !context.links.iter().any(|(known, _)| known == link);
         if let Some(leads) = leads_to_piton(&context.piton, link).filter(|_| is_new && context.links.len() < MAX_LINKS)
         {
             context.links.push((link.to_owned(), leads));
         }
     }
+}
+
+/// Returns true if a directory is the workspace or above it, by its bytes: each path of an action is compared.
+fn is_at_or_above(workspace: &Path, dir: &Path) -> bool {
+    let (workspace, dir) = (workspace.as_os_str().as_bytes(), dir.as_os_str().as_bytes());
+    workspace.starts_with(dir) && (dir == b"/" || matches!(workspace.get(dir.len()), None | Some(b'/')))
 }
 
 /// Returns where a link leads, by the name of piton's directory that is there or below. The directories above piton's own are no
