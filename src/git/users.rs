@@ -46,6 +46,13 @@ pub struct UsersRepository {
     pub hooks: PathBuf,
 }
 
+impl UsersRepository {
+    /// Returns the directory of hooks with its links resolved: a `.git/hooks` may be a link out of the repository.
+    pub fn real_hooks(&self) -> PathBuf {
+        resolved(&self.hooks)
+    }
+}
+
 /// One value of a setting. The last one counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsersSetting {
@@ -320,8 +327,15 @@ fn line(text: &[u8]) -> &OsStr {
     OsStr::from_bytes(text.strip_suffix(b"\n").unwrap_or(text))
 }
 
-fn resolved(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+/// Resolves the links of a path, as far as the path exists.
+pub(crate) fn resolved(path: &Path) -> PathBuf {
+    for dir in path.ancestors() {
+        if let (Ok(real), Ok(rest)) = (dir.canonicalize(), path.strip_prefix(dir)) {
+            // Joining an empty rest would add a slash.
+            return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+        }
+    }
+    path.to_owned()
 }
 
 #[cfg(test)]

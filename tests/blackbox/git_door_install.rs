@@ -670,6 +670,37 @@ fn hooks_that_are_committed_or_shared_change_only_with_consent() {
 }
 
 #[test]
+fn hooks_behind_a_link_out_of_the_repository_change_only_with_consent() {
+    let Some(door) = Door::new() else { return };
+    let (shared, hooks) = (door.lab.home.join("team hooks"), door.lab.work.join(".git/hooks"));
+    put_hook(&shared.join("pre-push"), "#!/bin/sh\n", 0o755);
+    symlink(&shared, door.lab.home.join("between")).unwrap();
+    let entries = || std::fs::read_dir(&shared).unwrap().count();
+    for target in [shared.clone(), door.lab.home.join("between")] {
+        std::fs::remove_dir_all(&hooks).or_else(|_| std::fs::remove_file(&hooks)).unwrap();
+        symlink(&target, &hooks).unwrap();
+        let before = door.picture();
+        for args in [&["install", "git"][..], &["init", "--yes"]] {
+            let refused = door.piton(args);
+            assert!(refused.stderr.contains("other repositories"), "{args:?}: {refused:?}");
+            assert!(refused.code == 4 || args[0] == "init", "{refused:?}");
+            assert_eq!(entries(), 1, "{args:?}");
+            assert_eq!(std::fs::read_to_string(shared.join("pre-push")).unwrap(), "#!/bin/sh\n");
+        }
+        door.uninstall(&[]);
+        assert_eq!(door.picture(), before);
+        door.install(&["--yes"]);
+        assert_eq!(entries(), 2);
+        let left = door.piton(&["uninstall", "git"]);
+        assert!(left.code == 4 && left.stderr.contains("other repositories"), "{left:?}");
+        assert_eq!(entries(), 2, "nothing there changes without a question");
+        door.uninstall(&["--yes"]);
+        assert_eq!(door.picture(), before);
+        assert_eq!(std::fs::read_to_string(shared.join("pre-push")).unwrap(), "#!/bin/sh\n");
+    }
+}
+
+#[test]
 fn a_hook_that_cannot_be_put_in_is_told_and_all_else_is_done() {
     let make_dir = |path: &Path| std::fs::create_dir_all(path.join("inside")).unwrap();
     let make_pipe = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());

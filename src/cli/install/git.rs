@@ -15,7 +15,7 @@ use crate::error::{Code, Error, Result};
 use crate::git::door::config::{with_line, without_line};
 use crate::git::door::hooks::{GitHook, small};
 use crate::git::door::{KEY, is_off, is_pitons, program_of, value};
-use crate::git::users::{UsersFiles, UsersGit, UsersRepository, UsersSetting};
+use crate::git::users::{UsersFiles, UsersGit, UsersRepository, UsersSetting, resolved};
 use crate::model::text::printable;
 use crate::sys::process::user;
 
@@ -56,7 +56,7 @@ impl Installation<'_> {
         }
         match consent {
             None => {
-                self.hooks_in(&repository.hooks, is_own && repository.hooks.starts_with(&repository.common));
+                self.hooks_in(&repository.hooks, is_own && repository.real_hooks().starts_with(&repository.common));
                 Ok(())
             }
             Some(refused) => {
@@ -162,10 +162,10 @@ impl Installation<'_> {
         let mut dirs: Vec<PathBuf> = noted.filter_map(|path| path.parent().map(Path::to_owned)).collect();
         dirs.retain(|dir| dir.starts_with(&repository.top) || dir.starts_with(&repository.common));
         dirs.push(own);
-        let is_shared = is_outside(repository);
-        if !is_shared {
-            dirs.push(repository.hooks.clone());
-        }
+        let is_shared = is_outside(repository, &repository.real_hooks());
+        dirs.push(repository.hooks.clone());
+        // Any of them may be a link that leads out of the repository.
+        dirs.retain(|dir| !is_outside(repository, &resolved(dir)));
         dirs.sort();
         dirs.dedup();
         for dir in dirs {
@@ -181,7 +181,7 @@ impl Installation<'_> {
             ));
         }
         if is_shared && are_in(&repository.hooks) {
-            match self.agreed(&shared(&repository.hooks), scope.yes) {
+            match self.agreed(&shared(&repository.real_hooks()), scope.yes) {
                 None => self.hooks_out(&repository.hooks)?,
                 Some(refused) => {
                     self.worked = true;
@@ -250,13 +250,14 @@ impl Installation<'_> {
 
     /// Returns the reason for which hooks of a repository stay as they are, if somebody else's have to change and nobody agrees.
     fn consent(&self, repository: &UsersRepository, yes: bool) -> Result<Option<Error>> {
-        if is_outside(repository) {
-            let refused = self.agreed(&shared(&repository.hooks), yes);
+        let hooks = repository.real_hooks();
+        if is_outside(repository, &hooks) {
+            let refused = self.agreed(&shared(&hooks), yes);
             if refused.is_some() {
                 return Ok(refused);
             }
         }
-        self.committed(&repository.hooks, yes)
+        self.committed(&hooks, yes)
     }
 
     /// Returns the same for a directory that git would commit.
@@ -343,10 +344,9 @@ fn is_own(repository: &UsersRepository, git: &UsersGit) -> Result<bool> {
     Ok(is_users && git.settings("core.sharedRepository", UsersFiles::All)?.is_empty())
 }
 
-/// Returns true if the hooks of a repository are outside of it, where others may have theirs too.
-fn is_outside(repository: &UsersRepository) -> bool {
-    let hooks = &repository.hooks;
-    !hooks.starts_with(&repository.top) && !hooks.starts_with(&repository.common)
+/// Returns true if a directory of hooks, with its links resolved, is outside of a repository: other repositories may use it too.
+fn is_outside(repository: &UsersRepository, hooks: &Path) -> bool {
+    !hooks.starts_with(resolved(&repository.top)) && !hooks.starts_with(&repository.common)
 }
 
 fn shared(hooks: &Path) -> String {
