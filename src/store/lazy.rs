@@ -90,6 +90,21 @@ impl Store {
         }
         Ok(())
     }
+
+    /// Removes the mark of the workspace that `log` belongs to, whose name is the workspace's id. The caller holds the lock of the
+    /// workspace and has flushed the log, so that no object relies on the mark.
+    ///
+    /// # Errors
+    /// Returns the errors of the system.
+    pub fn remove_mark(&self, log: &Path) -> Result<()> {
+        let dir = self.home.join(self.names.lazy);
+        let mark = mark_of(&dir, log);
+        match std::fs::remove_file(&mark) {
+            Ok(()) => sync_dir(&dir),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(Error::io(error, "removing", &mark)),
+        }
+    }
 }
 
 /// Removes all marks.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::dice::Dice;
 use super::faults::full;
-use super::support::{Lab, Output, Sidecar, Tree, id_of, tree};
+use super::support::{Lab, Output, Sidecar, Tree, git, id_of, tree};
 
 /// The secret. A number follows it, which tells the place where it was planted.
 const SECRET: &str = "zqSecretQz";
@@ -417,6 +417,19 @@ fn a_workspace_goes_as_a_whole() {
     assert_eq!(output.code, 0, "{output:?}");
     assert!(!lab.home.join("piton/workspaces").join(&id).exists());
     assert_eq!(lab.piton_in(&other, &["show", "1:shared"]).stdout, "shared");
+    sound(&lab);
+}
+
+#[test]
+fn a_workspace_with_private_files_goes_as_a_whole() {
+    let lab = Lab::new();
+    git(&lab, &["init", "-q"]);
+    lab.write(".gitignore", ".env\n");
+    lab.write(".env", SECRET);
+    lab.take("one");
+    let output = lab.piton(&["forget", "--workspace", ".", "--yes"]);
+    assert_eq!(output.code, 0, "{output:?}");
+    assert_eq!(places(&lab), Vec::<PathBuf>::new());
     sound(&lab);
 }
 

@@ -133,6 +133,7 @@ fn take_away(home: &Home, workspace: &Workspace, pace: Pace<'_>) -> Result<bool>
     WorkspaceState { next_ordinal, next_number, ..state }.save(dir, &lock)?;
     // A record could bring a ref back.
     flush(&store, dir)?;
+    store.remove_mark(&dir.join(store.log_name()))?;
     for prefix in prefixes(workspace) {
         let refs =
             store.refs(&prefix)?.into_iter().filter_map(|entry| Some((entry.name.to_string(), entry.target.ok()?)));
@@ -143,6 +144,7 @@ fn take_away(home: &Home, workspace: &Workspace, pace: Pace<'_>) -> Result<bool>
     if let Some(local) = layers::opened(home)? {
         local.complete(&dir.join(local.log_name()))?;
         flush(&local, dir)?;
+        local.remove_mark(&dir.join(local.log_name()))?;
         let prefix = &prefixes(workspace)[1];
         let refs = local.refs(prefix)?.into_iter();
         let refs = refs.filter_map(|entry| Some((entry.name.to_string(), entry.target.ok()?)));
