@@ -10,6 +10,7 @@
 
 pub mod content;
 mod forms;
+mod generated;
 mod names;
 mod position;
 mod shape;

@@ -4,14 +4,17 @@
 //! A file has far more text than a command, and a match keeps a whole checkpoint from being sent. So only forms count that ordinary files
 //! hardly have, and every value must look generated.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
 use super::forms::{Form, LOOSE, TOKENS};
+use super::generated::{VALUE, is_generated, is_random_uuid, is_stand_in};
 use super::names;
-use super::shape::{Spans, is_dense, is_reference};
+use super::shape::{Spans, is_reference};
 
 /// The bytes that are searched at once.
 const PIECE: usize = 4 << 20;
@@ -21,12 +24,6 @@ const SHARED: usize = 16 << 10;
 
 /// The most secrets that are named of one content.
 const MOST: usize = 16;
-
-/// The least length of the generated value of a name.
-const VALUE: usize = 16;
-
-/// The least number of digits in a generated value.
-const DIGITS: usize = 3;
 
 /// The least length of a line for which the names in it are not read: no one writes such a line.
 const LONG_LINE: usize = 32 << 10;
@@ -43,6 +40,12 @@ const AROUND: &[Form] = &[
     (&["/webhooks/"], r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+/([A-Za-z0-9_-]{20,})"),
     (&["webhookb2"], r"webhook\.office\.com/webhookb2/([^\s'\x22]{20,})"),
     (&["accountkey=", "sharedaccesskey="], r"\b(?:AccountKey|SharedAccessKey)=([A-Za-z0-9+/=]{20,})"),
+    // The key in a file of `kubectl`, and a private key in base64 under any name.
+    (&["client-key-data"], r"client-key-data\x22?:\s*\x22?([A-Za-z0-9+/=]{24,})"),
+    (
+        &["ls0tls1crudjtib"],
+        r"(LS0tLS1CRUdJTiB(?:QUklWQVRF|SU0EgUFJJVkFURS|FQyBQUklWQVRF|PUEVOU1NIIFBSSVZB|FTkNSWVBURUQgUFJJVkFUR)[A-Za-z0-9+/=]{12,})",
+    ),
     (&["eyj"], r"(eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{10,})"),
 ];
 
@@ -53,11 +56,19 @@ const DENSE: &[Form] = &[
         &["authorization"],
         r"(?i:authorization)[\x22']?\s*[:=]\s*[\x22']?(?i:bearer|token|basic)\s+([A-Za-z0-9._~+/=-]{16,})",
     ),
+    // A constant of PHP, and a setting of .NET.
+    (
+        &["define("],
+        r"define\(\s*[\x22'][A-Za-z0-9_]{0,60}(?:PASSWORD|PASSWD|SECRET|TOKEN|KEY|SALT)[\x22']\s*,\s*[\x22']([^\s\x22']{16,200})[\x22']",
+    ),
+    (
+        &["<add"],
+        r"(?i)<add\s+(?:key|name)\s*=\s*\x22[^\x22]{0,80}(?:secret|password|passwd|pwd|token|api[-_]?key|accesskey|privatekey)\x22\s+value\s*=\s*\x22([^\s\x22]{16,200})\x22",
+    ),
 ];
 
 /// Signs of tokens that ordinary contents have too.
-const COMMON: &[&str] =
-    &["cio", "oy2", "key-", "-us", "sk", "eyj", "dp.", "aaaaaaaaa", ".", "8q~", "1//0", "pat", "fo1_"];
+const COMMON: &[&str] = &["cio", "oy2", "key-", "-us", "sk", "eyj", "aaaaaaaaa", ".", "8q~", "1//0", "pat"];
 
 /// Parts of names whose generated values are no secrets.
 const PLAIN_NAMES: &[&str] =
@@ -118,10 +129,46 @@ static FORMS: LazyLock<Vec<Forms>> = LazyLock::new(|| {
     [Forms::compile(word, tokens), Forms::compile("", others)].into_iter().flatten().collect()
 });
 
+/// The order of bytes in a text of UTF-16.
+#[derive(Clone, Copy)]
+enum Utf16 {
+    Little,
+    Big,
+}
+
+impl Utf16 {
+    /// Returns the order that the mark at the beginning of a content gives; `None` for other contents.
+    fn of(content: &[u8]) -> Option<Utf16> {
+        match content {
+            [0xff, 0xfe, ..] => Some(Utf16::Little),
+            [0xfe, 0xff, ..] => Some(Utf16::Big),
+            _ => None,
+        }
+    }
+
+    /// Returns a text as UTF-8.
+    fn decode(self, text: &[u8]) -> Vec<u8> {
+        let unit = |pair: &[u8]| match self {
+            Utf16::Little => u16::from_le_bytes([pair[0], pair[1]]),
+            Utf16::Big => u16::from_be_bytes([pair[0], pair[1]]),
+        };
+        let units: Vec<u16> = text.chunks_exact(2).map(unit).collect();
+        String::from_utf16_lossy(&units).into_bytes()
+    }
+}
+
+/// Returns a content in the form in which secrets are found in it: a text of UTF-16 with a byte order mark becomes one of UTF-8.
+pub fn searched(content: &[u8]) -> Cow<'_, [u8]> {
+    Utf16::of(content).map_or(Cow::Borrowed(content), |order| Cow::Owned(order.decode(content)))
+}
+
 /// Searches a content that is written to it.
 #[derive(Default)]
 pub struct ContentSearch {
     pending: Vec<u8>,
+    /// The order of bytes, once the first piece was searched, if the content is a text of UTF-16.
+    order: Option<Utf16>,
+    is_begun: bool,
     found: Vec<Vec<u8>>,
 }
 
@@ -134,12 +181,18 @@ impl ContentSearch {
 
     /// Searches what is pending, and keeps its last bytes.
     fn search(&mut self, kept: usize) {
-        for secret in secrets(&self.pending) {
+        if !self.is_begun {
+            (self.order, self.is_begun) = (Utf16::of(&self.pending), true);
+        }
+        let decoded = self.order.map(|order| order.decode(&self.pending));
+        for secret in secrets(decoded.as_deref().unwrap_or(&self.pending)) {
             if self.found.len() < MOST && !self.found.contains(&secret) {
                 self.found.push(secret);
             }
         }
-        self.pending.drain(..self.pending.len().saturating_sub(kept));
+        let done = self.pending.len().saturating_sub(kept);
+        // The next piece begins with a whole unit of UTF-16.
+        self.pending.drain(..if self.order.is_some() { done & !1 } else { done });
     }
 }
 
@@ -155,16 +208,6 @@ impl Write for ContentSearch {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// Texts in the place of a token that no one has been given.
-const PLACEHOLDERS: &[&str] = &["xxxx", "your", "placeholder", "changeme", "redacted", "replace"];
-
-/// Returns true for a stand-in for a token, and for a name of a program's own: small words joined by `_`.
-fn is_stand_in(token: &str) -> bool {
-    let small = token.to_ascii_lowercase();
-    let is_name = token.matches('_').count() > 1 && token.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-    is_name || PLACEHOLDERS.iter().any(|part| small.contains(part))
 }
 
 fn secrets(content: &[u8]) -> Vec<Vec<u8>> {
@@ -185,9 +228,13 @@ fn secrets(content: &[u8]) -> Vec<Vec<u8>> {
 
 /// Returns true if a line may give a generated value to a name. Few lines do, and reading the names takes long.
 fn may_name(line: &[u8]) -> bool {
-    let is_value = |run: &[u8]| run.len() >= VALUE && run.iter().filter(|byte| byte.is_ascii_digit()).count() >= DIGITS;
-    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=_.~-".contains(byte);
-    line.iter().any(|byte| matches!(byte, b'=' | b':')) && line.split(|byte| !is_part(byte)).any(is_value)
+    let is_value = |run: &[u8]| {
+        let has = |is_one: fn(&u8) -> bool| run.iter().any(is_one);
+        let is_hex = || run.iter().filter(|byte| byte.is_ascii_digit()).count() >= 3;
+        run.len() >= VALUE && (is_hex() || has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase))
+    };
+    let is_end = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'');
+    line.iter().any(|byte| matches!(byte, b'=' | b':')) && line.split(is_end).any(is_value)
 }
 
 fn is_text(bytes: &[u8], holds: impl Fn(&str) -> bool) -> bool {
@@ -199,16 +246,24 @@ fn named(line: &[u8]) -> Vec<Vec<u8>> {
     let line = String::from_utf8_lossy(line);
     let mut spans = Spans::new();
     names::find(&line, &mut spans);
-    spans.retain(|span| !is_of_plain_name(&line[..span.start]));
-    let values = spans.into_iter().map(|span| line[span].trim_matches(['\'', '"', '\\']).to_owned());
-    values.filter(|value| value.len() >= VALUE && is_generated(value)).map(String::into_bytes).collect()
+    let value = |span: Range<usize>| {
+        let (name, value) = (name_at_end(&line[..span.start]), line[span].trim_matches(['\'', '"', '\\']));
+        let is_secret = is_generated(value) || is_random_uuid(value) && names::may_be_uuid(name);
+        (value.len() >= VALUE && is_secret && !is_stand_in(value) && !is_plain_name(name)).then(|| value.to_owned())
+    };
+    spans.into_iter().filter_map(value).map(String::into_bytes).collect()
 }
 
-/// Returns true if the text before a value ends with a name whose generated values are no secrets.
-fn is_of_plain_name(before: &str) -> bool {
+/// Returns the name at the end of the text before a value.
+fn name_at_end(before: &str) -> &str {
     let end = before.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
     let is_part = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-    let name = end.rsplit(|c: char| !is_part(c)).next().unwrap_or_default().to_ascii_lowercase();
+    end.rsplit(|c: char| !is_part(c)).next().unwrap_or_default()
+}
+
+/// Returns true for a name whose generated values are no secrets.
+fn is_plain_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
     // `"src/token.rs": "9f86…"` is the hash of a file.
     FILE_ENDINGS.iter().any(|end| name.ends_with(end)) || PLAIN_NAMES.iter().any(|part| name.contains(part))
 }
@@ -218,26 +273,6 @@ const FILE_ENDINGS: &[&str] = &[
     ".rs", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".css", ".py", ".go", ".c", ".h", ".java", ".rb", ".php",
     ".json", ".html", ".svg", ".png", ".md", ".map", ".toml", ".yml", ".yaml",
 ];
-
-/// Returns true for a UUID, which names a thing and opens none.
-fn is_uuid(value: &str) -> bool {
-    let parts: Vec<&str> = value.split('-').collect();
-    let is_hex = |part: &&str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
-    parts.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12]) && parts.iter().all(is_hex)
-}
-
-/// Returns true for a value that no person thought of: letters and digits are mixed in one run of it.
-fn is_generated(value: &str) -> bool {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || "+/=_.~-".contains(c);
-    let is_mixed = |run: &str| {
-        let digits = run.bytes().filter(u8::is_ascii_digit).count();
-        digits >= DIGITS && run.len() - digits >= 3
-    };
-    !is_uuid(value)
-        && value.chars().all(is_part)
-        && is_dense(value)
-        && value.split(['.', '-', '_', '/', '+', '=']).any(is_mixed)
-}
 
 #[cfg(test)]
 mod tests {
@@ -264,11 +299,39 @@ mod tests {
             ("API_TOKEN=9f86d081884c7d659a2feaa0c55ad015", "9f86d081884c7d659a2feaa0c55ad015"),
             ("  \"client_secret\": \"GOCSPX-a1b2c3d4e5f6g7h8\",", "GOCSPX-a1b2c3d4e5f6g7h8"),
             ("export DB_PASSWORD=\"q8Zr4Lw0Xc7Nv2Bt\"", "q8Zr4Lw0Xc7Nv2Bt"),
+            ("postgres://app:hTqWvbXsKd4mRzPc@db/x", "hTqWvbXsKd4mRzPc"),
+            ("DB_PASSWORD=hTqWvbXsKd4mRzPc", "hTqWvbXsKd4mRzPc"),
+            ("const apiKey = \"hTqWvbXsKd4mRzPcLfYn\";", "hTqWvbXsKd4mRzPcLfYn"),
+            ("HEROKU_API_KEY=9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d", "9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d"),
+            ("\"client_secret\": \"9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d\",", "9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d"),
+            ("DB_PASSWORD='q8!Zr$4Lw%0Xc7Nv'", "q8!Zr$4Lw%0Xc7Nv"),
+            ("define('DB_PASSWORD', 'q8!Zr$4Lw%0Xc7Nv');", "q8!Zr$4Lw%0Xc7Nv"),
+            ("<add key=\"ApiSecret\" value=\"q8Zr4Lw0Xc7Nv2Bt\" />", "q8Zr4Lw0Xc7Nv2Bt"),
+            (
+                "    client-key-data: LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQo",
+                "LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQo",
+            ),
+            ("  tls.key: LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tCk1JSUV2", "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0tCk1JSUV2"),
+            ("Authorization: FlyV1 fm2_lJPECAAAAAAACqKjxBDQ4f9Zr0Xc7Nv2Bt", "fm2_lJPECAAAAAAACqKjxBDQ4f9Zr0Xc7Nv2Bt"),
+            (
+                "ops_eyJzaWduSW5BZGRyZXNzIjoibXkuMXBhc3N3b3JkLmNvbSJ9",
+                "ops_eyJzaWduSW5BZGRyZXNzIjoibXkuMXBhc3N3b3JkLmNvbSJ9",
+            ),
+            (
+                "EZAK0123456789abcdefghijABCDEFGHIJ0123456789abcdefghijAB",
+                "EZAK0123456789abcdefghijABCDEFGHIJ0123456789abcdefghijAB",
+            ),
+            ("fb = EAACEdEose0cBA0123456789abcdefghij", "EAACEdEose0cBA0123456789abcdefghij"),
+            ("dp.pt.a1b2c3d4e5f6g7h8i9j0a1b2c3d4e5f6g7h8i9j0", "dp.pt.a1b2c3d4e5f6g7h8i9j0a1b2c3d4e5f6g7h8i9j0"),
+            ("fo1_a1b2c3d4e5f6g7h8i9j0", "fo1_a1b2c3d4e5f6g7h8i9j0"),
         ] {
             assert_eq!(found(content.as_bytes()), [secret], "{content}");
             let binary = [b"\0\xff".as_slice(), content.as_bytes()].concat();
             assert!(
-                content.contains("PASSWORD") || content.contains("API_TOKEN") || !found(&binary).is_empty(),
+                ["PASSWORD", "API_TOKEN", "_API_KEY", "apiKey", "client_secret"]
+                    .iter()
+                    .any(|name| content.contains(name))
+                    || !found(&binary).is_empty(),
                 "{content}"
             );
         }
@@ -310,8 +373,39 @@ mod tests {
             "<script src=\"a.js?v=9f86d081884c7d659a2f\" integrity=\"sha384-9f86d081884c7d659a2feaa0c55ad015\">",
             "password_hash_rounds = 1000000000000001",
             "keyboard = layout_2024_compact_0001",
+            "password: changeme",
+            "DB_PASSWORD=${DB_PASSWORD}",
+            "postgres://app:${DB_PASSWORD_V2}@db:5432/x",
+            "request_id: 9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d",
+            "API_KEY=00000000-0000-0000-0000-000000000000",
+            "API_KEY=YourApiKeyGoesHereX7Zq9",
+            "accessToken: OAuth2TokenResponse,",
+            "const secret = AwsS3SecretProvider.forBucket1;",
+            "\"password\": \"^[A-Za-z0-9!@#$%]{8,64}$\"",
+            "define('DB_PASSWORD', 'password_here_please');",
+            "define('AUTH_KEY', 'put your unique phrase here');",
+            "<add key=\"SecretProvider\" value=\"q8Zr4Lw0Xc7Nv2Bt\" />",
+            "<add key=\"ApiSecret\" value=\"#{ApiSecret1OfOctopus}\" />",
+            "    certificate-authority-data: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t",
+            "fm2_short ops_eyJ EZAK EAACEdEose0cBA dp.pt. fo1_",
+            "dp.sa.foo_bar_baz_qux_quux_corge",
         ] {
             assert_eq!(found(twin.as_bytes()), Vec::<String>::new(), "{twin}");
+        }
+    }
+
+    #[test]
+    fn texts_of_utf16_are_searched() {
+        let text = format!("\u{feff}x = 1\r\n{}DB_PASSWORD=q8Zr4Lw0Xc7Nv2Bt\r\n", "a line\r\n".repeat(PIECE / 16));
+        let little: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        for content in [little, big] {
+            assert_eq!(found(&content), ["q8Zr4Lw0Xc7Nv2Bt"]);
+            // In pieces of an odd length.
+            let mut search = ContentSearch::default();
+            content.chunks(PIECE - 7).for_each(|piece| search.write_all(piece).unwrap());
+            assert_eq!(search.found(), [b"q8Zr4Lw0Xc7Nv2Bt"]);
+            assert!(searched(&content).ends_with(b"DB_PASSWORD=q8Zr4Lw0Xc7Nv2Bt\r\n"));
         }
     }
 

@@ -104,7 +104,6 @@ pub(super) const TOKENS: &[Form] = &[
     (&["sq0"], r"sq0(?:atp|csp|idp)-[A-Za-z0-9_-]{16,}"),
     (&["eyj"], r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_.-]{8,}"),
     (&["dapi"], r"dapi[a-f0-9]{32}"),
-    (&["dp."], r"dp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9_.-]{16,}"),
     (&["hvs.", "hvb.", "hvr."], r"hv[sbr]\.[A-Za-z0-9_-]{16,}"),
     (&[".atlasv1."], r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{20,}"),
     (&["lin_"], r"lin_(?:api|oauth)_[A-Za-z0-9]{16,}"),
@@ -120,6 +119,10 @@ pub(super) const TOKENS: &[Form] = &[
     (&["atbb"], r"ATBB[A-Za-z0-9]{20,}"),
     (&["figd_"], r"figd_[A-Za-z0-9_-]{16,}"),
     (&["fo1_"], r"fo1_[A-Za-z0-9_-]{16,}"),
+    (&["fm1r_", "fm1a_", "fm2_"], r"fm(?:1[ar]|2)_[A-Za-z0-9+/=_-]{16,}"),
+    (&["ops_eyj"], r"ops_eyJ[A-Za-z0-9+/=_-]{16,}"),
+    (&["ezak", "eztk"], r"EZ[AT]K[A-Za-z0-9]{32,}"),
+    (&["eaacedeose0cba"], r"EAACEdEose0cBA[A-Za-z0-9]{10,}"),
     (&["nfp_"], r"nfp_[A-Za-z0-9]{20,}"),
     (&["hrku-"], r"HRKU-[A-Za-z0-9_-]{16,}"),
     (&["tskey-"], r"tskey-[a-z]+-[A-Za-z0-9-]{8,}"),
@@ -137,6 +140,10 @@ pub(super) const TOKENS: &[Form] = &[
 /// Prefixes that words of people have too: what follows must look generated.
 pub(super) const LOOSE: &[Form] = &[
     (&["sk-"], r"sk-[A-Za-z0-9_-]{16,}"),
+    (
+        &["dp.pt.", "dp.st.", "dp.ct.", "dp.sa.", "dp.scim.", "dp.audit."],
+        r"dp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9_.-]{16,}",
+    ),
     (&["pypi-"], r"pypi-[A-Za-z0-9_-]{16,}"),
     (&["xai-", "pplx-"], r"(?:xai|pplx)-[A-Za-z0-9]{16,}"),
     (&["secret_"], r"secret_[A-Za-z0-9]{32,}"),

@@ -217,6 +217,17 @@ pub(super) fn says_secret(name: &str) -> bool {
     at_the_end || parts.iter().any(anywhere)
 }
 
+/// Returns true for a name whose UUID opens something: a key of an API, a client's secret, a password.
+pub(super) fn may_be_uuid(name: &str) -> bool {
+    let parts = parts(name);
+    let joined = parts.concat();
+    let is_token = ["apitoken", "authtoken", "accesstoken"].iter().any(|token| joined.ends_with(token));
+    let ends = ["secret", "password", "passwd"];
+    is_token
+        || SECRET_KEYS.iter().any(|key| joined.ends_with(key))
+        || parts.last().is_some_and(|last| ends.iter().any(|end| last.ends_with(end)))
+}
+
 /// Returns the parts of a name, in small letters: `npmAuthToken` and `npm_auth-token` have three.
 fn parts(name: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
