@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -285,6 +286,32 @@ fn a_secret_is_sent_only_while_the_commit_of_head_has_it() {
     assert_eq!(lab.piton(&["git", "push", &remote.url, "--all"]).code, 5);
     assert_eq!(lab.piton(&["push", &remote.url, "--with-secrets"]).code, 0);
     assert!(everything().contains("prod.env"));
+}
+
+#[test]
+fn a_secret_in_a_name_or_in_the_target_of_a_link_is_not_sent() {
+    let lab = Lab::new();
+    lab.write("a", "a\n");
+    if git(&lab, &["init", "-q"]).is_none() {
+        return;
+    }
+    let remote = Remote::new();
+    let token = format!("ghp_{}", "a1B2c3".repeat(6));
+    symlink("https://user:q8Zr4Lw0Xc7Nv2Bt@example.org/x", lab.work.join("link")).unwrap();
+    lab.take("a link");
+    std::fs::remove_file(lab.work.join("link")).unwrap();
+    lab.write(&format!("{token}.txt"), "b\n");
+    lab.take("a name");
+    std::fs::rename(lab.work.join(format!("{token}.txt")), lab.work.join("b")).unwrap();
+    lab.write(&format!("{token}/c"), "c\n");
+    lab.take("a directory");
+    let sent = lab.piton(&["push", &remote.url]);
+    assert_eq!(sent.code, 4, "{sent:?}");
+    for place in ["in the content of `link`", "`***.txt`", "`***`"] {
+        assert!(sent.stdout.contains(&format!("holds secrets: {place}")), "{place}: {sent:?}");
+    }
+    let everything = remote.git(&["rev-list", "--all", "--objects"], b"");
+    assert!(!everything.contains("ghp_") && !everything.contains("link"), "{everything}");
 }
 
 #[test]

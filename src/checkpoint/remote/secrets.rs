@@ -1,12 +1,14 @@
-//! Finds secrets in the shared part of checkpoints, by the names and the contents of files.
+//! Finds secrets in the shared part of checkpoints: by the names of files, in names of files and directories, in contents and in the
+//! targets of links.
 //!
 //! A capture saves files with such names in the private part. A checkpoint of an older version, or one that was taken while git tracked such
-//! a file, may contain it in the shared part. A content is found only here, before it leaves the machine.
+//! a file, may contain it in the shared part. Names and contents are searched only here, before they leave the machine.
 //!
 //! *Invariant:* a file that the commit of HEAD also contains is not a secret by its name, because every clone of the repository contains it.
 //! A text that HEAD contains at the same path is not one either. *Invariant:* each content is read once.
 
 use std::collections::{HashMap, HashSet};
+use std::io::Write;
 
 use crate::checkpoint::catalog::open::Catalog;
 use crate::error::Result;
@@ -14,7 +16,8 @@ use crate::filter::secret::is_secret;
 use crate::model::id::ObjectId;
 use crate::model::number::Number;
 use crate::model::path::RelPath;
-use crate::model::redact::content::ContentSearch;
+use crate::model::redact::content::{ContentSearch, searched};
+use crate::model::redact::redact;
 use crate::model::tree::Mode;
 use crate::sys::libgit2::{are_committed, committed_content};
 use crate::worktree::repository_state::RepositoryPlace;
@@ -32,10 +35,10 @@ pub struct SecretFile {
 }
 
 impl SecretFile {
-    /// Returns it as a part of a sentence.
+    /// Returns it as a part of a sentence. A secret in the name is masked.
     pub fn text(&self) -> String {
         let place = if self.is_by_content { "in the content of " } else { "" };
-        format!("{place}`{}`", self.path.display())
+        format!("{place}`{}`", redact(&self.path.display()))
     }
 }
 
@@ -49,9 +52,9 @@ struct Finding {
 /// The secrets of the trees that were checked so far.
 #[derive(Default)]
 pub(super) struct SharedSecrets {
-    /// The findings below each tree, by the tree and the name of its directory: some rules need that name.
+    /// The findings below each tree, by the tree and the end of its directory's path: some rules need the last two names.
     known: HashMap<(ObjectId, Vec<u8>), Vec<Finding>>,
-    /// The contents without a secret.
+    /// The contents and targets without a secret.
     clean: HashSet<ObjectId>,
     /// The secrets in the other contents.
     texts: HashMap<ObjectId, Vec<Vec<u8>>>,
@@ -84,15 +87,19 @@ impl SharedSecrets {
         }
         let mut found = Vec::new();
         for entry in catalog.read_tree(tree)? {
+            if has_secret_in_name(&entry.name) {
+                found.push(Finding { path: entry.name.clone(), content: None });
+            }
             if entry.mode == Mode::Dir {
-                let inner = self.below(catalog, &entry.id, &entry.name)?;
+                let parent = dir.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+                let inner = self.below(catalog, &entry.id, &[parent, b"/", &entry.name].concat())?;
                 let under = |path: &[u8]| [&entry.name, b"/".as_slice(), path].concat();
                 found.extend(inner.into_iter().map(|found| Finding { path: under(&found.path), ..found }));
             } else {
                 if is_secret(&[dir, b"/", &entry.name].concat()) {
                     found.push(Finding { path: entry.name.clone(), content: None });
                 }
-                if entry.mode != Mode::Link && self.has_secret(catalog, &entry.id) {
+                if self.has_secret(catalog, &entry.id) {
                     found.push(Finding { path: entry.name, content: Some(entry.id) });
                 }
             }
@@ -104,7 +111,7 @@ impl SharedSecrets {
         Ok(found)
     }
 
-    /// Returns true if a content has a secret in it. Of one that cannot be read, nothing can be sent.
+    /// Returns true if a content or the target of a link has a secret in it. Of one that cannot be read, nothing can be sent.
     fn has_secret(&mut self, catalog: &Catalog, blob: &ObjectId) -> bool {
         if self.clean.contains(blob) || self.texts.contains_key(blob) {
             return self.texts.contains_key(blob);
@@ -134,6 +141,14 @@ impl SharedSecrets {
     }
 }
 
+/// Returns true if the name of a file or directory contains a token or an address with a password.
+fn has_secret_in_name(name: &[u8]) -> bool {
+    let mut search = ContentSearch::default();
+    // Writing into memory cannot fail.
+    let _ = search.write_all(name);
+    !search.found().is_empty()
+}
+
 /// Returns true if the commit of HEAD in the repository around a path contains it, and all of these texts in it.
 fn is_committed(catalog: &Catalog, path: &RelPath, texts: Option<&[Vec<u8>]>) -> bool {
     let full = path.under(&catalog.workspace.path);
@@ -143,6 +158,7 @@ fn is_committed(catalog: &Catalog, path: &RelPath, texts: Option<&[Vec<u8>]>) ->
     match texts {
         None => are_committed(&place.dir, std::iter::once(inside)) == [true],
         Some(texts) => committed_content(&place.dir, inside).is_some_and(|content| {
+            let content = searched(&content);
             let has = |text: &Vec<u8>| content.windows(text.len()).any(|part| part == text.as_slice());
             texts.iter().all(has)
         }),
