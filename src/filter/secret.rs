@@ -6,7 +6,8 @@
 use std::sync::LazyLock;
 
 use crate::model::words::{
-    BACKUP_ENDINGS, SECRET_FILE_ENDINGS, SECRET_FILE_NAMES, SECRET_FILE_PATHS, SECRET_FILE_PATTERNS, SHARED_ENV_ENDINGS,
+    BACKUP_ENDINGS, SECRET_FILE_ENDINGS, SECRET_FILE_NAMES, SECRET_FILE_PATHS, SECRET_FILE_PATTERNS, SECRET_KEY_STEMS,
+    SHARED_ENV_ENDINGS,
 };
 
 /// The longest file name that is checked, in bytes. Linux has no longer ones.
@@ -21,7 +22,7 @@ static LISTS: LazyLock<Lists> = LazyLock::new(|| {
     names.sort_unstable();
     let endings = SECRET_FILE_ENDINGS.iter().map(|ending| NamePattern::ending(ending));
     let place = |path: &&'static str| {
-        let (dir, file) = path.split_once('/').unwrap_or_default();
+        let (dir, file) = path.rsplit_once('/').unwrap_or_default();
         (dir.as_bytes(), NamePattern::of(file))
     };
     Lists {
@@ -37,7 +38,7 @@ struct Lists {
     names: Vec<&'static [u8]>,
     /// The patterns and endings.
     patterns: Vec<NamePattern>,
-    /// The patterns that count only in a directory of this name.
+    /// The patterns that count only in a directory of this name, or of this end of a path.
     places: Vec<(&'static [u8], NamePattern)>,
 }
 
@@ -89,11 +90,11 @@ impl NamePattern {
     }
 }
 
-/// Returns whether a *file* at this path is taken for a secret. Only its name and the directory in which it lies count.
+/// Returns whether a *file* at this path is taken for a secret. Only its name and the last two directories above it count.
 pub fn is_secret(path: &[u8]) -> bool {
-    let mut parts = path.rsplit(|byte| *byte == b'/');
-    let name = parts.next().unwrap_or_default();
-    let (mut lower, parent) = ([0; LONGEST], parts.next().unwrap_or_default());
+    let at = path.iter().rposition(|byte| *byte == b'/');
+    let (parent, name) = at.map_or((&[][..], path), |at| (&path[..at], &path[at + 1..]));
+    let mut lower = [0; LONGEST];
     let Some(lower) = lower.get_mut(..name.len()) else { return false };
     lower.copy_from_slice(name);
     lower.make_ascii_lowercase();
@@ -115,14 +116,27 @@ fn without_backup(name: &[u8]) -> &[u8] {
     }
 }
 
-/// Returns true if a lower-case file name is that of a secret, in a directory with the name `parent`.
+/// Returns true if a lower-case file name is that of a secret, in the directory `parent`.
 fn is_name(name: &[u8], parent: &[u8]) -> bool {
     let lists = &*LISTS;
-    let in_place = |(dir, file): &(&[u8], NamePattern)| parent.eq_ignore_ascii_case(dir) && file.matches(name);
+    let in_place = |(dir, file): &(&[u8], NamePattern)| is_end_of(parent, dir) && file.matches(name);
     let is_one = lists.names.binary_search(&name).is_ok()
+        || is_key(name)
         || lists.patterns.iter().any(|pattern| pattern.matches(name))
         || lists.places.iter().any(in_place);
     is_one && !is_shared(name)
+}
+
+/// Returns true if a directory's path ends with the names `end`, in any case.
+fn is_end_of(dir: &[u8], end: &[u8]) -> bool {
+    let Some(at) = dir.len().checked_sub(end.len()) else { return false };
+    dir[at..].eq_ignore_ascii_case(end) && (at == 0 || dir[at - 1] == b'/')
+}
+
+/// Returns true for the name of a private key with a word after it: `id_rsa_github`. The public key has an ending.
+fn is_key(name: &[u8]) -> bool {
+    let is_word = |rest: &[u8]| rest.len() > 1 && matches!(rest[0], b'_' | b'-') && !rest.contains(&b'.');
+    SECRET_KEY_STEMS.iter().any(|stem| name.strip_prefix(stem.as_bytes()).is_some_and(is_word))
 }
 
 /// Returns true for the name of an example file: `.env.sample`, `.env-sample`, `sample.env`.
