@@ -1,6 +1,8 @@
 //! Process-wide settings of libgit2, and a lookup of paths in the commit of HEAD of a user's repository.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
@@ -31,17 +33,61 @@ pub fn isolate() {
 /// contains HEAD. Every path is missing if there is no commit yet, or if libgit2 cannot read the repository.
 pub fn are_committed<'p>(git_dir: &Path, paths: impl Iterator<Item = &'p Path>) -> Vec<bool> {
     isolate();
-    let none: [&std::ffi::OsStr; 0] = [];
+    let none: [&OsStr; 0] = [];
     let opened = Repository::open_ext(git_dir, RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::NO_DOTGIT, none);
     let tree = opened.as_ref().ok().and_then(|repository| repository.head().ok()?.peel_to_tree().ok());
     paths.map(|path| tree.as_ref().is_some_and(|tree| tree.get_path(path).is_ok())).collect()
+}
+
+/// The paths in the commit of HEAD of a repository, for many lookups: each directory is read once.
+pub struct HeadTree {
+    repository: Option<Repository>,
+    dirs: HashMap<PathBuf, HashMap<OsString, Oid>>,
+}
+
+impl HeadTree {
+    /// Opens the repository whose directory `git_dir` contains HEAD. It has no paths if libgit2 cannot read it.
+    pub fn open(git_dir: &Path) -> HeadTree {
+        isolate();
+        let none: [&OsStr; 0] = [];
+        let flags = RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::NO_DOTGIT;
+        // As documented: an unreadable repository has no paths.
+        HeadTree { repository: Repository::open_ext(git_dir, flags, none).ok(), dirs: HashMap::new() }
+    }
+
+    /// Returns true if the commit contains a path, which is relative to the top of the work tree.
+    pub fn contains(&mut self, path: &Path) -> bool {
+        let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return false };
+        self.entries(dir).contains_key(name)
+    }
+
+    fn entries(&mut self, dir: &Path) -> &HashMap<OsString, Oid> {
+        if !self.dirs.contains_key(dir) {
+            let id = match (dir.parent(), dir.file_name()) {
+                (Some(parent), Some(name)) => self.entries(parent).get(name).copied(),
+                _ => self.root(),
+            };
+            let tree = self.repository.as_ref().zip(id).map(|(repository, id)| repository.find_tree(id));
+            let entries = tree.and_then(Result::ok).map(|tree| {
+                let entry = |entry: git2::TreeEntry<'_>| (OsStr::from_bytes(entry.name_bytes()).to_owned(), entry.id());
+                tree.iter().map(entry).collect()
+            });
+            self.dirs.insert(dir.to_owned(), entries.unwrap_or_default());
+        }
+        self.dirs.entry(dir.to_owned()).or_default()
+    }
+
+    fn root(&self) -> Option<Oid> {
+        // A repository without a commit has no paths.
+        Some(self.repository.as_ref()?.head().ok()?.peel_to_tree().ok()?.id())
+    }
 }
 
 /// Returns the content of a file in the commit of HEAD; `None` if it has none. `git_dir` is the directory that contains HEAD, and the path
 /// is relative to the top of the work tree.
 pub fn committed_content(git_dir: &Path, path: &Path) -> Option<Vec<u8>> {
     isolate();
-    let none: [&std::ffi::OsStr; 0] = [];
+    let none: [&OsStr; 0] = [];
     // A repository that libgit2 cannot read has no content for its caller.
     let opened = Repository::open_ext(git_dir, RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::NO_DOTGIT, none);
     let repository = opened.ok()?;
@@ -113,7 +159,15 @@ mod tests {
     fn what_is_only_staged_is_not_committed() {
         let dir = tempfile::tempdir().unwrap();
         let repository = Repository::init(dir.path()).unwrap();
-        let known = || are_committed(&dir.path().join(".git"), ["a", "d/b", "c"].map(Path::new).into_iter());
+        let git_dir = dir.path().join(".git");
+        let known = || {
+            let paths = ["a", "d/b", "c"].map(Path::new);
+            let known = are_committed(&git_dir, paths.into_iter());
+            let mut head = HeadTree::open(&git_dir);
+            assert_eq!(paths.map(|path| head.contains(path)).as_slice(), known);
+            assert!(!["a/x", "d/x/y", "d/b/c", ""].iter().any(|path| head.contains(Path::new(path))));
+            known
+        };
         assert_eq!(known(), [false; 3], "no commit yet");
         std::fs::create_dir(dir.path().join("d")).unwrap();
         for path in ["a", "d/b", "c"] {

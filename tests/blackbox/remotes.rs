@@ -289,6 +289,45 @@ fn a_secret_is_sent_only_while_the_commit_of_head_has_it() {
 }
 
 #[test]
+fn an_ignored_file_is_sent_only_once_the_commit_of_head_has_it() {
+    let lab = Lab::new();
+    lab.write(".gitignore", "*.csv\n");
+    if git(&lab, &["init", "-q"]).is_none() {
+        return;
+    }
+    git(&lab, &["add", "."]);
+    git(&lab, &["commit", "-qm", "one"]);
+    let remote = Remote::new();
+    let everything = || remote.git(&["rev-list", "--all", "--objects"], b"");
+    // Staged by mistake, while a checkpoint is taken.
+    lab.write("c.csv", "customers\n");
+    git(&lab, &["add", "-f", "c.csv"]);
+    lab.take("staged");
+    git(&lab, &["reset", "-q"]);
+    lab.take("not staged");
+    // Private before it was staged.
+    lab.write("d.csv", "customers\n");
+    lab.take("private");
+    git(&lab, &["add", "-f", "d.csv"]);
+    lab.take("staged later");
+    // No rule ignores it any more.
+    lab.write(".gitignore", "c.csv\n");
+    lab.take("not ignored");
+    assert_eq!(lab.piton(&["push", &remote.url]).code, 0);
+    assert!(!everything().contains(".csv"), "{}", everything());
+    std::fs::remove_file(lab.work.join("c.csv")).unwrap();
+    std::fs::remove_file(lab.work.join("d.csv")).unwrap();
+    lab.restore("staged", &["--local"]);
+    assert_eq!(lab.read("c.csv"), "customers\n");
+    lab.restore("staged later", &["--local"]);
+    assert_eq!(lab.read("d.csv"), "customers\n");
+    git(&lab, &["commit", "-qm", "two"]);
+    lab.take("committed");
+    assert_eq!(lab.piton(&["push", &remote.url]).code, 0);
+    assert!(everything().contains("d.csv") && !everything().contains("c.csv"), "{}", everything());
+}
+
+#[test]
 fn a_secret_in_a_name_or_in_the_target_of_a_link_is_not_sent() {
     let lab = Lab::new();
     lab.write("a", "a\n");

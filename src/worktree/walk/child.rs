@@ -1,5 +1,7 @@
 //! One entry of a directory: whether it becomes a candidate, a directory to visit, a listed gap, or nothing.
 
+use std::sync::PoisonError;
+
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
@@ -17,6 +19,7 @@ use crate::model::coverage::{SkipReason, Weight};
 use crate::model::path::RelPath;
 use crate::model::policy::Secrets;
 use crate::model::stamp::{KnownFile, Stamp};
+use crate::sys::libgit2::HeadTree;
 
 /// The stamp of a link, and the file system's clock just before it was taken.
 struct LinkSeen {
@@ -158,7 +161,7 @@ impl Walker<'_> {
         } else {
             None
         };
-        let class = class.filter(|class| gap.is_some() || !self.stays_private(*class, &path, known));
+        let class = class.filter(|class| gap.is_some() || !self.stays_private(place, *class, &path, known));
         let targeted = place.forced || self.targets.contains(&path);
         let sealed = secret && self.request.secrets == Secrets::Never && !self.request.unlimited_targets;
         let is_rationed = targeted
@@ -211,7 +214,10 @@ impl Walker<'_> {
         stamp: &Stamp,
         may_be: bool,
     ) -> bool {
-        let is_open = place.state == DirState::Open || place.local || known.is_some_and(|known| known.private);
+        let is_open = place.state == DirState::Open
+            || place.local
+            || known.is_some_and(|known| known.private)
+            || is_tracked(place, path);
         if !(may_be && self.request.spare.looks && is_open && (place.in_extent || self.in_extent(path))) {
             return false;
         }
@@ -248,7 +254,8 @@ impl Walker<'_> {
         if self.request.budget.is_sparing() && targeted && !self.may_take(place, &path, stamp.size) {
             return;
         }
-        let class = self.class(place, &path, known).filter(|class| !self.stays_private(*class, &path, known));
+        let class = self.class(place, &path, known);
+        let class = class.filter(|class| !self.stays_private(place, *class, &path, known));
         let class = match class {
             Some(class) => class,
             None if targeted && self.request.wanted_targets && self.spend(stamp.size) => Class::Wanted,
@@ -280,7 +287,7 @@ impl Walker<'_> {
 
     /// Returns the class that the rules give a file or link; `None` when they leave it out. Size and secrecy are not
     /// their business.
-    fn class(&self, place: &WalkDir, path: &RelPath, known: Option<&KnownFile>) -> Option<Class> {
+    fn class(&mut self, place: &WalkDir, path: &RelPath, known: Option<&KnownFile>) -> Option<Class> {
         let known = known.is_some_and(|known| !known.private);
         if place.state == DirState::Excluded || !(place.in_extent || self.in_extent(path)) {
             return None;
@@ -293,22 +300,43 @@ impl Walker<'_> {
         if known || self.request.sticky.contains(path) {
             return Some(Class::Kept);
         }
-        if is_tracked(place, path) {
+        let is_ignored =
+            path.name() != b".gitignore" && Level::ruling(place.level.as_ref(), path, false) == Ruling::Ignore;
+        let is_open = place.state == DirState::Open && (wanted || !is_ignored);
+        let is_shown = is_open || (place.state == DirState::Over && !is_ignored);
+        if is_tracked(place, path) && (is_shown || self.is_committed(place, path)) {
             return Some(Class::Tracked);
         }
-        let open = place.state == DirState::Open
-            && (wanted
-                || path.name() == b".gitignore"
-                || Level::ruling(place.level.as_ref(), path, false) != Ruling::Ignore);
-        open.then_some(Class::Ordinary)
+        is_open.then_some(Class::Ordinary)
     }
 
-    /// Returns true for a file that was saved privately before and that no rule ignores any more. It stays private until git
-    /// tracks it or the settings include it: a restore can take the rule away, and then nobody has decided to share the file.
-    fn stays_private(&self, class: Class, path: &RelPath, known: Option<&KnownFile>) -> bool {
+    /// Returns true if git tracks a file and the commit of HEAD contains it. No other file was shared. The repository is opened for files
+    /// that are ignored or private alone, and once for a walk.
+    fn is_committed(&mut self, place: &WalkDir, path: &RelPath) -> bool {
+        for own in Repo::all(place.repo.as_ref()).filter(|own| own.tracked.contains(path)) {
+            let mut staged = own.staged.lock().unwrap_or_else(PoisonError::into_inner);
+            if staged.contains(path) {
+                continue;
+            }
+            let head = self.heads.entry(own.git.dir.clone()).or_insert_with(|| HeadTree::open(&own.git.dir));
+            let path_there = path.to_path();
+            if path_there.strip_prefix(own.base.to_path()).is_ok_and(|inside| head.contains(inside)) {
+                return true;
+            }
+            staged.insert(path.clone());
+        }
+        false
+    }
+
+    /// Returns true for a file that was saved privately before and that no rule ignores any more. It stays private until the commit of
+    /// HEAD contains it or the settings include it: a restore can take the rule away, and then no one has decided to share the file.
+    fn stays_private(&mut self, place: &WalkDir, class: Class, path: &RelPath, known: Option<&KnownFile>) -> bool {
         let is_included = || matches!(Level::ruling(self.configured.as_ref(), path, false), Ruling::Include { .. });
         let was_private = || known.map_or_else(|| self.request.private.have(path), |known| known.private);
-        class == Class::Ordinary && was_private() && !is_included()
+        if !matches!(class, Class::Ordinary | Class::Tracked) || !was_private() || is_included() {
+            return false;
+        }
+        class == Class::Ordinary || !self.is_committed(place, path)
     }
 
     /// Gives the content of an ignore file that was applied to its candidate, the stack's items from `first` on.

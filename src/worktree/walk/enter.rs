@@ -97,7 +97,8 @@ impl Walker<'_> {
             Tracked::new([])
         });
         let exclude = git.exclude();
-        let own = Repository { base: place.path.clone(), git, marks, tracked: Arc::new(tracked) };
+        let own =
+            Repository { base: place.path.clone(), git, marks, tracked: Arc::new(tracked), staged: Arc::default() };
         place.repo = Some(Arc::new(Repo { own, parent: place.repo.take() }));
         match exclude {
             Ok(content) => lines.append(&mut level::lines(&content)),
@@ -111,7 +112,7 @@ impl Walker<'_> {
 }
 
 /// Returns the paths that the repository at `base` tracks, from its index. A path with the name of a secret counts only if the commit of
-/// HEAD contains it, because a file that was only staged has not been shared.
+/// HEAD contains it, because a file that was only staged has not been shared. An ignored file is looked up in HEAD when a walk comes to it.
 pub(crate) fn tracked(git: &GitDir, base: &RelPath) -> Result<Tracked> {
     let mut paths = git_index::tracked(&git.dir)?;
     let secrets: Vec<RelPath> = paths.iter().filter(|path| is_secret(path.as_bytes())).cloned().collect();

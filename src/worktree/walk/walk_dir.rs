@@ -1,7 +1,8 @@
 //! A directory on the walk, with everything that rules above it have decided.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 
 use super::super::git_dir::{GitDir, GitMarks};
 use super::super::keep::PathList;
@@ -111,6 +112,9 @@ pub(crate) struct Repository {
     pub(crate) marks: GitMarks,
     /// The files that its index names.
     pub(crate) tracked: Arc<Tracked>,
+    /// Tracked files that the commit of HEAD did not contain when a walk needed to know it. Each copy of the repository has them, until
+    /// the index is read again.
+    pub(crate) staged: Arc<Mutex<BTreeSet<RelPath>>>,
 }
 
 /// A git repository around a directory, and those around it.
@@ -122,8 +126,12 @@ pub(crate) struct Repo {
 impl Repo {
     /// Returns what the repository and those around it track.
     pub(super) fn chain(innermost: Option<&Arc<Repo>>) -> impl Iterator<Item = &Tracked> {
-        let all = std::iter::successors(innermost.map(Arc::as_ref), |repo| repo.parent.as_deref());
-        all.map(|repo| repo.own.tracked.as_ref())
+        Repo::all(innermost).map(|repository| repository.tracked.as_ref())
+    }
+
+    /// Returns the repository and those around it.
+    pub(super) fn all(innermost: Option<&Arc<Repo>>) -> impl Iterator<Item = &Repository> {
+        std::iter::successors(innermost.map(Arc::as_ref), |repo| repo.parent.as_deref()).map(|repo| &repo.own)
     }
 }
 

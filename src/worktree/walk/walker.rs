@@ -1,8 +1,10 @@
 //! The walker: where the walk stands, and its way from one directory to the next.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustix::fs::fstat;
@@ -26,6 +28,7 @@ use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::path::RelPath;
 use crate::model::stamp::KnownFile;
 use crate::sys::interrupt::Interrupt;
+use crate::sys::libgit2::HeadTree;
 
 /// Deepest directory that is walked.
 pub(super) const MAX_DEPTH: usize = 1024;
@@ -81,6 +84,8 @@ pub(super) struct Walker<'a> {
     pub(super) listing: u64,
     /// Entries that may still be weighed.
     pub(super) weighing: u32,
+    /// The commits of HEAD of repositories, by the directory of the repository, opened when they are needed.
+    pub(super) heads: BTreeMap<PathBuf, HeadTree>,
     pub(super) found: WalkResult,
 }
 
@@ -123,6 +128,7 @@ impl<'a> Walker<'a> {
             spare: request.spare,
             listing: request.limits.ignored.files.saturating_mul(LISTED),
             weighing: MAX_WEIGHED,
+            heads: BTreeMap::new(),
             found: WalkResult {
                 warnings: complaints(request),
                 files: Vec::with_capacity(request.known.entries().len()),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use super::node::Leaf;
@@ -295,7 +295,13 @@ impl Warm {
             {
                 paths.insert(self.reachable(path));
             }
-            let own = walk::Repository { marks, tracked: Arc::new(tracked), ..own.clone() };
+            // A file that was only staged may be in the commit of HEAD by now.
+            let staged = own.staged.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            for path in staged.iter().filter(|path| !is_shared(path)) {
+                paths.insert(self.reachable(path));
+            }
+            let tracked = Arc::new(tracked);
+            let own = walk::Repository { marks, tracked, staged: Arc::default(), ..own.clone() };
             self.repos.insert(own.base.clone(), Arc::new(Repo { own, parent: None }));
         }
         if !moved.is_empty() {

@@ -91,7 +91,8 @@ fn generated_directories_are_left_out_with_their_maker_only() {
 
 #[test]
 fn what_git_tracks_is_captured_though_ignored() {
-    let bench = Bench::with(&["out/tracked", "out/new", "out/other/x", "node_modules/m/patched.js", "package.json"]);
+    let mut bench =
+        Bench::with(&["out/tracked", "out/new", "out/other/x", "node_modules/m/patched.js", "package.json"]);
     if !bench.git(&["init", "-q"]) {
         return;
     }
@@ -102,6 +103,18 @@ fn what_git_tracks_is_captured_though_ignored() {
     bench.git(&["init", "-q", "n"]);
     bench.git(&["-C", "n", "add", "out/tracked"]);
     bench.write(".gitignore", "out/\n");
+    // None of them is in a commit yet: they are private.
+    assert_eq!(files(&bench.capture()), ".gitignore package.json");
+    bench.limits.ignored = Ignored { file_bytes: 1000, total_bytes: 10_000, files: 10 };
+    let private = bench.capture().private.manifest.clone();
+    for staged in ["out/tracked", "node_modules/m/patched.js", "n/out/tracked"] {
+        assert!(private.contains(&path(staged)), "{staged}");
+    }
+    bench.limits.ignored = Ignored::NONE;
+    for repository in [".", "n"] {
+        let author = ["-c", "user.name=t", "-c", "user.email=t@example.org"];
+        bench.git(&[&["-C", repository][..], &author, &["commit", "-qm", "one"]].concat());
+    }
     let capture = bench.capture();
     assert_eq!(
         shown(&capture),

@@ -155,6 +155,12 @@ fn soak(seed: u64, steps: u64, git: bool) -> (u64, u64) {
             let mut add = Command::new("git");
             let _ = add.args(["add", "-f", "--ignore-errors", path]).current_dir(bench.temp.path()).output();
         }
+        if git && dice.roll(8) == 0 {
+            // Without a change there is nothing to commit.
+            let mut commit = Command::new("git");
+            commit.args(["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "one"]);
+            let _ = commit.current_dir(bench.temp.path()).output();
+        }
         if dice.roll(20) == 0 {
             let own = bench.at("sub");
             let _ = if own.exists() { fs::remove_dir_all(own) } else { fs::create_dir_all(own.join(".git/info")) };
