@@ -50,6 +50,10 @@ fn watcher_text(watcher: WatcherWord) -> String {
     }
 }
 
+fn copy_text(has_second_copy: bool) -> &'static str {
+    if has_second_copy { "has a second copy" } else { "has no second copy: its checkpoints are lost with this disk" }
+}
+
 /// Prints the state of the protection.
 ///
 /// # Errors
@@ -97,6 +101,7 @@ fn text(facts: &StatusFacts, settings: &Effective, looked: &str, left: Option<&s
         ("guard", facts.guard.text()),
         ("watcher", watcher_text(facts.watcher)),
         ("store", printable(&facts.store)),
+        ("", copy_text(facts.second_copy).to_owned()),
         ("checkpoints", facts.checkpoints.to_string()),
     ] {
         add_line!(text, "{name:<12} {value}");

@@ -20,6 +20,9 @@ pub struct StatusFacts {
     pub workspace: WorkspaceBlock,
     /// The directory of the store.
     pub store: String,
+    /// True if there is a second copy of the store. piton makes none so far.
+    #[serde(default)]
+    pub second_copy: bool,
     /// The guard in force.
     pub guard: Word<Guard>,
     /// The state of the protection, with the doors that events came through.

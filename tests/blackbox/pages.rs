@@ -440,6 +440,7 @@ fn status_facts() -> StatusFacts {
         piton: s(),
         workspace: workspace(),
         store: s(),
+        second_copy: false,
         guard: Guard::Turn.into(),
         protection: ProtectionBlock {
             state: ProtectionState::Protected,

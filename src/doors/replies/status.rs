@@ -69,6 +69,7 @@ pub fn status(timeline: &mut Timeline, damages: Vec<String>) -> Result<StatusFac
     Ok(StatusFacts {
         piton: env!("CARGO_PKG_VERSION").to_owned(),
         store: timeline.store().git_dir().to_string_lossy().into_owned(),
+        second_copy: false,
         guard: guard_in_force(timeline.policy(), &workspace.dir).into(),
         protection: ProtectionBlock::default(),
         guard_off: None,
