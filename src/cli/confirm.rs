@@ -5,6 +5,7 @@ use super::exit::Exit;
 use super::print;
 use super::print::{Consent, PartConsent, ask, ask_part};
 use super::report::{self, Words};
+use super::step_report::{make_preview_absolute, make_result_absolute};
 use crate::checkpoint::history::request::{Preview, Restored};
 use crate::doors::replies;
 use crate::error::Result;
@@ -93,7 +94,7 @@ pub(super) fn agreed_part(question: &str) -> Agreement {
 fn shown(context: &Context, preview: &Preview) -> PreviewReply {
     let mut reply = replies::preview(preview);
     if context.is_outside() {
-        reply.make_absolute();
+        make_preview_absolute(&mut reply);
     }
     reply
 }
@@ -118,7 +119,7 @@ pub(super) fn finished(
         let said = shown.map(|shown| report::preview(&self::shown(context, shown))).unwrap_or_default();
         let mut reply = replies::restored(restored);
         if context.is_outside() {
-            reply.make_absolute();
+            make_result_absolute(&mut reply);
         }
         let text = report::outcome(&reply, verb, &back);
         let news = text.lines().filter(|line| !said.lines().any(|said| said == *line));

@@ -275,11 +275,9 @@ impl Exchange<'_> {
         let request = self.timed(Body::ShellBefore(ShellBefore {
             action: Some(shell::action_name(number)),
             command: command.to_owned(),
-            shell: None,
             cwd: self.event.cwd.clone(),
-            deadline_ms: None,
             doubt,
-            background: false,
+            ..ShellBefore::default()
         }));
         let reply: BeforeReply = self.ask(&request)?;
         // No one is asked: the terminal is the client's.
@@ -430,8 +428,8 @@ impl Exchange<'_> {
             Act::Shell { commands, cwd, cwd_told: _, in_background } => {
                 let one = |command: &String| {
                     let (action, command, cwd) = (action.clone(), command.clone(), directory(cwd.as_ref()));
-                    let (deadline_ms, background) = (None, *in_background);
-                    Body::ShellBefore(ShellBefore { action, command, shell: None, cwd, deadline_ms, doubt, background })
+                    let background = *in_background;
+                    Body::ShellBefore(ShellBefore { action, command, cwd, doubt, background, ..ShellBefore::default() })
                 };
                 commands.iter().map(one).collect()
             }

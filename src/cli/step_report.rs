@@ -65,7 +65,7 @@ pub(super) fn others_answer(before: &PreviewReply, after: &RestoreReply, verb: &
 fn shown_preview(workspace: &str, preview: &PreviewReply) -> PreviewReply {
     let mut shown = preview.clone();
     if workspace == OUTSIDE {
-        shown.make_absolute();
+        make_preview_absolute(&mut shown);
     }
     shown
 }
@@ -74,9 +74,21 @@ fn shown_preview(workspace: &str, preview: &PreviewReply) -> PreviewReply {
 fn shown_result(workspace: &str, done: &RestoreReply) -> RestoreReply {
     let mut shown = done.clone();
     if workspace == OUTSIDE {
-        shown.make_absolute();
+        make_result_absolute(&mut shown);
     }
     shown
+}
+
+/// Makes all paths of a preview absolute, where the workspace is the root of the file system.
+pub(super) fn make_preview_absolute(preview: &mut PreviewReply) {
+    preview.plan.make_absolute();
+    preview.left.make_absolute();
+}
+
+/// Makes all paths of a result absolute, where the workspace is the root of the file system.
+pub(super) fn make_result_absolute(done: &mut RestoreReply) {
+    done.done.make_absolute();
+    done.left.make_absolute();
 }
 
 fn fault(what: &str, error: Option<&StepFault>) -> String {

@@ -11,9 +11,10 @@ use super::deleted;
 use super::exit::Exit;
 use super::print;
 use super::report;
-use super::step_report::{heading, others_after, others_before};
+use super::step_report::{heading, make_preview_absolute, make_result_absolute, others_after, others_before};
 use crate::checkpoint::history::group::{StepDone, StepPreview, Stepping};
 use crate::checkpoint::history::operations::UndoStep;
+use crate::checkpoint::history::request::Restored;
 use crate::checkpoint::history::turns::StepChoice;
 use crate::checkpoint::history::undo::{Direction, may_undo};
 use crate::checkpoint::{Timeline, Workspace};
@@ -305,7 +306,7 @@ fn step(
         }
         has_agreed = true;
     }
-    let is_stuck = !preview.own.plan.conflict.is_empty() || preview.leaves_any() || preview.keeps_changed_since();
+    let is_stuck = preview.leaves_part(direction == Direction::Undo && !only); // a preview compares older turns too
     if preview.changes_nothing() && next.moved.is_none() {
         let reply = replies::step_preview((&next, is_open), &preview);
         match context.json {
@@ -449,7 +450,7 @@ fn passed_over(timeline: &Timeline, next: &UndoStep) -> Result<String> {
 pub(super) fn told(context: &Context, word: &str, step: (&UndoStep, bool), preview: &StepPreview) -> String {
     let mut reply = replies::step_preview(step, preview);
     if context.is_outside() {
-        reply.make_absolute();
+        make_preview_absolute(&mut reply);
     }
     let head = reply.over.as_ref().map(|over| report::step(word, over)).unwrap_or_default();
     head + &report::preview(&reply) + &others_before(&reply)
@@ -465,7 +466,7 @@ pub(super) fn finished(
     let reply = replies::step_done(step, done);
     let mut shown = reply.clone();
     if context.is_outside() {
-        shown.make_absolute();
+        make_result_absolute(&mut shown);
     }
     let mut text = others_after(&reply, verb, back);
     // Where the turn acted in other places alone, there is nothing to say of this one.
@@ -485,12 +486,7 @@ pub(super) fn finished(
 
 fn exit(done: &StepDone) -> Exit {
     let others = done.others.iter().map(|(_, done)| done.as_ref());
-    let is_part = others.chain([Ok(&done.own)]).any(|done| {
-        done.map_or(true, |done| {
-            !done.outcome.failed.is_empty()
-                || [done.conflicts.is_empty(), done.left.is_empty(), done.changed_since.is_empty()].contains(&false)
-        })
-    });
+    let is_part = others.chain([Ok(&done.own)]).any(|done| done.map_or(true, Restored::is_part));
     let others = done.others.iter().filter_map(|(_, done)| done.as_ref().ok());
     let is_idle = others.chain([&done.own]).all(|done| done.operation.is_none());
     match (is_part, is_idle) {

@@ -201,11 +201,9 @@ impl Session {
                 checkpoint: None,
             },
             // Files outside of all workspaces are in no repository of their own.
-            git: if open.workspace.path == Path::new(OUTSIDE) {
-                None
-            } else {
-                self.git_operation(action, cwd, verdict)
-            },
+            git: (open.workspace.path != Path::new(OUTSIDE))
+                .then(|| self.git_operation(action, cwd, verdict))
+                .flatten(),
             asked: since_boot_ns(),
             step: None,
         })
@@ -216,8 +214,7 @@ impl Session {
         let Doing::Shell { command } = &action.what else { return None };
         let moves = |effect: &Effect| matches!(effect.class, Class::VcsDiscard | Class::VcsHistory | Class::VcsRemote);
         // A script may run any git.
-        let moves_some = verdict.effects.iter().any(moves) || applies_commits(command);
-        let hidden = !self.door.is(Door::Git) && !moves_some;
+        let hidden = !self.door.is(Door::Git) && !applies_commits(command) && !verdict.effects.iter().any(moves);
         if hidden && verdict.confidence != Confidence::Opaque {
             return None;
         }

@@ -32,7 +32,7 @@ use crate::classify::{Context, ToolCall};
 use crate::error::Result;
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::effect::{Confidence, Programs, Verdict, Warning};
-use crate::model::policy::{Guard, OnFailure};
+use crate::model::policy::{Guard, OnFailure, Policy};
 use crate::model::redact::redact;
 use crate::sys::clock::{file_clock, now_ms};
 
@@ -338,6 +338,7 @@ impl Session {
         let (now, since) = (Instant::now(), file_clock());
         let deadline = now + wait;
         task.take.draft.answer_by = Some(deadline);
+        let question = self.question(open, &task, &rules.policy);
         let (named, follows_links) = (NamedCapture::default(), task.opaque.is_some());
         let effects = task.judged.as_ref().map_or(&[][..], |(verdict, _)| &verdict.effects);
         let awaited = Awaited {
@@ -356,10 +357,6 @@ impl Session {
         };
         // Only looked up for the closure: `add` gives the ticket below, once the job is queued.
         let ticket = self.deadlines.next_ticket();
-        let question = task.judged.as_ref().and_then(|(verdict, cwd)| {
-            let (place, answer) = ((verdict, cwd.as_path()), rules.policy.collision);
-            CollisionQuestion::of(answer, &open.workspace.path, place, || self.asker(open, &verdict.losses, answer))
-        });
         let (reaches_all, is_noted, later) = (task.reaches_all, task.note.is_some(), Arc::clone(&self.later));
         let may_scan = task.starts_others && !reaches_all && self.state().scans.allows(since_boot());
         let finish = Finish {
@@ -381,12 +378,11 @@ impl Session {
             let outcome = finished.unwrap_or_else(|_| Outcome::failed(bug()));
             // With the time in the queue: rather too few scans than too many.
             let scanned = if may_scan && !timeline.is_live() { now.elapsed() } else { Duration::ZERO };
-            Box::new(move || {
-                later(Box::new(move |session| {
-                    session.state().has_scanned(scanned);
-                    session.protected(ticket, outcome);
-                }))
-            })
+            let answer = move |session: &mut Session| {
+                session.state().has_scanned(scanned);
+                session.protected(ticket, outcome);
+            };
+            Box::new(move || later(Box::new(answer)))
         };
         let wanted = Wanted {
             is_of_turn: rules.policy.guard == Guard::Turn && task.take.draft.turn.is_some(),
@@ -406,6 +402,18 @@ impl Session {
             self.deadlines.add(awaited);
             return;
         }
+        self.answer_busy(awaited);
+    }
+
+    /// Returns what has to be asked about the work of others that an action may destroy.
+    fn question(&self, open: &OpenWorkspace, task: &Task, policy: &Policy) -> Option<CollisionQuestion> {
+        let ((verdict, cwd), answer) = (task.judged.as_ref()?, policy.collision);
+        let asker = || self.asker(open, &verdict.losses, answer);
+        CollisionQuestion::of(answer, &open.workspace.path, (verdict, cwd.as_path()), asker)
+    }
+
+    /// Answers an action for which the worker has no room.
+    fn answer_busy(&mut self, awaited: Awaited) {
         let hold = (awaited.on_failure == OnFailure::Hold).then_some("no checkpoint could be taken");
         let decision = with(awaited.decision, Protection::Failed(busy().text()), hold);
         keep_unguarded(awaited.unguarded, &decision);

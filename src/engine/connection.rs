@@ -12,6 +12,7 @@ use super::Engine;
 use super::decision::Decision;
 use super::event::Event;
 use super::session::{Later, Reply, Root, Session, Tell};
+use crate::model::door::Door;
 
 /// The most waiting wakes of the clock. Each makes it look at everything, so more are not needed.
 const QUEUE: usize = 16;
@@ -209,4 +210,34 @@ fn later(connection: &Weak<Connection>) -> Later {
             connection.with(|session| act(session));
         }
     })
+}
+
+impl Session {
+    /// Notes that no other process tells of this session's actions: they end with it at the latest.
+    pub fn tells_alone(&mut self) {
+        self.is_alone = true;
+    }
+
+    /// Returns true if the ends of this session's actions can be reported by this process alone. Without a daemon each hook has a process
+    /// of its own.
+    pub(super) fn reports_all_ends(&self) -> bool {
+        self.is_alone && self.keeps_connection()
+    }
+
+    /// Has the session refuse requests that take saved content away for good: an agent may send them.
+    pub fn keep_content(&mut self) {
+        self.keeps_content = true;
+    }
+
+    /// Returns true if its requests may not take saved content away for good.
+    pub fn keeps_content(&self) -> bool {
+        self.keeps_content
+    }
+
+    /// Returns true if the client keeps this connection for as long as it works. Hooks, shells, git and the steps of a run connect for
+    /// each event, and the turn of a sub-agent is its agent's.
+    pub(super) fn keeps_connection(&self) -> bool {
+        let is_brief = [Door::Hook, Door::Shell, Door::Git, Door::Run].iter().any(|door| self.door.is(*door));
+        !is_brief && self.sub_agent.is_none()
+    }
 }

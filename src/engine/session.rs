@@ -112,7 +112,7 @@ pub struct Session {
     /// True if no other process tells of this session's actions.
     pub(super) is_alone: bool,
     /// True if its requests may not take saved content away for good.
-    keeps_content: bool,
+    pub(super) keeps_content: bool,
     /// The turns of a client that reports none.
     pub(super) paused: Option<PausedTurns>,
     /// The door that the client comes through.
@@ -164,27 +164,6 @@ impl Session {
             saves: None,
             faults: Vec::new(),
         }
-    }
-
-    /// Notes that no other process tells of this session's actions: they end with it at the latest.
-    pub fn tells_alone(&mut self) {
-        self.is_alone = true;
-    }
-
-    /// Returns true if the ends of this session's actions can be reported by this process alone. Without a daemon each hook has a process
-    /// of its own.
-    pub(super) fn reports_all_ends(&self) -> bool {
-        self.is_alone && self.keeps_connection()
-    }
-
-    /// Has the session refuse requests that take saved content away for good: an agent may send them.
-    pub fn keep_content(&mut self) {
-        self.keeps_content = true;
-    }
-
-    /// Returns true if its requests may not take saved content away for good.
-    pub fn keeps_content(&self) -> bool {
-        self.keeps_content
     }
 
     /// Returns the longest accepted line; read once, before any workspace is known.

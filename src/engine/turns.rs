@@ -15,7 +15,6 @@ use crate::checkpoint::records::process_names::{is_gone, own_name};
 use crate::checkpoint::records::state::WorkspaceState;
 use crate::checkpoint::runs::client::RunClient;
 use crate::error::{Code, Error};
-use crate::model::door::Door;
 use crate::model::run::run_id;
 use crate::model::text::printable;
 use crate::sys::clock::now_ms;
@@ -159,13 +158,6 @@ impl Session {
         self.hold_turn();
     }
 
-    /// Returns true if the client keeps this connection for as long as it works. Hooks, shells, git and the steps of a run connect for
-    /// each event, and the turn of a sub-agent is its agent's.
-    pub(super) fn keeps_connection(&self) -> bool {
-        let is_brief = [Door::Hook, Door::Shell, Door::Git, Door::Run].iter().any(|door| self.door.is(*door));
-        !is_brief && self.sub_agent.is_none()
-    }
-
     /// Ends the turns and runs that killed processes have left open, before this client's work begins.
     pub(super) fn end_left_runs(&mut self, workspace: &OpenWorkspace) {
         self.quietly(workspace, |timeline, control| {
@@ -206,8 +198,8 @@ impl Session {
         self.held_runs.contains(&self.state().run)
     }
 
-    /// Has an abandoned turn go on with this connection until the client's next event says more, unless the client has ended too: it has
-    /// started piton again, and an action of the turn may be at work.
+    /// Has an abandoned turn go on with this connection until the client's next event says more: the client has started piton again, and
+    /// an action of the turn may be at work. If the client itself has ended, the turn ends too.
     pub(super) fn take_turn_over(&mut self, workspace: &OpenWorkspace) {
         if !self.state().is_named() || !self.is_turn_abandoned() {
             return;

@@ -326,7 +326,8 @@ impl LeftChanges {
         self.total == 0
     }
 
-    fn make_absolute(&mut self) {
+    /// Makes all paths absolute, where the workspace is the root of the file system.
+    pub fn make_absolute(&mut self) {
         self.items.iter_mut().for_each(|item| item.path.insert(0, '/'));
     }
 }
@@ -391,24 +392,9 @@ impl PreviewReply {
     }
 }
 
-impl PreviewReply {
-    /// Makes all paths absolute, where the workspace is the root of the file system.
-    pub fn make_absolute(&mut self) {
-        self.plan.make_absolute();
-        self.left.make_absolute();
-    }
-}
-
-impl RestoreReply {
-    /// Makes all paths absolute, where the workspace is the root of the file system.
-    pub fn make_absolute(&mut self) {
-        self.done.make_absolute();
-        self.left.make_absolute();
-    }
-}
-
 impl PlanLists {
-    fn make_absolute(&mut self) {
+    /// Makes all paths absolute, where the workspace is the root of the file system.
+    pub fn make_absolute(&mut self) {
         let PlanLists { digest: _, create, replace, delete, keep, conflict } = self;
         [create, replace, delete, keep, conflict].into_iter().for_each(List::make_absolute);
     }
@@ -433,7 +419,8 @@ pub struct ChangedLists {
 }
 
 impl ChangedLists {
-    fn make_absolute(&mut self) {
+    /// Makes all paths absolute, where the workspace is the root of the file system.
+    pub fn make_absolute(&mut self) {
         let ChangedLists { created, replaced, deleted, kept, failed, not_agreed } = self;
         [created, replaced, deleted, kept, failed, not_agreed].into_iter().for_each(List::make_absolute);
     }

@@ -29,12 +29,17 @@ pub fn isolate() {
     });
 }
 
+/// Opens the repository whose directory `git_dir` contains HEAD.
+fn open(git_dir: &Path) -> Result<Repository, git2::Error> {
+    isolate();
+    let none: [&OsStr; 0] = [];
+    Repository::open_ext(git_dir, RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::NO_DOTGIT, none)
+}
+
 /// Returns for each path, relative to the top of the work tree, whether the commit of HEAD contains it. `git_dir` is the directory that
 /// contains HEAD. Every path is missing if there is no commit yet, or if libgit2 cannot read the repository.
 pub fn are_committed<'p>(git_dir: &Path, paths: impl Iterator<Item = &'p Path>) -> Vec<bool> {
-    isolate();
-    let none: [&OsStr; 0] = [];
-    let opened = Repository::open_ext(git_dir, RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::NO_DOTGIT, none);
+    let opened = open(git_dir);
     let tree = opened.as_ref().ok().and_then(|repository| repository.head().ok()?.peel_to_tree().ok());
     paths.map(|path| tree.as_ref().is_some_and(|tree| tree.get_path(path).is_ok())).collect()
 }
@@ -48,11 +53,8 @@ pub struct HeadTree {
 impl HeadTree {
     /// Opens the repository whose directory `git_dir` contains HEAD. It has no paths if libgit2 cannot read it.
     pub fn open(git_dir: &Path) -> HeadTree {
-        isolate();
-        let none: [&OsStr; 0] = [];
-        let flags = RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::NO_DOTGIT;
         // As documented: an unreadable repository has no paths.
-        HeadTree { repository: Repository::open_ext(git_dir, flags, none).ok(), dirs: HashMap::new() }
+        HeadTree { repository: open(git_dir).ok(), dirs: HashMap::new() }
     }
 
     /// Returns true if the commit contains a path, which is relative to the top of the work tree.
@@ -86,11 +88,8 @@ impl HeadTree {
 /// Returns the content of a file in the commit of HEAD; `None` if it has none. `git_dir` is the directory that contains HEAD, and the path
 /// is relative to the top of the work tree.
 pub fn committed_content(git_dir: &Path, path: &Path) -> Option<Vec<u8>> {
-    isolate();
-    let none: [&OsStr; 0] = [];
     // A repository that libgit2 cannot read has no content for its caller.
-    let opened = Repository::open_ext(git_dir, RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::NO_DOTGIT, none);
-    let repository = opened.ok()?;
+    let repository = open(git_dir).ok()?;
     let tree = repository.head().and_then(|head| head.peel_to_tree()).ok()?;
     let entry = tree.get_path(path).ok()?;
     repository.find_blob(entry.id()).ok().map(|blob| blob.content().to_vec())
@@ -99,10 +98,7 @@ pub fn committed_content(git_dir: &Path, path: &Path) -> Option<Vec<u8>> {
 /// Returns true if the commit `commit` contains a path with the blob `blob`; false if that cannot be read. `git_dir` is the directory
 /// that contains HEAD, and the path is relative to the top of the work tree.
 pub fn has_blob(git_dir: &Path, commit: &str, path: &Path, blob: &str) -> bool {
-    isolate();
-    let none: [&std::ffi::OsStr; 0] = [];
-    let opened = Repository::open_ext(git_dir, RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::NO_DOTGIT, none);
-    let entry = opened.and_then(|repository| {
+    let entry = open(git_dir).and_then(|repository| {
         let tree = repository.find_commit(Oid::from_str(commit)?)?.tree()?;
         tree.get_path(path)
     });

@@ -68,10 +68,12 @@ impl StepPreview {
         kept.any(|(_, why)| matches!(why, KeepReason::NotOwn(_)))
     }
 
-    /// Returns true if it keeps a path of the turn that has changed since.
-    pub fn keeps_changed_since(&self) -> bool {
+    /// Returns true if it leaves a part of the step undone; with `counts_changed` also for paths of the turn that have changed since.
+    pub fn leaves_part(&self, counts_changed: bool) -> bool {
         let others = self.others.iter().filter_map(|(_, preview)| preview.as_ref().ok());
-        others.chain([&self.own]).any(|preview| preview.plan.changed_since().next().is_some())
+        let mut all = others.chain([&self.own]);
+        let keeps_changed = counts_changed && all.any(|preview| preview.plan.changed_since().next().is_some());
+        !self.own.plan.conflict.is_empty() || self.leaves_any() || keeps_changed
     }
 }
 

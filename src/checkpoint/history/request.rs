@@ -238,6 +238,14 @@ pub struct Restored {
     pub warnings: Vec<String>,
 }
 
+impl Restored {
+    /// Returns true if it leaves a part undone.
+    pub fn is_part(&self) -> bool {
+        let is_whole = self.outcome.failed.is_empty() && self.conflicts.is_empty();
+        !is_whole || !self.left.is_empty() || !self.changed_since.is_empty()
+    }
+}
+
 /// The target of a restore, loaded.
 pub(super) struct Loaded {
     /// The checkpoint to go to.

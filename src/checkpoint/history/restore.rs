@@ -141,10 +141,10 @@ impl Locked<'_> {
             self.drop_ref(&safety.checkpoint.name, safety.checkpoint.id)?;
             return Err(stale);
         }
-        // Asked before the swap: afterwards the names lead to other files.
-        let warnings = catalog.warnings_of(restore, &loaded, &plan)?;
         tell(RestoreStage::Planned(&plan, &loaded.checkpoint));
         let mut restored = Restored {
+            // Asked before the swap: afterwards the names lead to other files.
+            warnings: catalog.warnings_of(restore, &loaded, &plan)?,
             operation: None,
             target: loaded.checkpoint,
             pre_restore: None,
@@ -155,7 +155,6 @@ impl Locked<'_> {
             changed_since: plan.changed_since().cloned().collect(),
             not_agreed: not_agreed(&plan, &restore.agreed),
             externals,
-            warnings,
         };
         if restore.is_idle(&plan) && resume.is_none() && !catalog.moves_run(restore)? {
             // Nothing has to be undone, so the safety checkpoint would only fill the list.
