@@ -71,6 +71,14 @@ impl Hooked {
         )
     }
 
+    /// Reports the end of that command.
+    fn shell_end(&self, client: &str, turn: &str, command: &str) {
+        let tool = if client == "claude-code" { "Bash" } else { "run_shell_command" };
+        let payload = json!({ "hook_event_name": "PostToolUse", "session_id": "s", "prompt_id": turn, "cwd": self.lab.work,
+            "tool_name": tool, "tool_input": { "command": command }, "tool_use_id": "u" });
+        self.hook(client, "PostToolUse", payload.to_string());
+    }
+
     fn rows(&self) -> Vec<Value> {
         let list = self.lab.piton(&["list", "--json", "--kind", "auto"]);
         let list = if list.code == 3 { json!({ "checkpoints": [] }) } else { list.json() };
@@ -333,8 +341,10 @@ fn a_prompt_is_answered_as_the_terminal_is() {
         let hooked = Hooked::new(false);
         let lab = &hooked.lab;
         let files = "rm -rf out; echo more >> a; echo n > new";
-        hooked.shell(client, "t1", &format!("{files}; psql -c 'drop table accounts'"));
+        let command = format!("{files}; psql -c 'drop table accounts'");
+        hooked.shell(client, "t1", &command);
         lab.sh(files);
+        hooked.shell_end(client, "t1", &command);
         let n = hooked.settles_at(1)[0];
         let undo = if client == "qwen-code" { "`/undo` takes" } else { "`/rollback undo` takes" };
         let listed = answered(&hooked, client, "/rollback");
@@ -624,11 +634,8 @@ fn play(hooked: &Hooked, client: &str) {
         }
         send(before, &call);
         hooked.lab.sh(effect);
-        // Codex tells of the end of a patch, and not of a command's.
-        if client != "codex" || *step != "shell" {
-            call.push(("tool_response", json!({"stdout": ""})));
-            send(after, &call);
-        }
+        call.push(("tool_response", json!({"stdout": ""})));
+        send(after, &call);
     }
     send(ends, &[]);
 }

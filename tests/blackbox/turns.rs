@@ -291,7 +291,8 @@ fn a_path_that_has_changed_since_is_kept_until_that_is_undone() {
         agent.end();
     }
     let kept = lab.piton(&["undo", "--turn", "t1", "--yes"]);
-    assert!(kept.code == 3 && kept.stdout.contains("it has changed since"), "{kept:?}");
+    let said = ["it has changed since", "`piton restore "].map(|words| kept.stdout.contains(words));
+    assert_eq!((kept.code, said), (4, [true; 2]), "{kept:?}");
     assert_eq!(lab.read("f"), "f 2\n");
     assert_eq!(undo(&lab, &[])["over"]["turn"]["turn"], "t2");
     assert_eq!(undo(&lab, &[])["over"]["turn"]["turn"], "t1");
