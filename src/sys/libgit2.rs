@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-use git2::{Config, ConfigLevel, Oid, Repository, RepositoryOpenFlags};
+use git2::{Commit, Config, ConfigLevel, Oid, Repository, RepositoryOpenFlags};
 
 /// Empties libgit2's search paths for user and system configuration, once for the process.
 pub fn isolate() {
@@ -44,30 +44,51 @@ pub fn are_committed<'p>(git_dir: &Path, paths: impl Iterator<Item = &'p Path>) 
     paths.map(|path| tree.as_ref().is_some_and(|tree| tree.get_path(path).is_ok())).collect()
 }
 
-/// The paths in the commit of HEAD of a repository, for many lookups: each directory is read once.
-pub struct HeadTree {
+/// The paths in a commit of a repository, for many lookups: each directory is read once.
+pub struct CommitTree {
     repository: Option<Repository>,
+    root: Option<Oid>,
     dirs: HashMap<PathBuf, HashMap<OsString, Oid>>,
 }
 
-impl HeadTree {
-    /// Opens the repository whose directory `git_dir` contains HEAD. It has no paths if libgit2 cannot read it.
-    pub fn open(git_dir: &Path) -> HeadTree {
-        // As documented: an unreadable repository has no paths.
-        HeadTree { repository: open(git_dir).ok(), dirs: HashMap::new() }
+impl CommitTree {
+    /// Opens the commit of HEAD in the repository whose directory `git_dir` contains HEAD. It has no paths if libgit2 cannot read it, or if
+    /// there is no commit yet.
+    pub fn of_head(git_dir: &Path) -> CommitTree {
+        CommitTree::of(git_dir, &|repository| repository.head()?.peel_to_commit())
+    }
+
+    /// Opens a commit by its id. As for HEAD, a commit that cannot be read has no paths.
+    pub fn of_commit(git_dir: &Path, id: &str) -> CommitTree {
+        CommitTree::of(git_dir, &|repository| repository.find_commit(Oid::from_str(id)?))
+    }
+
+    fn of(git_dir: &Path, find: &dyn Fn(&Repository) -> Result<Commit<'_>, git2::Error>) -> CommitTree {
+        let repository = open(git_dir).ok(); // has no paths, as documented
+        let root = repository.as_ref().and_then(|repository| Some(find(repository).ok()?.tree_id()));
+        CommitTree { repository, root, dirs: HashMap::new() }
     }
 
     /// Returns true if the commit contains a path, which is relative to the top of the work tree.
     pub fn contains(&mut self, path: &Path) -> bool {
-        let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return false };
-        self.entries(dir).contains_key(name)
+        self.entry(path).is_some()
+    }
+
+    /// Returns true if the commit contains a path with the object `id`.
+    pub fn has(&mut self, path: &Path, id: &str) -> bool {
+        self.entry(path).is_some_and(|found| found.to_string() == id)
+    }
+
+    fn entry(&mut self, path: &Path) -> Option<Oid> {
+        let (dir, name) = (path.parent()?, path.file_name()?);
+        self.entries(dir).get(name).copied()
     }
 
     fn entries(&mut self, dir: &Path) -> &HashMap<OsString, Oid> {
         if !self.dirs.contains_key(dir) {
             let id = match (dir.parent(), dir.file_name()) {
                 (Some(parent), Some(name)) => self.entries(parent).get(name).copied(),
-                _ => self.root(),
+                _ => self.root,
             };
             let tree = self.repository.as_ref().zip(id).map(|(repository, id)| repository.find_tree(id));
             let entries = tree.and_then(Result::ok).map(|tree| {
@@ -77,11 +98,6 @@ impl HeadTree {
             self.dirs.insert(dir.to_owned(), entries.unwrap_or_default());
         }
         self.dirs.entry(dir.to_owned()).or_default()
-    }
-
-    fn root(&self) -> Option<Oid> {
-        // A repository without a commit has no paths.
-        Some(self.repository.as_ref()?.head().ok()?.peel_to_tree().ok()?.id())
     }
 }
 
@@ -93,16 +109,6 @@ pub fn committed_content(git_dir: &Path, path: &Path) -> Option<Vec<u8>> {
     let tree = repository.head().and_then(|head| head.peel_to_tree()).ok()?;
     let entry = tree.get_path(path).ok()?;
     repository.find_blob(entry.id()).ok().map(|blob| blob.content().to_vec())
-}
-
-/// Returns true if the commit `commit` contains a path with the blob `blob`; false if that cannot be read. `git_dir` is the directory
-/// that contains HEAD, and the path is relative to the top of the work tree.
-pub fn has_blob(git_dir: &Path, commit: &str, path: &Path, blob: &str) -> bool {
-    let entry = open(git_dir).and_then(|repository| {
-        let tree = repository.find_commit(Oid::from_str(commit)?)?.tree()?;
-        tree.get_path(path)
-    });
-    entry.is_ok_and(|entry| entry.id().to_string() == blob)
 }
 
 /// Returns the setting `core.hooksPath` of a repository, as it is written; `None` if it has none. The user's own configuration is not read.
@@ -159,7 +165,7 @@ mod tests {
         let known = || {
             let paths = ["a", "d/b", "c"].map(Path::new);
             let known = are_committed(&git_dir, paths.into_iter());
-            let mut head = HeadTree::open(&git_dir);
+            let mut head = CommitTree::of_head(&git_dir);
             assert_eq!(paths.map(|path| head.contains(path)).as_slice(), known);
             assert!(!["a/x", "d/x/y", "d/b/c", ""].iter().any(|path| head.contains(Path::new(path))));
             known

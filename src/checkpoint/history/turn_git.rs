@@ -1,5 +1,6 @@
 //! The part of a turn that undoing its files does not take back: what it did in the repository.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -14,7 +15,7 @@ use crate::model::path::RelPath;
 use crate::model::repository::RefValue;
 use crate::model::text::{cut, printable, shell_word};
 use crate::sys::clock::ms_of;
-use crate::sys::libgit2::has_blob;
+use crate::sys::libgit2::CommitTree;
 use crate::worktree::repository_state::RepositoryPlace;
 use crate::worktree::{HeadMove, git_index, head_moves, is_loose_since};
 
@@ -38,23 +39,32 @@ fn first_file_time(began: &str) -> Option<SystemTime> {
 
 /// The files that were in the index after a git command of a turn that writes files: git wrote such a file. The index at the end of the
 /// turn may also contain files that a person wrote during the command and that the agent added later.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct WrittenByGit {
     /// After a command that leaves the files of a commit, each with that commit. A person may have staged others meanwhile.
     committed: BTreeMap<(RelPath, ObjectId), String>,
     /// After other commands. A blob that was created during the turn may be a person's file that `git add` added, so it is left out.
     staged: BTreeSet<(RelPath, ObjectId)>,
+    /// The commits that were looked at, by their ids.
+    commits: RefCell<BTreeMap<String, CommitTree>>,
 }
 
 impl WrittenByGit {
     /// Returns true if git wrote this content to a path of the work tree `root`.
     pub(super) fn has(&self, root: &Path, path: &RelPath, id: ObjectId) -> bool {
         let file = (path.clone(), id);
-        let is_in = |commit: &String| {
-            let place = RepositoryPlace::at_top(root);
-            place.is_some_and(|place| has_blob(&place.dir, commit, path.to_path(), &id.to_string()))
-        };
-        self.staged.contains(&file) || self.committed.get(&file).is_some_and(is_in)
+        let is_committed = |commit: &String| self.is_in(root, commit, path, id);
+        self.staged.contains(&file) || self.committed.get(&file).is_some_and(is_committed)
+    }
+
+    /// Returns true if a commit has a file.
+    fn is_in(&self, root: &Path, commit: &str, path: &RelPath, id: ObjectId) -> bool {
+        let mut commits = self.commits.borrow_mut();
+        if !commits.contains_key(commit) {
+            let Some(place) = RepositoryPlace::at_top(root) else { return false };
+            commits.insert(commit.to_owned(), CommitTree::of_commit(&place.dir, commit));
+        }
+        commits.get_mut(commit).is_some_and(|tree| tree.has(path.to_path(), &id.to_string()))
     }
 }
 

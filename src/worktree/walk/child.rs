@@ -19,7 +19,7 @@ use crate::model::coverage::{SkipReason, Weight};
 use crate::model::path::RelPath;
 use crate::model::policy::Secrets;
 use crate::model::stamp::{KnownFile, Stamp};
-use crate::sys::libgit2::HeadTree;
+use crate::sys::libgit2::CommitTree;
 
 /// The stamp of a link, and the file system's clock just before it was taken.
 struct LinkSeen {
@@ -318,7 +318,7 @@ impl Walker<'_> {
             if staged.contains(path) {
                 continue;
             }
-            let head = self.heads.entry(own.git.dir.clone()).or_insert_with(|| HeadTree::open(&own.git.dir));
+            let head = self.heads.entry(own.git.dir.clone()).or_insert_with(|| CommitTree::of_head(&own.git.dir));
             let path_there = path.to_path();
             if path_there.strip_prefix(own.base.to_path()).is_ok_and(|inside| head.contains(inside)) {
                 return true;

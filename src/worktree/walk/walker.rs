@@ -28,7 +28,7 @@ use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::path::RelPath;
 use crate::model::stamp::KnownFile;
 use crate::sys::interrupt::Interrupt;
-use crate::sys::libgit2::HeadTree;
+use crate::sys::libgit2::CommitTree;
 
 /// Deepest directory that is walked.
 pub(super) const MAX_DEPTH: usize = 1024;
@@ -85,7 +85,7 @@ pub(super) struct Walker<'a> {
     /// Entries that may still be weighed.
     pub(super) weighing: u32,
     /// The commits of HEAD of repositories, by the directory of the repository, opened when they are needed.
-    pub(super) heads: BTreeMap<PathBuf, HeadTree>,
+    pub(super) heads: BTreeMap<PathBuf, CommitTree>,
     pub(super) found: WalkResult,
 }
 
