@@ -114,9 +114,9 @@ pub(super) fn names_git(action: &Action) -> bool {
     words.any(is_git)
 }
 
-/// Returns true if a command line leaves a process at work in the background, by its text alone: in doubt it does.
+/// Returns true if the text of a command line may start a background job.
 pub(super) fn leaves_work(action: &Action) -> bool {
-    /// The programs that leave others at work.
+    /// The programs that start background jobs.
     const LEAVING: &[&str] =
         &["nohup", "setsid", "disown", "daemonize", "systemd-run", "screen", "tmux", "at", "batch"];
     let Doing::Shell { command } = &action.what else { return action.in_background };

@@ -33,7 +33,7 @@ impl Timeline {
     }
 
     /// As [`Timeline::settle`], for a process that is about to end while a client waits: a short log stays, and if
-    /// another process is at work, that process does all of it.
+    /// another process is running, that process does all of it.
     ///
     /// # Errors
     /// As [`Timeline::settle`].

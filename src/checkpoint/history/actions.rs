@@ -40,7 +40,7 @@ pub struct NewAction {
     pub by_git: bool,
     /// True if it only deletes.
     pub only_deletes: bool,
-    /// True if it leaves a process at work in the background.
+    /// True if it starts a background job.
     pub leaves_work: bool,
     /// True if this process alone can report its end.
     pub is_ended_here: bool,

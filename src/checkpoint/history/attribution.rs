@@ -171,8 +171,8 @@ impl<'w> Judge<'w> {
         own.any(|action| action.window.names(path))
     }
 
-    /// Returns true if a process that the turn started may be at work behind the ends of its actions: one that a line left in the
-    /// background, or an opaque action without a reported end.
+    /// Returns true if a process of the turn may still run after its actions ended: a background job, or an opaque action without a
+    /// reported end.
     pub(crate) fn may_have_left_work(&self) -> bool {
         let is_unreported = |window: &ActionWindow| window.to.is_none() && window.and_others && !window.by_git;
         let mut own = self.actions.iter().filter(|action| action.window.actor == self.actor);
@@ -334,7 +334,7 @@ fn running<'w>(turn: &JudgedTurn<'_>, window: &'w ActionWindow, all: &[ActionWin
     if window.is_cut || never_reports {
         return RunningAction { window, to: i64::MAX, has_run: true };
     }
-    // Asked for, and perhaps denied. In an open turn it may be at work still.
+    // The user may have denied it. In an open turn it may still run.
     let end = if turn.is_over { turn.until } else { i64::MAX };
     RunningAction { window, to: window.left.unwrap_or(end), has_run: false }
 }

@@ -32,7 +32,7 @@ pub struct ActionWindow {
     /// True if it only deletes: content that is there was written by something else.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_deletes: bool,
-    /// True if it leaves a process at work in the background.
+    /// True if it starts a background job.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaves_work: bool,
     /// The process that alone could report its end, by its name among those that append.
