@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::damage::damaged;
 use super::entry::{Fault, Form, OTHER_BYTES, most_of_base};
+use super::index::PackEntry;
 use super::inventory::Inventory;
 use super::packs::{Pack, Set};
 use super::{hash, loose};
@@ -363,6 +364,11 @@ impl Objects {
     /// Reads a copy and proves it by its id, in constant memory.
     fn prove(&self, place: ObjectPlace<'_>, id: &ObjectId, steps: &Cell<usize>) -> Result<(), Fault> {
         self.stream(place, steps, &mut |kind, size, content| proved(id, kind, size, content, &mut |_| Ok(())))
+    }
+
+    /// Returns true if the copy of an object that a pack has is whole.
+    pub(super) fn proves_in(&self, pack: &Pack, entry: &PackEntry) -> bool {
+        self.prove(ObjectPlace::Packed(pack, entry.offset), &entry.id, &Cell::new(STEPS)).is_ok()
     }
 
     /// Returns true if a copy of an object is whole.

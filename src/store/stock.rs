@@ -15,6 +15,11 @@ use super::repository::Store;
 use super::{derive, loose};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
+use crate::sys::fs::durable::sync_dir;
+use crate::sys::interrupt::{Flow, Interrupt};
+
+/// The size from which on an object stays as it is.
+pub(super) const HUGE: u64 = 64 << 20;
 
 /// The bytes that a file takes at least on most file systems: one block.
 pub(super) const BLOCK: u64 = 4096;
@@ -86,7 +91,7 @@ pub(super) struct Stock {
     pub best: HashMap<ObjectId, Best>,
     /// The loose objects, each with the bytes that its file takes.
     pub loose: BTreeMap<ObjectId, u64>,
-    /// Packs whose bytes were compared with their index already, with the outcome.
+    /// The packs that were looked at, each with the answer of [`Stock::is_sound`].
     sound: HashMap<u32, bool>,
 }
 
@@ -178,24 +183,69 @@ impl Stock {
         self.packs.iter().map(|pack| pack.length).chain(self.loose.values().copied()).sum()
     }
 
-    /// Returns true if a pack holds every object that its index names, as far as their checksums tell. Each is read once.
+    /// Returns true if a pack holds whole each marked object that it is counted for. If its checksums say otherwise, each of
+    /// these is read, and what the pack does not hold whole is copied out ([`Store::copy_out`]). A pack is looked at once.
     ///
     /// # Errors
-    /// When it cannot be read.
-    pub(super) fn is_sound(&mut self, at: u32) -> Result<bool> {
+    /// When it cannot be read; `disk-full`, `permission`; `shutting-down` as soon as `control` says so.
+    pub(super) fn is_sound(&mut self, at: u32, store: &Store, marks: &Marks, control: Interrupt<'_>) -> Result<bool> {
         if let Some(known) = self.sound.get(&at) {
             return Ok(*known);
         }
-        let stock = &self.packs[at as usize];
-        let path = stock.pack.stem.with_extension("pack");
+        let pack = &self.packs[at as usize].pack;
+        let path = pack.stem.with_extension("pack");
         let file = std::fs::File::open(&path).at("opening", &path)?;
-        let bad = derive::missing(&file, stock.pack.pack.size, &stock.pack.index).at("reading", &path)?;
-        self.sound.insert(at, bad.is_empty());
-        Ok(bad.is_empty())
+        let bad = derive::missing(&file, pack.pack.size, &pack.index).at("reading", &path)?;
+        let mut is_sound = true;
+        if !bad.is_empty() {
+            // A delta on a damaged object has a checksum of its own that is right.
+            for entry in pack.index.entries().filter(|entry| marks.contains(&entry.id)) {
+                if control() == Flow::Stop {
+                    return Err(Error::new(Code::ShuttingDown, "looking for damage was stopped"));
+                }
+                if pack.find(&entry.id).is_some() && !store.objects.proves_in(pack, &entry) {
+                    store.copy_out(&entry.id)?;
+                    is_sound = false;
+                }
+            }
+        }
+        self.sound.insert(at, is_sound);
+        Ok(is_sound)
+    }
+
+    /// Returns the packs that have an entry of an object, whole or not.
+    pub(super) fn holders(&self, id: &ObjectId) -> Vec<u32> {
+        let holds = |pack: &StockPack| !pack.is_gone && pack.pack.index.find(id).is_some();
+        (0..).zip(&self.packs).filter(|(_, pack)| holds(pack)).map(|(at, _)| at).collect()
+    }
+
+    /// Returns true if a pack was looked at that is not sound.
+    pub(super) fn has_damage(&self) -> bool {
+        self.sound.values().any(|is_sound| !is_sound)
     }
 }
 
 impl Store {
+    /// Copies an object out of a damaged pack into a loose file, and notes it for the next writer, who then counts the copy of
+    /// the pack as damaged. Until here, a delta could be read with the help of another copy of the damaged object below it.
+    fn copy_out(&self, id: &ObjectId) -> Result<()> {
+        match self.objects.read(id, HUGE) {
+            Ok((Some(kind), content)) => {
+                loose::put_back(&self.git_dir, id, &loose::compress(kind, &content)?)?;
+                let path = loose::path_of(&self.git_dir, id);
+                sync_dir(path.parent().unwrap_or(&self.git_dir))?;
+            }
+            Ok((None, _)) => return Ok(()),
+            // Not copied, so not to be counted as damaged: no delta is that large.
+            Err(error) if error.code() == Code::TooLarge => return Ok(()),
+            // No copy can be read. It counts as lost, and comes back with its content.
+            Err(error) if error.code() == Code::StoreDamaged => {}
+            Err(error) => return Err(error),
+        }
+        self.objects.note(id);
+        Ok(())
+    }
+
     /// Adds up the stored bytes of what `marks` contain.
     ///
     /// # Errors

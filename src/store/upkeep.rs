@@ -15,7 +15,8 @@
 //!
 //! *Invariant:* one process at a time ([`super::consolidate`]'s lock). *Invariant:* while a marked object cannot be read,
 //! nothing is deleted. *Invariant:* the last copy of an object goes only if nothing reaches it; a surplus copy only if
-//! the best one is whole.
+//! the best one is whole. *Invariant:* no copy goes while another pack has a damaged one: what stands on that as a delta is
+//! copied out first.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -34,15 +35,12 @@ use super::pack_files::{self, gone, remove_files, try_lock};
 use super::packing::{Made, Packing};
 use super::refs::{RefEntry, RefMarks};
 use super::repository::Store;
-use super::stock::{Stock, StockPack, spans};
+use super::stock::{HUGE, Stock, StockPack, spans};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::sys::fs::lock::FileLock;
 use crate::sys::fs::mark::FileMark;
 use crate::sys::interrupt::{Flow, Interrupt};
-
-/// The size from which on an object stays as it is.
-const HUGE: u64 = 64 << 20;
 
 /// The longest time for which loose objects are deleted while the store lock is held alone.
 const ALONE: Duration = Duration::from_millis(20);
@@ -155,7 +153,7 @@ impl Store {
             Err(error) if error.code() == Code::ShuttingDown => {
                 (upkeep.done.left, upkeep.done.is_interrupted) = (Some(OTHER_WORK.into()), true);
             }
-            Err(error) if error.code() == Code::Busy => {
+            Err(error) if matches!(error.code(), Code::Busy | Code::StoreLocked) => {
                 (upkeep.done.left, upkeep.done.is_interrupted) = (Some(error.text()), true);
             }
             outcome => outcome?,
@@ -194,6 +192,10 @@ impl Upkeep<'_> {
             loose::sync_files(&dirs)?;
         }
         self.remove_useless()?;
+        if self.stock.has_damage() {
+            self.choose_other_copies()?;
+            self.remove_useless()?;
+        }
         let mut order: Vec<(ObjectId, Item)> = Vec::new();
         let ranks = self.marks.ranked();
         for (id, best) in &self.stock.best {
@@ -233,7 +235,7 @@ impl Upkeep<'_> {
         let mut packs: Vec<u32> = Vec::new();
         for at in 0..self.stock.packs.len() as u32 {
             let stock = &self.stock.packs[at as usize];
-            if stock.best == 0 && stock.may_change() && self.others_are_sound(at)? {
+            if stock.best == 0 && stock.may_change() {
                 packs.push(at);
             }
         }
@@ -242,29 +244,44 @@ impl Upkeep<'_> {
         for id in ids {
             let best = self.stock.best.get(&id).map(|best| best.pack);
             let goes = match best {
-                None => true,
+                None => self.are_sound(self.stock.holders(&id))?,
                 Some(None) => false,
-                Some(Some(at)) => self.stock.is_sound(at)?,
+                Some(Some(at)) => self.is_sound(at)?,
             };
             loose.extend(goes.then_some(id));
         }
         self.remove(&packs, &loose)
     }
 
-    /// Returns true if the best copies of all marked objects of a pack are whole.
-    fn others_are_sound(&mut self, at: u32) -> Result<bool> {
-        let ids: Vec<ObjectId> = self.stock.packs[at as usize].pack.index.entries().map(|entry| entry.id).collect();
-        let mut others: Vec<u32> =
-            ids.iter().filter_map(|id| self.stock.best.get(id)?.pack).filter(|other| *other != at).collect();
-        others.sort_unstable();
-        others.dedup();
-        for other in others {
+    fn is_sound(&mut self, at: u32) -> Result<bool> {
+        self.stock.is_sound(at, self.store, self.marks, self.control)
+    }
+
+    /// Puts the damaged objects aside that were noted, so that the best of their other copies counts.
+    fn choose_other_copies(&mut self) -> Result<()> {
+        let shared = self.store.lock_shared("looking at damaged objects", PATIENCE)?;
+        self.store.objects.account()?;
+        drop(shared);
+        self.stock = Stock::of(self.store, self.marks)?;
+        Ok(())
+    }
+
+    fn are_sound(&mut self, packs: Vec<u32>) -> Result<bool> {
+        for at in packs {
             self.go_on()?;
-            if !self.stock.is_sound(other)? {
+            if !self.is_sound(at)? {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// Returns true if all other packs are sound that have an entry of an object of a pack. Where that entry is damaged, deltas on
+    /// it may need the copy of this pack, also one that nothing reaches.
+    fn others_are_sound(&mut self, at: u32) -> Result<bool> {
+        let ids = self.stock.packs[at as usize].pack.index.entries().map(|entry| entry.id);
+        let others: BTreeSet<u32> = ids.flat_map(|id| self.stock.holders(&id)).filter(|other| *other != at).collect();
+        self.are_sound(others.into_iter().collect())
     }
 
     /// Packs objects anew, against each other.
@@ -361,7 +378,12 @@ impl Upkeep<'_> {
     }
 
     /// Removes packs and loose objects, except those that a newcomer needs.
-    fn remove(&mut self, mut packs: &[u32], mut loose: &[ObjectId]) -> Result<()> {
+    fn remove(&mut self, packs: &[u32], mut loose: &[ObjectId]) -> Result<()> {
+        let mut sure = Vec::new();
+        for at in packs {
+            sure.extend(self.others_are_sound(*at)?.then_some(*at));
+        }
+        let mut packs = &sure[..];
         while !(packs.is_empty() && loose.is_empty()) {
             let alone = self.alone()?;
             let removed = self.remove_some(&mut packs, &mut loose);

@@ -253,17 +253,21 @@ fn secrets_stay_here_until_they_are_asked_for() {
     assert_eq!(remote.refs().len(), 5);
 }
 
-#[test]
-fn a_secret_is_sent_only_while_the_commit_of_head_has_it() {
+/// Makes a repository with a commit of these files, and an empty remote; `None` without git.
+fn committed(files: &[(&str, &str)]) -> Option<(Lab, Remote)> {
     let lab = Lab::new();
-    lab.write("a", "a\n");
-    lab.write(".env.shared", "SHARED=1\n");
-    if git(&lab, &["init", "-q"]).is_none() {
-        return;
+    for (path, content) in files {
+        lab.write(path, content);
     }
+    git(&lab, &["init", "-q"])?;
     git(&lab, &["add", "."]);
     git(&lab, &["commit", "-qm", "one"]);
-    let remote = Remote::new();
+    Some((lab, Remote::new()))
+}
+
+#[test]
+fn a_secret_is_sent_only_while_the_commit_of_head_has_it() {
+    let Some((lab, remote)) = committed(&[("a", "a\n"), (".env.shared", "SHARED=1\n")]) else { return };
     let everything = || remote.git(&["rev-list", "--all", "--objects"], b"");
     // Staged by mistake, while a checkpoint is taken.
     lab.write("prod.env", "TOKEN=1\n");
@@ -290,14 +294,7 @@ fn a_secret_is_sent_only_while_the_commit_of_head_has_it() {
 
 #[test]
 fn an_ignored_file_is_sent_only_once_the_commit_of_head_has_it() {
-    let lab = Lab::new();
-    lab.write(".gitignore", "*.csv\n");
-    if git(&lab, &["init", "-q"]).is_none() {
-        return;
-    }
-    git(&lab, &["add", "."]);
-    git(&lab, &["commit", "-qm", "one"]);
-    let remote = Remote::new();
+    let Some((lab, remote)) = committed(&[(".gitignore", "*.csv\n")]) else { return };
     let everything = || remote.git(&["rev-list", "--all", "--objects"], b"");
     // Staged by mistake, while a checkpoint is taken.
     lab.write("c.csv", "customers\n");

@@ -208,7 +208,8 @@ fn second_copy(history: &History, number: usize, nth: usize, damage: usize) {
     let content = store.read_blob(&id).unwrap();
     let Some((pack, offset)) = packed(&store, &id) else { return };
     match damage {
-        0 => std::fs::write(&path, b"nothing").unwrap(),
+        // A loose copy may be the only whole one by now.
+        0 if !path.exists() => std::fs::write(&path, b"nothing").unwrap(),
         1 => {
             loose::put_back(store.git_dir(), &id, &loose::compress(ObjectKind::Blob, &content).unwrap()).unwrap();
             let mut bytes = std::fs::read(&pack).unwrap();
@@ -216,8 +217,24 @@ fn second_copy(history: &History, number: usize, nth: usize, damage: usize) {
             std::fs::remove_file(&pack).unwrap();
             std::fs::write(&pack, bytes).unwrap();
         }
+        0 => {}
         _ => loose::put_back(store.git_dir(), &id, &loose::compress(ObjectKind::Blob, &content).unwrap()).unwrap(),
     }
+}
+
+#[test]
+fn deltas_outlive_the_whole_copies_of_the_damaged_objects_below_them() {
+    let mut history = History::new(70, 20);
+    history.store.pack_full = SMALL.young;
+    history.change(20);
+    assert_eq!(round(&mut history.store).left, None);
+    // Each object of the second commit is damaged in the pack, where most objects of the first one are deltas on them.
+    (0..70).for_each(|nth| second_copy(&history, 1, nth, 1));
+    history.are_whole(0..2);
+    history.drop_ref(1);
+    assert_eq!(round(&mut history.store).left, None);
+    history.is_small();
+    history.holds(0..1);
 }
 
 /// Returns the first pack that holds an object whole, and its place there.
