@@ -101,6 +101,8 @@ pub struct Session {
     pub(super) sub_agent: Option<SubAgentRun>,
     /// The runs whose turns end with this connection, unless another one took them over.
     pub(super) held_runs: BTreeSet<String>,
+    /// True if this connection has taken an abandoned turn over, and its client has not gone on with it yet.
+    pub(super) has_taken_over: bool,
     /// Runs that this session has open: those that it has begun, and those of its codons.
     pub(super) open_runs: BTreeMap<String, OpenRun>,
     /// True if replies reach the model.
@@ -150,6 +152,7 @@ impl Session {
             process: None,
             sub_agent: None,
             held_runs: BTreeSet::new(),
+            has_taken_over: false,
             open_runs: BTreeMap::new(),
             reaches_model: true,
             tells_model: false,

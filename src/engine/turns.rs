@@ -66,10 +66,11 @@ impl Session {
         if let Some(run) = &start.run {
             self.go_on_with(&run_id(run));
         }
-        let goes_on = self.has_taken_over() && self.state().turns.name() == Some(&turn_name(&start.turn));
-        if !goes_on {
-            self.end_abandoned_turn();
+        let is_other = self.state().turns.name() != Some(&turn_name(&start.turn));
+        if std::mem::take(&mut self.has_taken_over) && is_other {
+            self.interrupt_turn();
         }
+        self.end_abandoned_turn();
         let before = self.state().turns.clone();
         let name = match start.turn.is_empty() {
             true => before.name().map_or_else(|| format!("t{}", now_ms()), str::to_owned),
@@ -149,9 +150,8 @@ impl Session {
 
     /// Follows the open turn before an action of it: an interrupted one is continued, and ends with this connection.
     pub(super) fn follow_turn(&mut self) {
-        if !self.has_taken_over() {
-            self.end_abandoned_turn();
-        }
+        self.has_taken_over = false;
+        self.end_abandoned_turn();
         if self.sub_agent.is_none() && self.state().turns.is_interrupted() {
             self.change_turns(Turns::resume);
         }
@@ -174,11 +174,16 @@ impl Session {
         if !is_named || !self.keeps_connection() {
             return;
         }
-        let holder = TurnHolder { process: own_name().to_owned(), session: self.number };
+        let holder = self.as_holder();
         if self.change_turns(|turns| turns.hold(&holder)) {
             let run = self.state().run.clone();
             self.held_runs.insert(run);
         }
+    }
+
+    /// Returns the name under which this connection holds turns.
+    fn as_holder(&self) -> TurnHolder {
+        TurnHolder { process: own_name().to_owned(), session: self.number }
     }
 
     /// Returns true if the process that had the connection of the open turn is gone: it was killed.
@@ -191,11 +196,6 @@ impl Session {
         if self.is_turn_abandoned() {
             self.interrupt_turn();
         }
-    }
-
-    /// Returns true if an abandoned turn of the run goes on with this connection.
-    fn has_taken_over(&self) -> bool {
-        self.held_runs.contains(&self.state().run)
     }
 
     /// Has an abandoned turn go on with this connection until the client's next event says more: the client has started piton again, and
@@ -211,6 +211,10 @@ impl Session {
         }
         let Some(turn) = self.open_turn() else { return };
         self.held_runs.insert(run);
+        self.has_taken_over = true;
+        // For the session's other doors, the git of its actions among them, the turn is abandoned no more.
+        let holder = self.as_holder();
+        self.change_turns(|turns| turns.hold(&holder));
         let turn = TurnName { held_by: Some(own_name().to_owned()), ..turn };
         // A workspace that is gone has no log to note it in.
         for place in turn.places.iter().filter_map(|place| self.engine.open(place).ok()).collect::<Vec<_>>() {
@@ -234,9 +238,8 @@ impl Session {
         let own = self.run_and_turn().0;
         for run in std::mem::take(&mut self.held_runs) {
             self.go_on_with(&run);
-            let is_held = |holder: &TurnHolder| holder.process == own_name() && holder.session == self.number;
             // Another connection of the session may have taken it over.
-            if self.state().turns.holder().is_some_and(is_held) || self.is_turn_abandoned() {
+            if self.state().turns.holder() == Some(&self.as_holder()) || self.is_turn_abandoned() {
                 self.interrupt_turn();
             }
         }

@@ -292,6 +292,41 @@ fn a_turn_goes_on_where_the_client_starts_its_killed_sidecar_again() {
 }
 
 #[test]
+fn the_git_of_an_action_does_not_end_a_turn_that_was_taken_over() {
+    let lab = Lab::new();
+    lab.write("a", "before\n");
+    if git(&lab, &["init", "-q"]).is_none() {
+        return;
+    }
+    git(&lab, &["add", "a"]);
+    git(&lab, &["commit", "-qm", "one"]);
+    lab.write("draft", "draft\n");
+    let installed = lab.piton(&["install", "git", "--yes"]);
+    assert_eq!(installed.code, 0, "{installed:?}");
+    let greeting = || {
+        let mut greeting = hello(&lab, "s");
+        greeting["pid"] = json!(std::process::id());
+        greeting
+    };
+    let mut killed = Sidecar::start(&lab, &[]);
+    killed.ask(greeting());
+    killed.ask(json!({"type": "turn.start", "turn": "t1"}));
+    killed.ask(json!({"type": "shell.before", "command": "git clean -fdq", "action": "1"}));
+    drop(killed);
+    let mut next = Sidecar::start(&lab, &[]);
+    next.ask(greeting());
+    // git asks piton, which finds the session by the client's process.
+    git(&lab, &["clean", "-fdq"]);
+    next.ask(json!({"type": "shell.after", "action": "1"}));
+    edit(&lab, &mut next, "a", "after\n");
+    next.ask(json!({"type": "turn.end", "turn": "t1"}));
+    assert_eq!(next.finish(), 0);
+    let undone = lab.piton(&["undo", "--yes"]);
+    assert_eq!([lab.read("a"), lab.read("draft")], ["before\n", "draft\n"], "{undone:?}");
+    assert_eq!(turns(&lab).len(), 1);
+}
+
+#[test]
 fn a_client_that_is_the_first_process_of_a_container_is_the_client() {
     let lab = Lab::new();
     lab.write("a", "0\n");
