@@ -99,6 +99,8 @@ pub(crate) struct Judge<'w> {
     /// The actions of the turn's time, of all runs.
     actions: Vec<RunningAction<'w>>,
     seen: Vec<&'w Interval>,
+    /// The reports of watchers that ended before the judged time. Another watcher's report that began then may be of the same change.
+    before: Vec<&'w Interval>,
     since: i64,
     until: i64,
     /// The paths that this restore changed (percent-quoted).
@@ -111,8 +113,9 @@ impl<'w> Judge<'w> {
         let (since, until) = (turn.since, turn.until);
         let actions = windows.actions.iter().map(|window| running(turn, window, &windows.actions));
         let actions = actions.filter(|action| action.overlaps(since, until)).collect();
-        let seen = windows.seen.iter().filter(|interval| interval.from < until && interval.to > since).collect();
-        Judge { actor: turn.actor, actions, seen, since, until, restored }
+        let in_time = windows.seen.iter().filter(|interval| interval.from < until);
+        let (seen, before) = in_time.partition(|interval| interval.to > since);
+        Judge { actor: turn.actor, actions, seen, before, since, until, restored }
     }
 
     /// Adds the actions that began after the judged time and ended by `moment`: where the end of that time is known to a tick only,
@@ -196,25 +199,28 @@ impl<'w> Judge<'w> {
     /// for which one of them has not answered.
     fn spans(&self, covers: &dyn Fn(&Changes) -> bool, is_later: &dyn Fn(i64) -> bool) -> Vec<ChangeSpan> {
         let told: Vec<&&Interval> = self.seen.iter().filter(|interval| covers(&interval.changes)).collect();
+        let before: Vec<&&Interval> = self.before.iter().filter(|interval| covers(&interval.changes)).collect();
         let mut spans = Vec::new();
         for interval in &told {
             // A root that was deleted took everything along, so this tells of each path that is gone.
             let is_vague = matches!(&interval.changes, Changes::Everything(why) if *why != Why::RootMoved);
             let own = ChangeSpan { from: interval.from, to: interval.to, head_moved: interval.head_moved, is_vague };
-            let others = told.iter().filter(|other| other.by != interval.by);
-            let common = others.filter(|other| other.from < own.to && other.to > own.from).map(|other| ChangeSpan {
-                from: other.from.max(own.from),
-                to: other.to.min(own.to),
-                head_moved: other.head_moved || own.head_moved,
-                is_vague: own.is_vague && matches!(&other.changes, Changes::Everything(why) if *why != Why::RootMoved),
-            });
-            let known = spans.len();
-            spans.extend(common);
-            if spans.len() == known {
+            let others: Vec<&&&Interval> = told.iter().chain(&before).filter(|other| other.by != interval.by).collect();
+            let common =
+                others.iter().filter(|other| other.from < own.to && other.to > own.from).map(|other| ChangeSpan {
+                    from: other.from.max(own.from),
+                    to: other.to.min(own.to),
+                    head_moved: other.head_moved || own.head_moved,
+                    is_vague: own.is_vague
+                        && matches!(&other.changes, Changes::Everything(why) if *why != Why::RootMoved),
+                });
+            let common: Vec<ChangeSpan> = common.collect();
+            if common.is_empty() {
                 spans.push(own);
             } else {
-                let others = told.iter().filter(|other| other.by != interval.by).map(|other| other.by.as_str());
-                let others: BTreeSet<&str> = others.collect();
+                // What ended before the judged time does not count in it.
+                spans.extend(common.into_iter().filter(|span| span.to > self.since));
+                let others: BTreeSet<&str> = others.iter().map(|other| other.by.as_str()).collect();
                 spans.extend(others.into_iter().flat_map(|by| self.unanswered(by, own, is_later)));
             }
         }
@@ -450,6 +456,26 @@ mod tests {
             let windows = windows(actions, seen);
             let judge = Judge::new(&turn(0, 100), &windows, BTreeSet::new());
             assert_eq!(judge.share(&path("x"), |_, _| false).who, expected, "{why}: {actions} | {seen}");
+        }
+    }
+
+    #[test]
+    fn a_change_before_the_turn_that_another_watcher_reports_later_does_not_count() {
+        use Attribution::{Outside, Shared, Sure};
+        let actions = "b:5-15:x,a:30-40:x";
+        for (seen, expected, why) in [
+            (
+                "p:0-20:x,p:20-30,p:30-40:x,p:40-100,q:3-28:x,q:28-100:x",
+                Sure,
+                "one watcher answered when the turn began",
+            ),
+            ("p:0-20,p:20-30,p:30-40:x,p:40-100,q:3-28:x,q:28-100:x", Shared, "that watcher did not see it"),
+            ("p:0-20:x,p:22-30,p:30-40:x,p:40-100,q:3-28:x,q:28-100:x", Shared, "it did not watch all the time"),
+            ("p:0-20:x,p:20-30:x,p:30-100,q:3-28:x,q:28-100", Outside, "it changed again, before the action"),
+        ] {
+            let windows = windows(actions, seen);
+            let judge = Judge::new(&turn(20, 100), &windows, BTreeSet::new());
+            assert_eq!(judge.share(&path("x"), |_, _| true).who, expected, "{why}");
         }
     }
 

@@ -31,6 +31,9 @@ use crate::model::turn::Attribution;
 /// The longest time by which the checkpoint before a turn's first action is older than the capture of its beginning, in nanoseconds.
 const AROUND_BEGINNING: i64 = 10_000_000_000;
 
+/// The most captures of a turn in which doubtful paths are looked up, from the newest on.
+const MOST_LOOKS: usize = 50;
+
 /// The captures that were taken while a turn was open.
 pub(super) struct TurnCaptures {
     /// The checkpoint of its beginning.
@@ -162,7 +165,13 @@ fn answered_at(windows: &Windows, actor: &str, began: i64, ordinal: u64) -> i64 
         let is_before_action = interval.from <= began || interval.to <= action;
         is_before_action && interval.from <= latest && began <= interval.to
     };
-    windows.seen.iter().filter(is_around).map(|interval| interval.to).max().unwrap_or(began)
+    // Another process may have answered much later.
+    let mut answers: BTreeMap<&str, i64> = BTreeMap::new();
+    for interval in windows.seen.iter().filter(is_around) {
+        let answer = answers.entry(&interval.by).or_insert(interval.to);
+        *answer = interval.to.max(*answer);
+    }
+    answers.into_values().min().unwrap_or(began)
 }
 
 impl TurnCaptures {
@@ -218,6 +227,39 @@ impl Catalog {
         later.sort_by_key(|one| one.record.ordinal());
         let late_from = first.record.is_late().then(|| first.record.ordinal());
         Ok(TurnCaptures { base, later, late_from })
+    }
+
+    /// Judges doubtful changes anew. If a later capture has a path as the turn's beginning has it, all that was reported of the path
+    /// before that capture counts for nothing.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub(super) fn judge_doubtful(
+        &self,
+        found: &mut TurnChanges,
+        captures: &TurnCaptures,
+        time: &TurnTime<'_>,
+    ) -> Result<()> {
+        let is_doubtful = |change: &TurnChange| change.before.is_some() && !change.who.is_own();
+        let mut open: BTreeMap<&RelPath, &mut TurnChange> =
+            found.changes.iter_mut().filter(|(_, change)| is_doubtful(change)).collect();
+        for capture in captures.later.iter().rev().take(MOST_LOOKS) {
+            if open.is_empty() {
+                break;
+            }
+            let held = self.entries_at(capture, open.keys().copied())?;
+            let judge = time.judge_after(capture);
+            open.retain(|path, change| {
+                let (before, after) = (change.before.map(|it| it.0), change.after.map(|it| it.0));
+                let is_unchanged = held[*path].zip(before).is_some_and(|(held, before)| held.same(&before));
+                if is_unchanged {
+                    let who = time.share(&judge, path, after.as_ref());
+                    change.who = if who.is_own() { who } else { change.who };
+                }
+                !is_unchanged
+            });
+        }
+        Ok(())
     }
 
     /// Adds what the turn destroyed and a later capture has saved.
@@ -499,6 +541,11 @@ mod tests {
             let before = ActionWindow { checkpoint: Some(4), ..window("a", 10 * tick + 1) };
             windows.actions.insert(2, before);
             assert_eq!(answered_at(&windows, "a", 10 * tick, 5), expected, "{why}, behind an action");
+            // Another process that watches asked before the capture, and long after it.
+            let late = span((&(2 * tick), &(40 * tick)));
+            windows.seen.push(Interval { by: "q".into(), ..late });
+            let expected = if answers.is_empty() { 40 * tick } else { expected };
+            assert_eq!(answered_at(&windows, "a", 10 * tick, 5), expected, "{why}, with another watcher");
         }
     }
 }
