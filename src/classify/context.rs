@@ -127,10 +127,14 @@ impl Context {
 
     /// Returns true if a pattern of names may be one of piton's own files, or of the directories above them.
     pub fn may_name_piton(&self, names: &str) -> bool {
+        let above = self.piton.iter().flat_map(|own| own.components()).map(Component::as_os_str);
+        let mut own = above.chain(OWN_NAMES.iter().map(OsStr::new));
+        if is_of_stars(names) {
+            return own.any(|name| fits_stars(names, &name.to_string_lossy()));
+        }
         let Ok(names) = Glob::new(names) else { return true };
         let names = names.compile_matcher();
-        let above = self.piton.iter().flat_map(|own| own.components()).map(Component::as_os_str);
-        above.chain(OWN_NAMES.iter().map(OsStr::new)).any(|name| names.is_match(Path::new(name)))
+        own.any(|name| names.is_match(Path::new(name)))
     }
 
     /// Returns the place of an absolute path.
@@ -243,14 +247,37 @@ fn without_groups(part: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
+/// Returns true if `*` is the only special sign of a pattern. To compile one costs a thousand times what [`fits_stars`] does.
+fn is_of_stars(pattern: &str) -> bool {
+    !pattern.contains(['?', '[', ']', '{', '}', '\\', '!'])
+}
+
+/// Returns true if a name fits a pattern in which `*` is the only special sign.
+fn fits_stars(pattern: &str, name: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
+    let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let Some(mut name) = name.strip_prefix(head).and_then(|name| name.strip_suffix(tail)) else { return false };
+    middle.split('*').all(|part| match name.find(part) {
+        Some(at) => {
+            name = &name[at + part.len()..];
+            true
+        }
+        None => false,
+    })
+}
+
 /// Returns true if a part of a pattern may stand for a name. A lone `*` may stand for hidden names too.
 fn may_be(part: &OsStr, name: &OsStr) -> bool {
     part == name
         || part == "*"
         || has_wildcard(part)
             && part.to_str().is_some_and(|part| {
+                let part = without_groups(part);
+                if is_of_stars(&part) {
+                    return fits_stars(&part, &name.to_string_lossy());
+                }
                 // A text that is no pattern is a name.
-                Glob::new(&without_groups(part)).is_ok_and(|glob| glob.compile_matcher().is_match(Path::new(name)))
+                Glob::new(&part).is_ok_and(|glob| glob.compile_matcher().is_match(Path::new(name)))
             })
 }
 
@@ -301,4 +328,20 @@ pub(super) fn resolve(cwd: &Path, text: &str) -> PathBuf {
         }
     }
     path
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn stars_fit_as_in_a_compiled_pattern(pattern in "[ab.*]{0,8}", name in "[ab.]{0,8}") {
+            prop_assert!(is_of_stars(&pattern));
+            let compiled = Glob::new(&pattern).unwrap().compile_matcher();
+            prop_assert_eq!(fits_stars(&pattern, &name), compiled.is_match(&name), "{} {}", pattern, name);
+        }
+    }
 }

@@ -26,8 +26,9 @@ static META: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\\(!|out|o|write|w|gx|g|copy|s)(?:[ \t]+([^\n\\]*)|[ \t]*(?:\n|$))").ok());
 
 /// `COPY … TO 'FILE'` of duckdb, `INTO OUTFILE 'FILE'` of clickhouse.
-static COPIES: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?is)\b(?:copy\b.*?\bto|export\s+database|into\s+outfile)\s+'([^']+)'").ok());
+static COPIES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?is-u)\b(?:copy\b(?u:.*?)\bto|export\s+database|into\s+outfile)\s+'((?u:[^']+))'").ok()
+});
 
 impl Walk<'_> {
     /// Records what a client does on this machine besides its queries.
