@@ -395,6 +395,9 @@ class Session:
         announced, and what no announced call destroyed, could not be saved."""
         own, lost = set(), {}
         for event in self.events:
+            # Somebody has given the path its content back (`git checkout`): what comes then destroys that.
+            if lost.get(event.path, ABSENT) == event.new:
+                lost.pop(event.path, None)
             if event.turn is not turn:
                 continue
             savable = event.call is not None and event.call.at is not None and event.call.at.get(event.path, ABSENT) == event.old
@@ -402,9 +405,6 @@ class Session:
                 lost.setdefault(event.path, event.old)
             if event.new not in (ABSENT, None):
                 own.add(event.new)
-            # The turn itself has given the path its content back (`git checkout`).
-            if lost.get(event.path, ABSENT) == event.new:
-                lost.pop(event.path, None)
         return {path: old for path, old in lost.items() if now.get(path, ABSENT) != old}
 
     def left_by(self, turn, path):
