@@ -76,6 +76,12 @@ impl Attribution {
         }
     }
 
+    /// Returns true if an undo leaves such a change and names the command that undoes it too: nobody else certainly wrote what is
+    /// there now.
+    pub fn is_offered(self) -> bool {
+        matches!(self, Attribution::Likely | Attribution::Shared)
+    }
+
     /// Says why an undo of the turn leaves such a change alone.
     pub fn reason(self) -> &'static str {
         match self {

@@ -1,5 +1,7 @@
 //! Going back: previews, restores, rollbacks, undos, and their answers.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::model::number::Number;
 use serde::{Deserialize, Serialize};
 
@@ -308,17 +310,17 @@ impl LeftChanges {
     /// The most that are listed.
     const MOST: usize = 1000;
 
-    /// Lists some paths, which `command` undoes.
-    pub fn of<'p>(paths: impl Iterator<Item = &'p RelPath>, command: &str) -> LeftChanges {
-        let mut left = LeftChanges::default();
-        for path in paths {
-            if left.total < LeftChanges::MOST {
-                let why = Attribution::Likely.reason().to_owned();
-                left.items.push(LeftChange { path: path.display(), why, command: command.to_owned() });
-            }
-            left.total += 1;
-        }
-        left
+    /// Lists some paths, each with the share of the turn `operation` in it.
+    pub fn of(paths: &BTreeMap<RelPath, Attribution>, operation: &str) -> LeftChanges {
+        let shares: BTreeSet<Attribution> = paths.values().copied().collect();
+        let shares = shares.into_iter().map(Attribution::as_str).collect::<Vec<_>>().join(",");
+        let command = format!("piton undo --turn {operation} --include {shares}");
+        let items = paths.iter().take(LeftChanges::MOST).map(|(path, share)| LeftChange {
+            path: path.display(),
+            why: share.reason().to_owned(),
+            command: command.clone(),
+        });
+        LeftChanges { total: paths.len(), items: items.collect() }
     }
 
     /// Returns true if there are none.

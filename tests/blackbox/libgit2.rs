@@ -213,7 +213,7 @@ fn beside(place: &Place) {
             if fits(&done) {
                 return done;
             }
-            let is_busy = ["lock", "could not write index", "moved since", "File exists"];
+            let is_busy = ["lock", "could not write index", "moved since", "changed since the preview", "File exists"];
             assert!(is_busy.iter().any(|part| done.stderr.contains(part)), "{what}: {done:?}");
             assert!(Instant::now() < until, "{what}: {done:?}");
         }

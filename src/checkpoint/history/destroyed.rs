@@ -240,18 +240,20 @@ impl Catalog {
         captures: &TurnCaptures,
         time: &TurnTime<'_>,
     ) -> Result<()> {
-        let is_doubtful = |change: &TurnChange| change.before.is_some() && !change.who.is_own();
         let mut open: BTreeMap<&RelPath, &mut TurnChange> =
-            found.changes.iter_mut().filter(|(_, change)| is_doubtful(change)).collect();
+            found.changes.iter_mut().filter(|(_, change)| !change.who.is_own()).collect();
         for capture in captures.later.iter().rev().take(MOST_LOOKS) {
             if open.is_empty() {
                 break;
             }
-            let held = self.entries_at(capture, open.keys().copied())?;
+            let then = self.base_states(capture, open.keys().copied())?;
             let judge = time.judge_after(capture);
             open.retain(|path, change| {
                 let (before, after) = (change.before.map(|it| it.0), change.after.map(|it| it.0));
-                let is_unchanged = held[*path].zip(before).is_some_and(|(held, before)| held.same(&before));
+                let is_unchanged = match before {
+                    Some(before) => then.held[*path].is_some_and(|held| held.same(&before)),
+                    None => then.absent.contains(*path),
+                };
                 if is_unchanged {
                     let who = time.share(&judge, path, after.as_ref());
                     change.who = if who.is_own() { who } else { change.who };
@@ -437,7 +439,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Loads what the turn's beginning says of some paths.
+    /// Loads what the turn's beginning, or another capture, says of some paths.
     fn base_states<'p>(
         &self,
         base: &Checkpoint,

@@ -226,8 +226,8 @@ pub struct Restored {
     pub directories: BTreeSet<RelPath>,
     /// Paths that should have changed and could not safely, with the reason.
     pub conflicts: Vec<(RelPath, String)>,
-    /// Paths that the turn may have changed, and that stay because undoing them was not asked for.
-    pub left: Vec<RelPath>,
+    /// Paths that the turn may have changed, and that stay because undoing them was not asked for. Each has the turn's share.
+    pub left: BTreeMap<RelPath, Attribution>,
     /// Paths of the turn that stay because they have changed since.
     pub changed_since: Vec<RelPath>,
     /// Paths that stay because the plan that was agreed to does not have them.

@@ -151,7 +151,7 @@ impl Locked<'_> {
             outcome: Outcome::default(),
             directories: plan.directories().cloned().collect(),
             conflicts: plan.conflict.iter().map(|(path, why)| (path.clone(), why.to_string())).collect(),
-            left: plan.left().cloned().collect(),
+            left: plan.left(),
             changed_since: plan.changed_since().cloned().collect(),
             not_agreed: not_agreed(&plan, &restore.agreed),
             externals,

@@ -206,17 +206,12 @@ pub fn step_done(step: (&UndoStep, bool), done: &StepDone) -> RestoreReply {
 
 /// Returns the preview of a step in one workspace.
 fn preview_over(step: (&UndoStep, bool), shown: &Preview) -> PreviewReply {
-    let left = LeftChanges::of(shown.plan.left(), &with_likely(step.0));
+    let left = LeftChanges::of(&shown.plan.left(), &step.0.op);
     PreviewReply { over: Some(over(step)), left, ..preview(shown) }
 }
 
 /// Returns a step that was taken in one workspace.
 fn done_over(step: (&UndoStep, bool), done: &Restored) -> RestoreReply {
-    let left = LeftChanges::of(done.left.iter(), &with_likely(step.0));
+    let left = LeftChanges::of(&done.left, &step.0.op);
     RestoreReply { over: Some(over(step)), left, ..restored(done) }
-}
-
-/// Returns the command that undoes `likely` changes of a turn too.
-fn with_likely(step: &UndoStep) -> String {
-    format!("piton undo --turn {} --include likely", step.op)
 }

@@ -37,9 +37,13 @@ impl Plan {
         all.filter(|(_, entry)| entry.kind == EntryKind::Dir).map(|(path, _)| path)
     }
 
-    /// Returns the paths that a step over a turn keeps although the turn may have changed them.
-    pub fn left(&self) -> impl Iterator<Item = &RelPath> {
-        self.keep.iter().filter(|(_, why)| *why == KeepReason::NotOwn(Attribution::Likely)).map(|(path, _)| path)
+    /// Returns the paths that a step over a turn keeps although the turn may have changed them, each with the turn's share.
+    pub fn left(&self) -> BTreeMap<RelPath, Attribution> {
+        let offered = self.keep.iter().filter_map(|(path, why)| match why {
+            KeepReason::NotOwn(who) if who.is_offered() => Some((path.clone(), *who)),
+            _ => None,
+        });
+        offered.collect()
     }
 
     /// Returns the paths of a turn that a step over it keeps because they have changed since.
