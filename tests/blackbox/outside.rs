@@ -151,6 +151,29 @@ fn a_file_outside_of_all_workspaces_comes_back_by_its_name() {
     assert!(found.stdout.contains(&*notes.to_string_lossy()), "{found:?}");
 }
 
+/// A person has given the file of the workspace its content back, so that only the file outside comes back.
+#[test]
+fn a_turn_of_which_only_the_outside_is_left_is_undone_once() {
+    let Some(lab) = Lab::lasting() else { return };
+    let notes = beside(&lab, "notes.txt", "mine\n");
+    lab.write("a", "before\n");
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    turn(&mut sidecar, "t1");
+    for (action, command, line) in [("1", "rm ../notes.txt", "rm ../notes.txt"), ("2", "cp ../b a", "echo after > a")] {
+        sidecar.ask(json!({"type": "shell.before", "command": command, "action": action}));
+        lab.sh(line);
+        sidecar.ask(json!({"type": "shell.after", "action": action, "exit_code": 0}));
+    }
+    sidecar.ask(json!({"type": "turn.end"}));
+    assert_eq!(sidecar.finish(), 0);
+    lab.write("a", "before\n");
+    let undone = lab.piton(&["undo", "--yes"]);
+    assert_eq!(std::fs::read_to_string(&notes).unwrap_or_default(), "mine\n", "{undone:?}");
+    let nothing = lab.piton(&["undo", "--yes"]);
+    assert!(nothing.code == 3 && nothing.stdout.contains("nothing"), "{nothing:?}");
+    assert!(!nothing.stdout.contains("t-1"), "it stops at the turn again: {nothing:?}");
+}
+
 #[test]
 fn a_file_outside_that_an_undo_restores_is_not_called_lost() {
     let Some(lab) = Lab::lasting() else { return };

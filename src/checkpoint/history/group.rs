@@ -267,11 +267,8 @@ impl Stepping {
         }
         let own = timeline.restore(&self.restore, control)?;
         let is_idle = |done: &Restored| done.operation.is_none() && done.outcome.failed.is_empty();
-        let leaves_any = !own.left.is_empty() || !own.conflicts.is_empty() || !own.outcome.kept.is_empty();
         // The preview listed the changes that are kept here, and the other parts are undone.
-        let is_done_elsewhere = leaves_any && others.iter().all(|(_, done)| done.is_ok());
-        let does_nothing = others.iter().all(|(_, done)| done.as_ref().is_ok_and(is_idle));
-        if is_idle(&own) && (does_nothing || is_done_elsewhere) {
+        if is_idle(&own) && others.iter().all(|(_, done)| done.is_ok()) {
             self.pass(timeline)?;
         }
         Ok(StepDone { own, others })
