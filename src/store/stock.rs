@@ -13,7 +13,7 @@ use super::pack;
 use super::packs::Pack;
 use super::repository::Store;
 use super::{derive, loose};
-use crate::error::{Code, Error, IoContext, Result};
+use crate::error::{Code, Error, Result};
 use crate::model::id::ObjectId;
 use crate::sys::fs::durable::sync_dir;
 use crate::sys::interrupt::{Flow, Interrupt};
@@ -91,7 +91,7 @@ pub(super) struct Stock {
     pub best: HashMap<ObjectId, Best>,
     /// The loose objects, each with the bytes that its file takes.
     pub loose: BTreeMap<ObjectId, u64>,
-    /// The packs that were looked at, each with the answer of [`Stock::is_sound`].
+    /// The packs that were examined, each with the answer of [`Stock::examine`].
     sound: HashMap<u32, bool>,
 }
 
@@ -183,29 +183,33 @@ impl Stock {
         self.packs.iter().map(|pack| pack.length).chain(self.loose.values().copied()).sum()
     }
 
-    /// Returns true if a pack holds whole each marked object that it is counted for. If its checksums say otherwise, each of
-    /// these is read, and what the pack does not hold whole is copied out ([`Store::copy_out`]). A pack is looked at once.
+    /// Returns true if a pack holds whole each object that it counts for. If its checksums say otherwise, each of these is read,
+    /// and what the pack does not hold whole is copied out ([`Store::copy_out`]). That is done for objects that nothing reaches
+    /// too: a new checkpoint may take them for stored. A pack is examined once. One that cannot be read is not sound.
     ///
     /// # Errors
-    /// When it cannot be read; `disk-full`, `permission`; `shutting-down` as soon as `control` says so.
-    pub(super) fn is_sound(&mut self, at: u32, store: &Store, marks: &Marks, control: Interrupt<'_>) -> Result<bool> {
+    /// `disk-full`, `permission`; `shutting-down` as soon as `control` says so.
+    pub(super) fn examine(&mut self, at: u32, store: &Store, control: Interrupt<'_>) -> Result<bool> {
         if let Some(known) = self.sound.get(&at) {
             return Ok(*known);
         }
         let pack = &self.packs[at as usize].pack;
         let path = pack.stem.with_extension("pack");
-        let file = std::fs::File::open(&path).at("opening", &path)?;
-        let bad = derive::missing(&file, pack.pack.size, &pack.index).at("reading", &path)?;
-        let mut is_sound = true;
-        if !bad.is_empty() {
+        let bad = std::fs::File::open(&path).and_then(|file| derive::missing(&file, pack.pack.size, &pack.index));
+        let mut is_sound = bad.is_ok();
+        match bad {
+            Err(error) => tracing::warn!(%error, path = %path.display(), "a pack cannot be examined"),
+            Ok(bad) if bad.is_empty() => {}
             // A delta on a damaged object has a checksum of its own that is right.
-            for entry in pack.index.entries().filter(|entry| marks.contains(&entry.id)) {
-                if control() == Flow::Stop {
-                    return Err(Error::new(Code::ShuttingDown, "looking for damage was stopped"));
-                }
-                if pack.find(&entry.id).is_some() && !store.objects.proves_in(pack, &entry) {
-                    store.copy_out(&entry.id)?;
-                    is_sound = false;
+            Ok(_) => {
+                for entry in pack.index.entries() {
+                    if control() == Flow::Stop {
+                        return Err(Error::new(Code::ShuttingDown, "looking for damage was stopped"));
+                    }
+                    if pack.find(&entry.id).is_some() && !store.objects.proves_in(pack, &entry) {
+                        store.copy_out(&entry.id)?;
+                        is_sound = false;
+                    }
                 }
             }
         }
@@ -219,7 +223,7 @@ impl Stock {
         (0..).zip(&self.packs).filter(|(_, pack)| holds(pack)).map(|(at, _)| at).collect()
     }
 
-    /// Returns true if a pack was looked at that is not sound.
+    /// Returns true if a pack was examined that is not sound.
     pub(super) fn has_damage(&self) -> bool {
         self.sound.values().any(|is_sound| !is_sound)
     }
@@ -227,7 +231,7 @@ impl Stock {
 
 impl Store {
     /// Copies an object out of a damaged pack into a loose file, and notes it for the next writer, who then counts the copy of
-    /// the pack as damaged. Until here, a delta could be read with the help of another copy of the damaged object below it.
+    /// the pack as damaged. Until then, a delta could be read with the help of another copy of the damaged object below it.
     fn copy_out(&self, id: &ObjectId) -> Result<()> {
         match self.objects.read(id, HUGE) {
             Ok((Some(kind), content)) => {

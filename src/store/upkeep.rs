@@ -15,8 +15,8 @@
 //!
 //! *Invariant:* one process at a time ([`super::consolidate`]'s lock). *Invariant:* while a marked object cannot be read,
 //! nothing is deleted. *Invariant:* the last copy of an object goes only if nothing reaches it; a surplus copy only if
-//! the best one is whole. *Invariant:* no copy goes while another pack has a damaged one: what stands on that as a delta is
-//! copied out first.
+//! the best one is whole. *Invariant:* no copy goes while another pack has a damaged one that was not examined: what stands
+//! on that as a delta is copied out first.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -192,10 +192,7 @@ impl Upkeep<'_> {
             loose::sync_files(&dirs)?;
         }
         self.remove_useless()?;
-        if self.stock.has_damage() {
-            self.choose_other_copies()?;
-            self.remove_useless()?;
-        }
+        self.remove_behind_damage()?;
         let mut order: Vec<(ObjectId, Item)> = Vec::new();
         let ranks = self.marks.ranked();
         for (id, best) in &self.stock.best {
@@ -220,7 +217,20 @@ impl Upkeep<'_> {
                 self.compact(at as u32)?;
             }
         }
-        Ok(())
+        self.remove_behind_damage()
+    }
+
+    /// If packs were found damaged, puts the damaged objects aside that were noted, so that the best of their other copies counts.
+    /// Removes what is of no use then.
+    fn remove_behind_damage(&mut self) -> Result<()> {
+        if !self.stock.has_damage() {
+            return Ok(());
+        }
+        let shared = self.store.lock_shared("looking at damaged objects", PATIENCE)?;
+        self.store.objects.account()?;
+        drop(shared);
+        self.stock = Stock::of(self.store, self.marks)?;
+        self.remove_useless()
     }
 
     fn go_on(&self) -> Result<()> {
@@ -254,16 +264,7 @@ impl Upkeep<'_> {
     }
 
     fn is_sound(&mut self, at: u32) -> Result<bool> {
-        self.stock.is_sound(at, self.store, self.marks, self.control)
-    }
-
-    /// Puts the damaged objects aside that were noted, so that the best of their other copies counts.
-    fn choose_other_copies(&mut self) -> Result<()> {
-        let shared = self.store.lock_shared("looking at damaged objects", PATIENCE)?;
-        self.store.objects.account()?;
-        drop(shared);
-        self.stock = Stock::of(self.store, self.marks)?;
-        Ok(())
+        self.stock.examine(at, self.store, self.control)
     }
 
     fn are_sound(&mut self, packs: Vec<u32>) -> Result<bool> {
