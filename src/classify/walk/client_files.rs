@@ -27,7 +27,7 @@ static META: LazyLock<Option<Regex>> =
 
 /// `COPY … TO 'FILE'` of duckdb, `INTO OUTFILE 'FILE'` of clickhouse.
 static COPIES: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?is-u)\b(?:copy\b(?u:.*?)\bto|export\s+database|into\s+outfile)\s+'((?u:[^']+))'").ok()
+    Regex::new(r"(?is-u)\b(?:copy\b(?u:.*?)\bto|export(?u:\s)+database|into(?u:\s)+outfile)(?u:\s)+'((?u:[^']+))'").ok()
 });
 
 impl Walk<'_> {

@@ -10,16 +10,16 @@ static MONGO_WRITES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let calls = "insert\\w*|update\\w*|delete\\w*|remove\\w*|replace\\w*|drop\\w*|save|bulkWrite|findOneAnd\\w+|findAndModify|\
         create\\w+|rename\\w*|mapReduce|shutdownServer|killOp|grant\\w+|revoke\\w+|compact|convertToCapped|setProfilingLevel|\
         fsyncLock|addShard|reconfig|stepDown|initiate";
-    // The words of all scripts take milliseconds to compile; no call has other letters than those of ASCII.
+    // The words of all scripts take milliseconds to compile; no call has other letters than those of ASCII. The spaces may be any.
     Regex::new(&format!(
-        r"(?-u)\.\s*(?:{calls})\s*\(|\$out|\$merge|\brs\.(?:remove|add)\b|\bload\s*\(|\bdb(?:\.(?u:[^\[(.]+))*\[(?u:[^\]]*)\]\s*\("
+        r"(?-u)\.(?u:\s)*(?:{calls})(?u:\s)*\(|\$out|\$merge|\brs\.(?:remove|add)\b|\bload(?u:\s)*\(|\bdb(?:\.(?u:[^\[(.]+))*\[(?u:[^\]]*)\](?u:\s)*\("
     ))
     .ok()
 });
 
 /// The name of the command in `runCommand({NAME: …})`.
 static MONGO_COMMAND: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r#"(?-u)\b(?:runCommand|adminCommand)\s*\(\s*\{?\s*["']?(\w*)"#).ok());
+    LazyLock::new(|| Regex::new(r#"(?-u)\b(?:runCommand|adminCommand)(?u:\s)*\((?u:\s)*\{?(?u:\s)*["']?(\w*)"#).ok());
 
 /// Commands of a mongo server that only read.
 const MONGO_READS: [&str; 31] = [
