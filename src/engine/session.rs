@@ -101,8 +101,8 @@ pub struct Session {
     pub(super) sub_agent: Option<SubAgentRun>,
     /// The runs whose turns end with this connection, unless another one took them over.
     pub(super) held_runs: BTreeSet<String>,
-    /// True if this connection has taken an abandoned turn over, and its client has not gone on with it yet.
-    pub(super) has_taken_over: bool,
+    /// The run whose abandoned turn this connection has taken over, until its client goes on with the turn.
+    pub(super) taken_over: Option<String>,
     /// Runs that this session has open: those that it has begun, and those of its codons.
     pub(super) open_runs: BTreeMap<String, OpenRun>,
     /// True if replies reach the model.
@@ -152,7 +152,7 @@ impl Session {
             process: None,
             sub_agent: None,
             held_runs: BTreeSet::new(),
-            has_taken_over: false,
+            taken_over: None,
             open_runs: BTreeMap::new(),
             reaches_model: true,
             tells_model: false,
@@ -231,8 +231,7 @@ impl Session {
     /// Notes the door of an event in the session's workspace. The event goes on whether that succeeds or not.
     pub(super) fn note_event(&mut self) {
         let Ok(workspace) = self.workspace() else { return };
-        let record = &workspace.workspace;
-        self.door.note(&record.id, &record.dir, self.client.as_deref());
+        self.door.note(&workspace.workspace.id, &workspace.workspace.dir, self.client.as_deref());
     }
 
     fn open(&mut self, opening: Opening) -> Result<SessionFacts> {
@@ -242,9 +241,7 @@ impl Session {
                 return Err(Error::new(Code::WorkspaceRefused, text).field("workspace"));
             }
             (Some(path), cwd) => (self.root, self.cwd) = (Root::Known(path), cwd.filter(|cwd| cwd.is_absolute())),
-            (None, Some(cwd)) if cwd.is_absolute() => {
-                (self.root, self.cwd) = (Root::Around(cwd.clone()), Some(cwd));
-            }
+            (None, Some(cwd)) if cwd.is_absolute() => (self.root, self.cwd) = (Root::Around(cwd.clone()), Some(cwd)),
             (None, _) => {}
         }
         self.client = opening.client.as_deref().map(|client| recorded(client, 64)).or(self.client.take());

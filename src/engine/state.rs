@@ -134,7 +134,7 @@ impl SessionState {
     }
 
     /// Reads the file again if another process changed it meanwhile.
-    fn refresh(&mut self) {
+    pub(super) fn refresh(&mut self) {
         let Some(file) = self.file.clone().filter(|file| mark(file) != self.mark) else { return };
         if let Some(newer) = SessionState::load(&self.run, &file) {
             *self = SessionState { noted: std::mem::take(&mut self.noted), ..newer };

@@ -66,8 +66,8 @@ impl Session {
         if let Some(run) = &start.run {
             self.go_on_with(&run_id(run));
         }
-        let is_other = self.state().turns.name() != Some(&turn_name(&start.turn));
-        if std::mem::take(&mut self.has_taken_over) && is_other {
+        self.state().refresh();
+        if self.goes_on_with_taken_over() && self.state().turns.name() != Some(&turn_name(&start.turn)) {
             self.interrupt_turn();
         }
         self.end_abandoned_turn();
@@ -129,6 +129,7 @@ impl Session {
             reply(session, decided);
         });
         let named = turn_name(&turn);
+        self.state().refresh();
         let before = self.state().turns.clone();
         let is_sub_agent = self.sub_agent.is_some();
         let is_ended = self.change_turns(|turns| {
@@ -150,7 +151,8 @@ impl Session {
 
     /// Follows the open turn before an action of it: an interrupted one is continued, and ends with this connection.
     pub(super) fn follow_turn(&mut self) {
-        self.has_taken_over = false;
+        self.state().refresh();
+        self.goes_on_with_taken_over();
         self.end_abandoned_turn();
         if self.sub_agent.is_none() && self.state().turns.is_interrupted() {
             self.change_turns(Turns::resume);
@@ -210,8 +212,8 @@ impl Session {
             return;
         }
         let Some(turn) = self.open_turn() else { return };
-        self.held_runs.insert(run);
-        self.has_taken_over = true;
+        self.held_runs.insert(run.clone());
+        self.taken_over = Some(run);
         // For the session's other doors, the git of its actions among them, the turn is abandoned no more.
         let holder = self.as_holder();
         self.change_turns(|turns| turns.hold(&holder));
@@ -221,6 +223,12 @@ impl Session {
             let turn = turn.clone();
             self.quietly(&place, move |timeline, _| timeline.hold_turn(&turn));
         }
+    }
+
+    /// Returns true if the run's turn is one that this connection took over, for the first event of its client.
+    fn goes_on_with_taken_over(&mut self) -> bool {
+        let run = self.state().run.clone();
+        self.taken_over.take_if(|taken| *taken == run).is_some()
     }
 
     fn interrupt_turn(&mut self) {
