@@ -66,6 +66,7 @@ impl Attribution {
         use Attribution::{Likely, Outside, Shared, Sure, Touched, Unknown};
         match (self, later) {
             (Unknown, _) | (_, Unknown) => Unknown,
+            (Shared, Outside | Touched) => Touched,
             (Shared, _) | (_, Shared) => Shared,
             (Outside, Outside) => Outside,
             // Before the turn's own change it was as somebody else had left it, and no end of the turn holds that.

@@ -257,6 +257,101 @@ fn a_branch_that_a_person_switches_is_not_the_turns() {
     assert_eq!([lab.read("a"), lab.read("b"), lab.read("c")], ["a 0\n", "b of other\n", "c of other\n"]);
 }
 
+/// A checkpoint of another process has the path as it was when the turn began. A person writes it after that.
+#[test]
+fn a_capture_of_another_process_hides_no_edit_that_comes_after_it() {
+    let lab = lab_with(&["x", "z"]);
+    let mut agent = Agent::new(&lab, "s");
+    agent.start("t1");
+    agent.edit(&lab, "x", "first\n");
+    agent.edit(&lab, "x", "x 0\n");
+    ticks_pass();
+    lab.write("z", "z 1\n");
+    assert_eq!(lab.piton(&["checkpoint", "of a person"]).code, 0);
+    ticks_pass();
+    lab.write("x", "x 0\nof a person\n");
+    ticks_pass();
+    agent.edit(&lab, "x", "x 0\nof a person\nof the agent\n");
+    agent.end();
+    let undone = lab.piton(&["undo", "--yes"]);
+    assert_eq!(lab.read("x"), "x 0\nof a person\nof the agent\n", "{undone:?}");
+    assert_eq!(undone.code, 4, "{undone:?}");
+}
+
+#[test]
+fn a_change_of_permissions_beside_git_is_not_surely_the_turns() {
+    let lab = lab_with(&["x", "z"]);
+    if git(&lab, &["init", "-q"]).is_none() {
+        return;
+    }
+    git(&lab, &["add", "."]);
+    git(&lab, &["commit", "-qm", "one"]);
+    let mut agent = Agent::new(&lab, "s");
+    agent.start("t1");
+    lab.sh("chmod 755 x");
+    ticks_pass();
+    agent.edit(&lab, "y", "y\n");
+    lab.sh("chmod 644 x; echo 1 > z");
+    ticks_pass();
+    agent.ask(json!({"type": "shell.before", "command": "git reset -q --hard", "action": "reset"}));
+    git(&lab, &["reset", "-q", "--hard"]);
+    lab.sh("chmod 755 x");
+    ticks_pass();
+    agent.after("reset");
+    agent.end();
+    let undone = lab.piton(&["undo", "--yes"]);
+    let mode = std::fs::metadata(lab.work.join("x")).unwrap().mode();
+    assert_eq!((undone.code, mode & 0o777), (4, 0o755), "{undone:?}");
+}
+
+#[test]
+fn a_later_edit_of_a_shared_path_is_a_persons() {
+    let lab = lab_with(&["x", "q"]);
+    let (mut one, mut two) = (Agent::new(&lab, "one"), Agent::new(&lab, "two"));
+    one.start("t1");
+    two.start("t2");
+    let (first, second) = (one.begin(&lab.work), two.begin(&lab.work));
+    lab.write("x", "of a script\n");
+    lab.write("q", "of a script\n");
+    one.after(&first);
+    two.after(&second);
+    ticks_pass();
+    lab.write("x", "of a person\n");
+    ticks_pass();
+    one.edit(&lab, "y", "y\n");
+    one.end();
+    assert_eq!(shares(&lab, "t1"), some(&[("q", "shared"), ("x", "touched"), ("y", "sure")]));
+    let undone = lab.piton(&["undo", "--turn", "t1", "--yes", "--json"]).json();
+    let command = undone["left"]["items"][0]["command"].as_str().unwrap();
+    assert_eq!((undone["left"]["total"].as_u64(), command), (Some(1), "piton undo --turn t-1 --include shared"));
+    let words: Vec<&str> = command.split(' ').skip(1).chain(["--yes"]).collect();
+    assert_eq!(lab.piton(&words).code, 0);
+    assert_eq!([lab.read("x"), lab.read("q")], ["of a person\n", "q 0\n"]);
+}
+
+/// Two connections of one session are processes of their own. The second one ends with the turn open, and so interrupts it.
+#[test]
+fn a_turn_that_another_connection_has_interrupted_goes_on_in_a_new_part() {
+    for says_start in [true, false] {
+        let lab = lab_with(&["x"]);
+        let mut first = Agent::new(&lab, "s");
+        first.start("t1");
+        first.edit(&lab, "o", "o\n");
+        let mut second = Agent::cold(&lab, &lab.work, "s");
+        if says_start {
+            second.start("t1");
+        } else {
+            second.edit(&lab, "b", "b\n");
+        }
+        assert_eq!(second.sidecar.finish(), 0);
+        first.edit(&lab, "x", "new\n");
+        first.ask(json!({"type": "turn.end", "turn": "t1"}));
+        assert_eq!(first.sidecar.finish(), 0);
+        let undone = lab.piton(&["undo", "--yes"]);
+        assert_eq!((undone.code, lab.read("x")), (0, "x 0\n".to_owned()), "{says_start}: {undone:?}");
+    }
+}
+
 #[test]
 fn what_several_were_at_work_on_is_kept_and_said() {
     let lab = lab_with(&["a", "b", "c"]);

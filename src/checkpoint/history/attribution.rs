@@ -218,7 +218,7 @@ impl<'w> Judge<'w> {
             if common.is_empty() {
                 spans.push(own);
             } else {
-                // What ended before the judged time does not count in it.
+                // A span that ended before the judged time does not count in it.
                 spans.extend(common.into_iter().filter(|span| span.to > self.since));
                 let others: BTreeSet<&str> = others.iter().map(|other| other.by.as_str()).collect();
                 spans.extend(others.into_iter().flat_map(|by| self.unanswered(by, own, is_later)));

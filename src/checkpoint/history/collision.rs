@@ -18,7 +18,7 @@ use super::older_work::add_older;
 use super::operations::History;
 use super::owner::{Claim, Claimant, Owner, owner};
 use super::turn_clock::TurnClock;
-use super::turn_end::changed_after;
+use super::turn_clock::changed_after;
 use crate::agents::Client;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;

@@ -6,18 +6,15 @@
 //! checkpoint, so that a command can name it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::path::Path;
 
-use super::attribution::{Judge, JudgedTurn, TICK};
+use super::attribution::Judge;
 use super::journal::{LoggedEntry, MissedChange, TurnChange};
-use super::turn_clock::TurnClock;
-use crate::agents::{Client, ReportedEnds};
+use super::turn_time::{TurnTime, is_absent};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::diff::Change;
 use crate::checkpoint::catalog::find::Presence;
 use crate::checkpoint::catalog::open::Catalog;
-use crate::checkpoint::records::action_window::ActionWindow;
-use crate::checkpoint::records::windows::{Interval, OpenTurn, Windows};
+use crate::checkpoint::records::windows::OpenTurn;
 use crate::error::Result;
 use crate::model::coverage::Coverage;
 use crate::model::id::ObjectId;
@@ -59,21 +56,6 @@ pub(super) struct TurnChanges {
     pub(super) switched_from: Option<String>,
 }
 
-/// The facts by which the changes of a turn, and of the parts of its time, are judged.
-pub(super) struct TurnTime<'w> {
-    pub(super) turn: &'w OpenTurn,
-    pub(super) windows: &'w Windows,
-    /// The end of the turn, or the present moment, since the start of the machine.
-    pub(super) until: i64,
-    /// True if the turn has ended.
-    pub(super) is_over: bool,
-    pub(super) clock: &'w TurnClock,
-    /// The root of the workspace.
-    pub(super) root: &'w Path,
-    /// Returns true if a command of git of the turn left a path with this blob in the index.
-    pub(super) is_staged: &'w dyn Fn(&RelPath, ObjectId) -> bool,
-}
-
 /// One version of a path that a capture has saved and that is not there any more.
 #[derive(Clone, Copy, Debug)]
 struct SavedVersion {
@@ -97,81 +79,6 @@ enum Earlier {
     MaybeTurns,
     /// The turn may have changed it, and others too.
     Mixed,
-}
-
-impl TurnTime<'_> {
-    /// Returns the judge of everything since the turn's beginning.
-    pub(super) fn judge(&self) -> Judge<'_> {
-        let restored = self.turn.restored.iter().cloned().collect();
-        Judge::new(&self.part(self.turn.since, self.until), self.windows, restored)
-    }
-
-    /// Returns a part of the turn's time.
-    fn part(&self, since: i64, until: i64) -> JudgedTurn<'_> {
-        let client = self.turn.client.as_deref().and_then(|name| Client::named(name).ok()); // others are not in the table
-        let reports_ends = client.map(|client| client.reported_ends() != ReportedEnds::Never);
-        JudgedTurn { actor: &self.turn.actor, since, until, is_over: self.is_over, reports_ends }
-    }
-
-    /// Returns the turn's share in the change of a path that became `after`.
-    pub(super) fn share(&self, judge: &Judge<'_>, path: &RelPath, after: Option<&ManifestEntry>) -> Attribution {
-        let share = judge.share(path, |path, since| self.clock.is_later(self.root, path, since));
-        let is_staged = || after.is_some_and(|entry| (self.is_staged)(path, entry.id));
-        // Files that a checkout, reset or merge of the turn has written are as git has them in its index.
-        match self.clock.doubted(share.who) {
-            Attribution::Likely if share.is_gits && is_staged() => Attribution::Sure,
-            // Restoring an absent path overwrites nothing.
-            Attribution::Outside if judge.may_have_deleted_later(path) && is_absent(self.root, path) => {
-                Attribution::Likely
-            }
-            who => who,
-        }
-    }
-
-    /// Returns the judge of who wrote what a capture contains. The action that the capture was taken for begins after it, and had changed
-    /// nothing yet. `writers` are the windows without actions that only delete.
-    fn judge_before<'j>(&'j self, capture: &Checkpoint, writers: &'j Windows) -> Judge<'j> {
-        let restored = self.turn.restored.iter().cloned().collect();
-        Judge::new(&self.part(self.turn.since, self.moment_of(capture)), writers, restored)
-            .with_ended_by(self.beginning_of(capture).saturating_add(TICK), writers)
-    }
-
-    /// Returns the judge of what changed after a capture.
-    fn judge_after(&self, capture: &Checkpoint) -> Judge<'_> {
-        Judge::new(&self.part(self.moment_of(capture), self.until), self.windows, BTreeSet::new())
-    }
-
-    /// Returns the moment at which a capture began, since the start of the machine; up to one [`TICK`] too early.
-    fn beginning_of(&self, capture: &Checkpoint) -> i64 {
-        capture.record.looked.unwrap_or_default().saturating_sub(self.clock.offset())
-    }
-
-    /// Returns the moment up to which a capture contains all changes.
-    fn moment_of(&self, capture: &Checkpoint) -> i64 {
-        answered_at(self.windows, &self.turn.actor, self.beginning_of(capture), capture.record.ordinal())
-    }
-}
-
-/// Returns the end of watcher coverage for a capture of an actor that began at `began`, or up to one [`TICK`] later, and became the
-/// checkpoint `ordinal`. The watcher answered after the capture began and before the action that the capture protects.
-fn answered_at(windows: &Windows, actor: &str, began: i64, ordinal: u64) -> i64 {
-    let latest = began.saturating_add(TICK);
-    // An action within the tick began before the capture if an older checkpoint protects the action.
-    let is_earlier =
-        |action: &ActionWindow| action.from <= latest && action.checkpoint.is_some_and(|older| older < ordinal);
-    let own = windows.actions.iter().filter(|action| action.actor == actor && action.from >= began);
-    let action = own.filter(|action| !is_earlier(action)).map(|action| action.from).min().unwrap_or(i64::MAX);
-    let is_around = |interval: &&Interval| {
-        let is_before_action = interval.from <= began || interval.to <= action;
-        is_before_action && interval.from <= latest && began <= interval.to
-    };
-    // Another process may have answered much later.
-    let mut answers: BTreeMap<&str, i64> = BTreeMap::new();
-    for interval in windows.seen.iter().filter(is_around) {
-        let answer = answers.entry(&interval.by).or_insert(interval.to);
-        *answer = interval.to.max(*answer);
-    }
-    answers.into_values().min().unwrap_or(began)
 }
 
 impl TurnCaptures {
@@ -230,7 +137,8 @@ impl Catalog {
     }
 
     /// Judges doubtful changes anew. If a later capture has a path as the turn's beginning has it, all that was reported of the path
-    /// before that capture counts for nothing.
+    /// before that capture counts for nothing. A capture behind that one must have nothing else than the end has: what came
+    /// between would be lost.
     ///
     /// # Errors
     /// `store-damaged`.
@@ -242,23 +150,30 @@ impl Catalog {
     ) -> Result<()> {
         let mut open: BTreeMap<&RelPath, &mut TurnChange> =
             found.changes.iter_mut().filter(|(_, change)| !change.who.is_own()).collect();
-        for capture in captures.later.iter().rev().take(MOST_LOOKS) {
+        // A capture is placed among the actions by the wall clock.
+        let looks = if time.clock.was_set() { 0 } else { MOST_LOOKS };
+        for capture in captures.later.iter().rev().take(looks) {
             if open.is_empty() {
                 break;
             }
             let then = self.base_states(capture, open.keys().copied())?;
-            let judge = time.judge_after(capture);
+            let judge = time.judge_from(capture);
             open.retain(|path, change| {
                 let (before, after) = (change.before.map(|it| it.0), change.after.map(|it| it.0));
-                let is_unchanged = match before {
-                    Some(before) => then.held[*path].is_some_and(|held| held.same(&before)),
+                let is_as = |side: Option<ManifestEntry>| match side {
+                    Some(side) => then.held[*path].is_some_and(|held| held.same(&side)),
                     None => then.absent.contains(*path),
                 };
-                if is_unchanged {
-                    let who = time.share(&judge, path, after.as_ref());
-                    change.who = if who.is_own() { who } else { change.who };
+                if is_as(before) {
+                    match time.share(&judge, path, before.as_ref(), after.as_ref()) {
+                        who if who.is_own() => change.who = who,
+                        // Somebody else certainly changed it last.
+                        Attribution::Outside => change.who = Attribution::Touched,
+                        _ => {}
+                    }
+                    return false;
                 }
-                !is_unchanged
+                is_as(after)
             });
         }
         Ok(())
@@ -291,7 +206,9 @@ impl Catalog {
         let base = self.base_states(&captures.base, versions.keys())?;
         for (path, versions) in &versions {
             let earlier = |version: &SavedVersion| base.earlier(path, version, &before[&version.capture]);
-            let later = |version: &SavedVersion| time.share(&after[&version.capture], path, version.after.as_ref());
+            let later = |version: &SavedVersion| {
+                time.share(&after[&version.capture], path, Some(&version.entry), version.after.as_ref())
+            };
             let from = |version: &SavedVersion| captures.later[version.capture].id;
             let change = |version: &SavedVersion, who| TurnChange {
                 path: quote(path.as_bytes()),
@@ -339,7 +256,7 @@ impl Catalog {
         let gone = gone.filter(|change| change.new.is_none() && self.is_gone(&change.path)).map(|change| change.path);
         let gone: BTreeSet<RelPath> = gone.filter(|path| !found.changes.contains_key(path)).collect();
         for (path, entry) in self.entries_at(base, gone.iter())? {
-            let who = time.share(&judge, &path, None);
+            let who = time.share(&judge, &path, None, None);
             if entry.is_some() && who != Attribution::Outside {
                 let (quoted, before) = (quote(path.as_bytes()), entry.map(LoggedEntry));
                 found.changes.insert(path, TurnChange { path: quoted, before, after: None, who, from: None });
@@ -370,7 +287,7 @@ impl Catalog {
             if !is_file || new.is_some() || found.changes.contains_key(&path) || !self.is_gone(&path) {
                 continue;
             }
-            let who = time.share(&judge, &path, None);
+            let who = time.share(&judge, &path, None, None);
             if who.may_have_deleted() {
                 let why =
                     "deleted before the turn's first checkpoint; an older checkpoint may contain an older version";
@@ -459,13 +376,6 @@ impl Catalog {
     }
 }
 
-/// Returns true if nothing is at a path below a root. A path that cannot be checked may exist.
-fn is_absent(root: &Path, path: &RelPath) -> bool {
-    use std::io::ErrorKind::{NotADirectory, NotFound};
-    let checked = path.under(root).symlink_metadata();
-    checked.is_err_and(|error| matches!(error.kind(), NotFound | NotADirectory))
-}
-
 /// The states of some paths in the checkpoint of a turn's beginning.
 struct BaseStates {
     held: BTreeMap<RelPath, Option<ManifestEntry>>,
@@ -506,48 +416,6 @@ impl BaseStates {
             // Nothing is known of a change.
             Attribution::Unknown if self.lacks(path) => Earlier::NotTurns,
             Attribution::Touched | Attribution::Shared | Attribution::Unknown => Earlier::Mixed,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::change::{Changes, Why};
-
-    #[test]
-    fn the_answer_for_a_capture_is_the_last_one_before_its_action() {
-        let tick = TICK;
-        for (answers, action, expected, why) in [
-            (&[][..], 50 * tick, 10 * tick, "no watcher"),
-            (&[9 * tick, 12 * tick], 50 * tick, 12 * tick, "the capture began in the second span"),
-            (&[9 * tick, 10 * tick + 1, 14 * tick], 50 * tick, 14 * tick, "it began up to a tick later"),
-            (&[9 * tick, 10 * tick + 1, 10 * tick + 5, 11 * tick], 10 * tick + 5, 10 * tick + 5, "the action is short"),
-            (&[9 * tick, 10 * tick + 1, 12 * tick + 1, 30 * tick], 10 * tick + 1, 10 * tick + 1, "it began at once"),
-        ] {
-            let spans = [0].iter().chain(answers).zip(answers);
-            let span = |(from, to): (&i64, &i64)| Interval {
-                by: "p".into(),
-                since: 0,
-                from: *from,
-                to: *to,
-                changes: Changes::Everything(Why::Overflow),
-                head_moved: false,
-            };
-            let window = |actor: &str, from: i64| ActionWindow { actor: actor.into(), from, ..ActionWindow::default() };
-            let actions = vec![window("a", 2 * tick), window("b", 10 * tick + 2), window("a", action)];
-            let mut windows = Windows { actions, seen: spans.map(span).collect(), ..Windows::default() };
-            assert_eq!(answered_at(&windows, "a", 10 * tick, 5), expected, "{why}");
-            // An older checkpoint protects the inserted action. The capture protects the last one.
-            windows.actions[2].checkpoint = Some(5);
-            let before = ActionWindow { checkpoint: Some(4), ..window("a", 10 * tick + 1) };
-            windows.actions.insert(2, before);
-            assert_eq!(answered_at(&windows, "a", 10 * tick, 5), expected, "{why}, behind an action");
-            // Another process that watches asked before the capture, and long after it.
-            let late = span((&(2 * tick), &(40 * tick)));
-            windows.seen.push(Interval { by: "q".into(), ..late });
-            let expected = if answers.is_empty() { 40 * tick } else { expected };
-            assert_eq!(answered_at(&windows, "a", 10 * tick, 5), expected, "{why}, with another watcher");
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The clocks of a turn: files have times of the wall clock, and the log of actions has times since the start of the machine.
 
 use std::cell::Cell;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::attribution::TICK;
-use super::turn_end::changed_after;
 use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
 use crate::sys::clock::wall_clock_offset;
@@ -28,6 +29,12 @@ impl TurnClock {
         self.offsets[1]
     }
 
+    /// Returns true if the wall clock was set since the turn began.
+    pub(super) fn was_set(&self) -> bool {
+        let [began, now] = self.offsets;
+        began.abs_diff(now) > TICK.unsigned_abs()
+    }
+
     /// Returns true if a path changed after a moment of the log of actions, by the times of the file.
     pub(crate) fn is_later(&self, root: &Path, path: &RelPath, since: i64) -> bool {
         let later = |offset: i64| changed_after(root, path, since.saturating_add(offset).saturating_add(TICK));
@@ -43,6 +50,25 @@ impl TurnClock {
             (_, share) => share,
         }
     }
+}
+
+/// Returns true if what is at a path, or the nearest directory above it that exists, changed at or after a moment of the file
+/// system's clock.
+pub(crate) fn changed_after(root: &Path, path: &RelPath, since: i64) -> bool {
+    let mut at = Some(path.clone());
+    while let Some(place) = at {
+        if let Ok(facts) = place.under(root).symlink_metadata() {
+            return changed_at(&facts) >= since;
+        }
+        at = place.parent();
+    }
+    // The directory above a root that was deleted changed at that moment.
+    root.parent().and_then(|above| above.symlink_metadata().ok()).is_none_or(|facts| changed_at(&facts) >= since)
+}
+
+/// Returns when a file or directory changed, in nanoseconds of the file system's clock.
+fn changed_at(facts: &Metadata) -> i64 {
+    facts.ctime().saturating_mul(1_000_000_000).saturating_add(facts.ctime_nsec())
 }
 
 #[cfg(test)]

@@ -2,18 +2,18 @@
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::after_end::left_processes;
 use super::attribution::Judge;
-use super::destroyed::{TurnCaptures, TurnChanges, TurnTime};
+use super::destroyed::{TurnCaptures, TurnChanges};
 use super::journal::{Journal, Line, LoggedEntry, MissedChange, TurnChange, TurnEnd, quoted};
 use super::operations::{History, OF_TURN, UndoStep};
 use super::turn_clock::TurnClock;
 use super::turn_git::WrittenByGit;
+use super::turn_time::TurnTime;
 use crate::checkpoint::capture::request::{Selection, Take};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
@@ -340,9 +340,7 @@ impl Catalog {
             if before.is_some_and(|entry| entry.kind == EntryKind::Dir) && after.is_none() && !self.is_gone(&path) {
                 continue;
             }
-            // git did not write a file whose content is unchanged.
-            let written = after.as_ref().filter(|after| before.is_none_or(|before| before.id != after.id));
-            let who = time.share(&judge, &path, written);
+            let who = time.share(&judge, &path, before.as_ref(), after.as_ref());
             if who != Attribution::Outside {
                 let [before, after] = [before, after].map(|entry| entry.map(LoggedEntry));
                 let change = TurnChange { path: quote(path.as_bytes()), before, after, who, from: None };
@@ -362,13 +360,13 @@ impl Catalog {
         found.may_have_left_work = judge.may_have_left_work();
         found.switched_from = switched_from(&judge, &clock, turn, root);
         let coverage = self.coverage_of(base)?;
-        let share = |path: &RelPath| time.share(&judge, path, None);
+        let share = |path: &RelPath| time.share(&judge, path, None, None);
         for lost in self.lost_repositories(turn, base, &coverage, &share)? {
             found.missed.insert(RelPath::parse(&unquote(&lost.path)?)?, lost);
         }
         for (path, why) in self.left_out(&coverage, end)? {
             if !found.changes.contains_key(&path) && !found.missed.contains_key(&path) && judge.saw(&path) {
-                let who = time.share(&judge, &path, None);
+                let who = time.share(&judge, &path, None, None);
                 let missed = MissedChange { path: quote(path.as_bytes()), why, who, saved: None };
                 found.missed.extend(who.is_own().then_some((path, missed)));
             }
@@ -454,23 +452,4 @@ impl Catalog {
             Error::new(Code::NoSuchCheckpoint, format!("checkpoint {} is not in this workspace", id.short()))
         })
     }
-}
-
-/// Returns true if what is at a path, or the nearest directory above it that exists, changed at or after a moment of the file
-/// system's clock.
-pub(crate) fn changed_after(root: &Path, path: &RelPath, since: i64) -> bool {
-    let mut at = Some(path.clone());
-    while let Some(place) = at {
-        if let Ok(facts) = place.under(root).symlink_metadata() {
-            return changed_at(&facts) >= since;
-        }
-        at = place.parent();
-    }
-    // The directory above a root that was deleted changed at that moment.
-    root.parent().and_then(|above| above.symlink_metadata().ok()).is_none_or(|facts| changed_at(&facts) >= since)
-}
-
-/// Returns when a file or directory changed, in nanoseconds of the file system's clock.
-fn changed_at(facts: &Metadata) -> i64 {
-    facts.ctime().saturating_mul(1_000_000_000).saturating_add(facts.ctime_nsec())
 }

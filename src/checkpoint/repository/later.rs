@@ -11,7 +11,7 @@ use super::log::GitOperation;
 use super::undo::OF_GIT;
 use crate::checkpoint::catalog::entries::EntryChange;
 use crate::checkpoint::history::journal::quoted;
-use crate::checkpoint::history::turn_end::changed_after;
+use crate::checkpoint::history::turn_clock::changed_after;
 use crate::checkpoint::timeline::Timeline;
 use crate::classify::commands;
 use crate::error::{Code, Error, Result};
