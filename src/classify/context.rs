@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use globset::Glob;
+use globset::{Glob, GlobMatcher};
 
 use crate::model::effect::Scope;
 
@@ -127,14 +127,9 @@ impl Context {
 
     /// Returns true if a pattern of names may be one of piton's own files, or of the directories above them.
     pub fn may_name_piton(&self, names: &str) -> bool {
+        let Some(names) = NamePattern::parse(names) else { return true };
         let above = self.piton.iter().flat_map(|own| own.components()).map(Component::as_os_str);
-        let mut own = above.chain(OWN_NAMES.iter().map(OsStr::new));
-        if is_of_stars(names) {
-            return own.any(|name| fits_stars(names, &name.to_string_lossy()));
-        }
-        let Ok(names) = Glob::new(names) else { return true };
-        let names = names.compile_matcher();
-        own.any(|name| names.is_match(Path::new(name)))
+        above.chain(OWN_NAMES.iter().map(OsStr::new)).any(|name| names.is_match(name))
     }
 
     /// Returns the place of an absolute path.
@@ -247,12 +242,32 @@ fn without_groups(part: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Returns true if `*` is the only special sign of a pattern. To compile one costs a thousand times what [`fits_stars`] does.
-fn is_of_stars(pattern: &str) -> bool {
-    !pattern.contains(['?', '[', ']', '{', '}', '\\', '!'])
+/// A pattern for the name of a file.
+enum NamePattern<'p> {
+    /// `*` is its only special character. Matching it directly costs a thousandth of compiling it.
+    Stars(&'p str),
+    /// Any other pattern.
+    Compiled(GlobMatcher),
 }
 
-/// Returns true if a name fits a pattern in which `*` is the only special sign.
+impl<'p> NamePattern<'p> {
+    /// Parses a pattern; `None` if it is invalid.
+    fn parse(pattern: &'p str) -> Option<NamePattern<'p>> {
+        if pattern.contains(['?', '[', ']', '{', '}', '\\', '!']) {
+            return Some(NamePattern::Compiled(Glob::new(pattern).ok()?.compile_matcher())); // an invalid pattern has no matcher
+        }
+        Some(NamePattern::Stars(pattern))
+    }
+
+    fn is_match(&self, name: &OsStr) -> bool {
+        match self {
+            NamePattern::Stars(pattern) => fits_stars(pattern, &name.to_string_lossy()),
+            NamePattern::Compiled(pattern) => pattern.is_match(Path::new(name)),
+        }
+    }
+}
+
+/// Returns true if a name matches a pattern whose only special character is `*`.
 fn fits_stars(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
     let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
@@ -272,12 +287,8 @@ fn may_be(part: &OsStr, name: &OsStr) -> bool {
         || part == "*"
         || has_wildcard(part)
             && part.to_str().is_some_and(|part| {
-                let part = without_groups(part);
-                if is_of_stars(&part) {
-                    return fits_stars(&part, &name.to_string_lossy());
-                }
                 // A text that is no pattern is a name.
-                Glob::new(&part).is_ok_and(|glob| glob.compile_matcher().is_match(Path::new(name)))
+                NamePattern::parse(&without_groups(part)).is_some_and(|pattern| pattern.is_match(name))
             })
 }
 
@@ -339,7 +350,7 @@ mod tests {
     proptest! {
         #[test]
         fn stars_fit_as_in_a_compiled_pattern(pattern in "[ab.*]{0,8}", name in "[ab.]{0,8}") {
-            prop_assert!(is_of_stars(&pattern));
+            prop_assert!(matches!(NamePattern::parse(&pattern), Some(NamePattern::Stars(_))));
             let compiled = Glob::new(&pattern).unwrap().compile_matcher();
             prop_assert_eq!(fits_stars(&pattern, &name), compiled.is_match(&name), "{} {}", pattern, name);
         }

@@ -214,7 +214,7 @@ impl Session {
         let Some(turn) = self.open_turn() else { return };
         self.held_runs.insert(run.clone());
         self.taken_over = Some(run);
-        // For the session's other doors, the git of its actions among them, the turn is abandoned no more.
+        // Other processes of the session, such as git hooks, must not take the turn for abandoned.
         let holder = self.as_holder();
         self.change_turns(|turns| turns.hold(&holder));
         let turn = TurnName { held_by: Some(own_name().to_owned()), ..turn };

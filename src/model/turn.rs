@@ -77,8 +77,8 @@ impl Attribution {
         }
     }
 
-    /// Returns true if an undo leaves such a change and names the command that undoes it too: nobody else certainly wrote what is
-    /// there now.
+    /// Returns true if undo keeps such a change and prints the command that undoes it as well. The turn may have written the
+    /// current version.
     pub fn is_offered(self) -> bool {
         matches!(self, Attribution::Likely | Attribution::Shared)
     }

@@ -217,7 +217,7 @@ impl Stock {
         Ok(is_sound)
     }
 
-    /// Returns the packs that have an entry of an object, whole or not.
+    /// Returns the packs whose index lists an object, even if that copy is damaged.
     pub(super) fn holders(&self, id: &ObjectId) -> Vec<u32> {
         let holds = |pack: &StockPack| !pack.is_gone && pack.pack.index.find(id).is_some();
         (0..).zip(&self.packs).filter(|(_, pack)| holds(pack)).map(|(at, _)| at).collect()
@@ -240,9 +240,9 @@ impl Store {
                 sync_dir(path.parent().unwrap_or(&self.git_dir))?;
             }
             Ok((None, _)) => return Ok(()),
-            // Not copied, so not to be counted as damaged: no delta is that large.
+            // Objects of this size are never stored as deltas, so another copy is independent of this pack.
             Err(error) if error.code() == Code::TooLarge => return Ok(()),
-            // No copy can be read. It counts as lost, and comes back with its content.
+            // No copy is readable. The object is lost until its content is saved again.
             Err(error) if error.code() == Code::StoreDamaged => {}
             Err(error) => return Err(error),
         }

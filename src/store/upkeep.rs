@@ -15,8 +15,8 @@
 //!
 //! *Invariant:* one process at a time ([`super::consolidate`]'s lock). *Invariant:* while a marked object cannot be read,
 //! nothing is deleted. *Invariant:* the last copy of an object goes only if nothing reaches it; a surplus copy only if
-//! the best one is whole. *Invariant:* no copy goes while another pack has a damaged one that was not examined: what stands
-//! on that as a delta is copied out first.
+//! the best one is whole. *Invariant:* a copy is deleted only after every other pack that lists the object was checked. If one
+//! of them is damaged, the deltas that depend on its copy are written to loose files first.
 
 use std::collections::BTreeSet;
 use std::fs::File;

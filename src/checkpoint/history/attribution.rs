@@ -99,7 +99,7 @@ pub(crate) struct Judge<'w> {
     /// The actions of the turn's time, of all runs.
     actions: Vec<RunningAction<'w>>,
     seen: Vec<&'w Interval>,
-    /// The reports of watchers that ended before the judged time. Another watcher's report that began then may be of the same change.
+    /// Watcher reports that ended before the judged time. A later report of another process may describe the same change.
     before: Vec<&'w Interval>,
     since: i64,
     until: i64,
@@ -202,23 +202,15 @@ impl<'w> Judge<'w> {
         let before: Vec<&&Interval> = self.before.iter().filter(|interval| covers(&interval.changes)).collect();
         let mut spans = Vec::new();
         for interval in &told {
-            // A root that was deleted took everything along, so this tells of each path that is gone.
-            let is_vague = matches!(&interval.changes, Changes::Everything(why) if *why != Why::RootMoved);
+            let is_vague = is_vague(interval);
             let own = ChangeSpan { from: interval.from, to: interval.to, head_moved: interval.head_moved, is_vague };
-            let others: Vec<&&&Interval> = told.iter().chain(&before).filter(|other| other.by != interval.by).collect();
-            let common =
-                others.iter().filter(|other| other.from < own.to && other.to > own.from).map(|other| ChangeSpan {
-                    from: other.from.max(own.from),
-                    to: other.to.min(own.to),
-                    head_moved: other.head_moved || own.head_moved,
-                    is_vague: own.is_vague
-                        && matches!(&other.changes, Changes::Everything(why) if *why != Why::RootMoved),
-                });
-            let common: Vec<ChangeSpan> = common.collect();
+            let others: Vec<&Interval> =
+                told.iter().chain(&before).filter(|other| other.by != interval.by).map(|other| **other).collect();
+            let common = common_spans(own, &others);
             if common.is_empty() {
                 spans.push(own);
             } else {
-                // A span that ended before the judged time does not count in it.
+                // Overlaps that end before the judged time are not part of it.
                 spans.extend(common.into_iter().filter(|span| span.to > self.since));
                 let others: BTreeSet<&str> = others.iter().map(|other| other.by.as_str()).collect();
                 spans.extend(others.into_iter().flat_map(|by| self.unanswered(by, own, is_later)));
@@ -324,6 +316,23 @@ impl<'w> Judge<'w> {
             (false, false) => Attribution::Likely,
         })
     }
+}
+
+/// Returns true if a report names no single path. The report of a deleted root names every path that was below it.
+fn is_vague(interval: &Interval) -> bool {
+    matches!(&interval.changes, Changes::Everything(why) if *why != Why::RootMoved)
+}
+
+/// Returns the overlaps of a span with the reports of other processes about the same path.
+fn common_spans(own: ChangeSpan, others: &[&Interval]) -> Vec<ChangeSpan> {
+    let overlapping = others.iter().filter(|other| other.from < own.to && other.to > own.from);
+    let common = overlapping.map(|other| ChangeSpan {
+        from: other.from.max(own.from),
+        to: other.to.min(own.to),
+        head_moved: other.head_moved || own.head_moved,
+        is_vague: own.is_vague && is_vague(other),
+    });
+    common.collect()
 }
 
 /// Returns an action with the end that counts for a turn.

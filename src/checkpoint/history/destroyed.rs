@@ -28,8 +28,8 @@ use crate::model::turn::Attribution;
 /// The longest time by which the checkpoint before a turn's first action is older than the capture of its beginning, in nanoseconds.
 const AROUND_BEGINNING: i64 = 10_000_000_000;
 
-/// The most captures of a turn in which doubtful paths are looked up, from the newest on.
-const MOST_LOOKS: usize = 50;
+/// The most captures of a turn that are searched for uncertain paths, newest first.
+const MAX_SEARCHED: usize = 50;
 
 /// The captures that were taken while a turn was open.
 pub(super) struct TurnCaptures {
@@ -136,13 +136,13 @@ impl Catalog {
         Ok(TurnCaptures { base, later, late_from })
     }
 
-    /// Judges doubtful changes anew. If a later capture has a path as the turn's beginning has it, all that was reported of the path
-    /// before that capture counts for nothing. A capture behind that one must have nothing else than the end has: what came
-    /// between would be lost.
+    /// Judges uncertain changes again. If a later capture contains the same version of a path as the turn's beginning, changes
+    /// before that capture are ignored. This does not apply if a third version was captured after it, since undo would skip
+    /// that version.
     ///
     /// # Errors
     /// `store-damaged`.
-    pub(super) fn judge_doubtful(
+    pub(super) fn judge_uncertain(
         &self,
         found: &mut TurnChanges,
         captures: &TurnCaptures,
@@ -150,13 +150,13 @@ impl Catalog {
     ) -> Result<()> {
         let mut open: BTreeMap<&RelPath, &mut TurnChange> =
             found.changes.iter_mut().filter(|(_, change)| !change.who.is_own()).collect();
-        // A capture is placed among the actions by the wall clock.
-        let looks = if time.clock.was_set() { 0 } else { MOST_LOOKS };
-        for capture in captures.later.iter().rev().take(looks) {
+        // Captures record wall-clock times, and actions monotonic ones.
+        let searched = if time.clock.was_set() { 0 } else { MAX_SEARCHED };
+        for capture in captures.later.iter().rev().take(searched) {
             if open.is_empty() {
                 break;
             }
-            let then = self.base_states(capture, open.keys().copied())?;
+            let then = self.states_at(capture, open.keys().copied())?;
             let judge = time.judge_from(capture);
             open.retain(|path, change| {
                 let (before, after) = (change.before.map(|it| it.0), change.after.map(|it| it.0));
@@ -167,7 +167,7 @@ impl Catalog {
                 if is_as(before) {
                     match time.share(&judge, path, before.as_ref(), after.as_ref()) {
                         who if who.is_own() => change.who = who,
-                        // Somebody else certainly changed it last.
+                        // The last change is someone else's.
                         Attribution::Outside => change.who = Attribution::Touched,
                         _ => {}
                     }
@@ -203,7 +203,7 @@ impl Catalog {
             captures_used().map(|(at, capture)| (at, time.judge_before(capture, &writers))).collect();
         let after: BTreeMap<usize, Judge<'_>> =
             captures_used().map(|(at, capture)| (at, time.judge_after(capture))).collect();
-        let base = self.base_states(&captures.base, versions.keys())?;
+        let base = self.states_at(&captures.base, versions.keys())?;
         for (path, versions) in &versions {
             let earlier = |version: &SavedVersion| base.earlier(path, version, &before[&version.capture]);
             let later = |version: &SavedVersion| {
@@ -356,18 +356,18 @@ impl Catalog {
         Ok(())
     }
 
-    /// Loads what the turn's beginning, or another capture, says of some paths.
-    fn base_states<'p>(
+    /// Loads the states of some paths in a capture.
+    fn states_at<'p>(
         &self,
         base: &Checkpoint,
         paths: impl Iterator<Item = &'p RelPath> + Clone,
-    ) -> Result<BaseStates> {
+    ) -> Result<CaptureStates> {
         let held = self.entries_at(base, paths.clone())?;
         let absent = self.judging(base, &mut |in_base| {
             let is_absent = |path: &&RelPath| held[*path].is_none() && in_base(path, Mode::File) == Presence::Absent;
             Ok(paths.clone().filter(is_absent).cloned().collect())
         })?;
-        Ok(BaseStates { held, absent, coverage: self.coverage_of(base)?, looked: base.record.looked })
+        Ok(CaptureStates { held, absent, coverage: self.coverage_of(base)?, looked: base.record.looked })
     }
 
     /// Returns true if nothing is at a path. One that cannot be checked may be there.
@@ -377,7 +377,7 @@ impl Catalog {
 }
 
 /// The states of some paths in the checkpoint of a turn's beginning.
-struct BaseStates {
+struct CaptureStates {
     held: BTreeMap<RelPath, Option<ManifestEntry>>,
     /// The paths that were not there.
     absent: BTreeSet<RelPath>,
@@ -386,7 +386,7 @@ struct BaseStates {
     looked: Option<i64>,
 }
 
-impl BaseStates {
+impl CaptureStates {
     /// Returns true if the checkpoint did not look at a path.
     fn lacks(&self, path: &RelPath) -> bool {
         self.held.get(path).is_some_and(Option::is_none) && !self.absent.contains(path)

@@ -351,7 +351,7 @@ impl Catalog {
                 others.push((path, before, after));
             }
         }
-        self.judge_doubtful(&mut found, captures, &time)?;
+        self.judge_uncertain(&mut found, captures, &time)?;
         for (path, before, after) in others {
             self.add_other_name(&mut found, &path, [before, after]);
         }

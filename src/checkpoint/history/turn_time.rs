@@ -1,4 +1,4 @@
-//! Judges parts of the time of a turn: what changed before a capture, and what changed after it.
+//! Judges the changes before and after a capture within a turn.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::model::manifest::ManifestEntry;
 use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
 
-/// The facts by which the changes of a turn, and of the parts of its time, are judged.
+/// The inputs for judging the changes of a turn, or of a part of it.
 pub(super) struct TurnTime<'w> {
     pub(super) turn: &'w OpenTurn,
     pub(super) windows: &'w Windows,
@@ -79,7 +79,7 @@ impl TurnTime<'_> {
         self.judge_since(self.moment_of(capture))
     }
 
-    /// Returns the judge of what changed after a capture, and of what may have changed while it was taken.
+    /// As [`TurnTime::judge_after`], and includes changes that may have happened during the capture.
     pub(super) fn judge_from(&self, capture: &Checkpoint) -> Judge<'_> {
         self.judge_since(known_at(self.windows, self.beginning_of(capture)))
     }
@@ -115,7 +115,7 @@ fn answered_at(windows: &Windows, actor: &str, began: i64, ordinal: u64) -> i64 
     windows.seen.iter().filter(is_around).map(|interval| interval.to).max().unwrap_or(began)
 }
 
-/// Returns a moment up to which a capture that began at `began` contains all changes: the first answer of a watcher just behind.
+/// Returns the first watcher answer within two [`TICK`]s after a capture began; without one, its beginning.
 fn known_at(windows: &Windows, began: i64) -> i64 {
     let latest = began.saturating_add(2 * TICK);
     let answers = windows.seen.iter().map(|interval| interval.to);

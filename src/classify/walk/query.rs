@@ -10,7 +10,7 @@ static MONGO_WRITES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let calls = "insert\\w*|update\\w*|delete\\w*|remove\\w*|replace\\w*|drop\\w*|save|bulkWrite|findOneAnd\\w+|findAndModify|\
         create\\w+|rename\\w*|mapReduce|shutdownServer|killOp|grant\\w+|revoke\\w+|compact|convertToCapped|setProfilingLevel|\
         fsyncLock|addShard|reconfig|stepDown|initiate";
-    // The words of all scripts take milliseconds to compile; no call has other letters than those of ASCII. The spaces may be any.
+    // Unicode word classes take milliseconds to compile, and these calls are ASCII. Unicode spaces are allowed.
     Regex::new(&format!(
         r"(?-u)\.(?u:\s)*(?:{calls})(?u:\s)*\(|\$out|\$merge|\brs\.(?:remove|add)\b|\bload(?u:\s)*\(|\bdb(?:\.(?u:[^\[(.]+))*\[(?u:[^\]]*)\](?u:\s)*\("
     ))
