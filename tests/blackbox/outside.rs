@@ -151,7 +151,7 @@ fn a_file_outside_of_all_workspaces_comes_back_by_its_name() {
     assert!(found.stdout.contains(&*notes.to_string_lossy()), "{found:?}");
 }
 
-/// A person has given the file of the workspace its content back, so that only the file outside comes back.
+/// A person reverted the change in the workspace by hand, so undo restores only the file outside.
 #[test]
 fn a_turn_of_which_only_the_outside_is_left_is_undone_once() {
     let Some(lab) = Lab::lasting() else { return };

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 
 use super::git::{id, recorded, run};
-use super::support::{Lab, Sidecar, git, tree};
+use super::support::{Lab, Sidecar, commit_all, git, tree};
 
 /// A bare repository, and a server for it where git has one.
 struct Remote {
@@ -259,9 +259,7 @@ fn committed(files: &[(&str, &str)]) -> Option<(Lab, Remote)> {
     for (path, content) in files {
         lab.write(path, content);
     }
-    git(&lab, &["init", "-q"])?;
-    git(&lab, &["add", "."]);
-    git(&lab, &["commit", "-qm", "one"]);
+    commit_all(&lab)?;
     Some((lab, Remote::new()))
 }
 

@@ -222,6 +222,14 @@ pub(crate) fn git(lab: &Lab, args: &[&str]) -> Option<String> {
     run_git(command, args)
 }
 
+/// Makes a repository in the workspace, with a commit of everything that is there; `None` without git.
+pub(crate) fn commit_all(lab: &Lab) -> Option<()> {
+    git(lab, &["init", "-q"])?;
+    git(lab, &["add", "."])?;
+    git(lab, &["commit", "-qm", "one"])?;
+    Some(())
+}
+
 fn run_git(mut command: Command, args: &[&str]) -> Option<String> {
     let output = match command.output() {
         Ok(output) => output,

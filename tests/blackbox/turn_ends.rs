@@ -63,6 +63,13 @@ fn hello(lab: &Lab, session: &str) -> Value {
     json!({"type": "hello", "session": session, "client": "tester", "workspace": lab.work})
 }
 
+/// Opens the session `s` of a client that is this process.
+fn hello_of_client(lab: &Lab) -> Value {
+    let mut greeting = hello(lab, "s");
+    greeting["pid"] = json!(std::process::id());
+    greeting
+}
+
 fn opaque(action: &str) -> Value {
     json!({"type": "shell.before", "command": "./generate", "action": action})
 }
@@ -257,17 +264,12 @@ fn a_turn_goes_on_where_the_client_starts_its_killed_sidecar_again() {
         let lab = Lab::new();
         lab.sh("mkdir src; echo a > src/a; echo b > src/b; echo k > kept");
         let mut sidecar = Sidecar::start(&lab, &[]);
-        let greeting = || {
-            let mut greeting = hello(&lab, "s");
-            greeting["pid"] = json!(std::process::id());
-            greeting
-        };
-        sidecar.ask(greeting());
+        sidecar.ask(hello_of_client(&lab));
         sidecar.ask(json!({"type": "turn.start", "turn": "t1"}));
         sidecar.ask(opaque("1"));
         drop(sidecar);
         let mut next = Sidecar::start(&lab, &[]);
-        next.ask(greeting());
+        next.ask(hello_of_client(&lab));
         if let Some(turn) = again {
             next.ask(json!({"type": "turn.start", "turn": turn}));
         }
@@ -295,26 +297,19 @@ fn a_turn_goes_on_where_the_client_starts_its_killed_sidecar_again() {
 fn the_git_of_an_action_does_not_end_a_turn_that_was_taken_over() {
     let lab = Lab::new();
     lab.write("a", "before\n");
-    if git(&lab, &["init", "-q"]).is_none() {
+    if commit_all(&lab).is_none() {
         return;
     }
-    git(&lab, &["add", "a"]);
-    git(&lab, &["commit", "-qm", "one"]);
     lab.write("draft", "draft\n");
     let installed = lab.piton(&["install", "git", "--yes"]);
     assert_eq!(installed.code, 0, "{installed:?}");
-    let greeting = || {
-        let mut greeting = hello(&lab, "s");
-        greeting["pid"] = json!(std::process::id());
-        greeting
-    };
     let mut killed = Sidecar::start(&lab, &[]);
-    killed.ask(greeting());
+    killed.ask(hello_of_client(&lab));
     killed.ask(json!({"type": "turn.start", "turn": "t1"}));
     killed.ask(json!({"type": "shell.before", "command": "git clean -fdq", "action": "1"}));
     drop(killed);
     let mut next = Sidecar::start(&lab, &[]);
-    next.ask(greeting());
+    next.ask(hello_of_client(&lab));
     // git asks piton, which finds the session by the client's process.
     git(&lab, &["clean", "-fdq"]);
     next.ask(json!({"type": "shell.after", "action": "1"}));

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::dice::Dice;
 use super::faults::{CALLS, SIGKILL, full, strace, traced};
-use super::support::{Asking, Lab, Sidecar, WAIT, code, git, mode, tree};
+use super::support::{Asking, Lab, Sidecar, WAIT, code, commit_all, git, mode, tree};
 
 /// A session whose sidecar's watcher is at work.
 pub(super) struct Agent {
@@ -247,6 +247,8 @@ fn a_branch_that_a_person_switches_is_not_the_turns() {
     lab.write("d", "d\n");
     agent.ask(json!({"type": "tool.after", "action": "x"}));
     git(&lab, &["checkout", "-q", "-"]);
+    // The watcher reports the switch back before the capture that precedes the last action.
+    agent.edit(&lab, "a", "a 2\n");
     agent.shell(&lab, || _ = git(&lab, &["checkout", "-q", "other"]));
     agent.end();
     // A path that a tool named is not surely the turn's either, where another git moved HEAD meanwhile. The first switch counts for
@@ -281,11 +283,9 @@ fn a_capture_of_another_process_hides_no_edit_that_comes_after_it() {
 #[test]
 fn a_change_of_permissions_beside_git_is_not_surely_the_turns() {
     let lab = lab_with(&["x", "z"]);
-    if git(&lab, &["init", "-q"]).is_none() {
+    if commit_all(&lab).is_none() {
         return;
     }
-    git(&lab, &["add", "."]);
-    git(&lab, &["commit", "-qm", "one"]);
     let mut agent = Agent::new(&lab, "s");
     agent.start("t1");
     lab.sh("chmod 755 x");
