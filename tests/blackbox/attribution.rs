@@ -8,7 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
-use super::support::{Lab, Output, WAIT, git, tree};
+use super::support::{Lab, Output, WAIT, commit_all, git, tree};
+use super::turns::ticks_pass;
 
 /// A session of a client whose hooks call piton, with the daemon's watcher running.
 struct Session {
@@ -45,9 +46,9 @@ impl Session {
     /// A session of Claude Code in a repository in which all files are committed; `None` without git.
     fn in_repository(files: &[&str]) -> Option<Session> {
         let session = Session::claude(files);
-        git(&session.lab, &["init", "-q"])?;
-        git(&session.lab, &["add", "."])?;
-        git(&session.lab, &["commit", "-qm", "one"])?;
+        commit_all(&session.lab)?;
+        // A blob that is made just before a turn may be one that the turn has added.
+        ticks_pass();
         Some(session)
     }
 
@@ -198,23 +199,27 @@ fn a_deletion_of_a_process_that_the_turn_left_at_work_is_listed() {
         ("./job", false, true),
         ("rm c", false, false),
     ] {
-        let mut session = Session::claude(&["d/a", "c", "e"]);
-        session.prompt("first");
-        let write = session.before("Write", json!({"file_path": "e", "content": "e 1"}));
-        session.lab.write("e", "e 1");
-        session.after(&write);
-        session.stop();
-        session.prompt("second");
-        let in_background = line.contains("background");
-        let job = session.before("Bash", json!({"command": line, "run_in_background": in_background}));
-        if ends {
-            session.after(&job);
-        }
-        let sibling = session.bash("ls");
-        session.after(&sibling);
-        session.remove("d/a");
-        session.stop();
-        let undone = session.undo(&[]);
+        let attempt = || {
+            let mut session = Session::claude(&["d/a", "c", "e"]);
+            session.prompt("first");
+            let write = session.before("Write", json!({"file_path": "e", "content": "e 1"}));
+            session.lab.write("e", "e 1");
+            session.after(&write);
+            session.stop();
+            session.prompt("second");
+            let in_background = line.contains("background");
+            let job = session.before("Bash", json!({"command": line, "run_in_background": in_background}));
+            if ends {
+                session.after(&job);
+            }
+            let sibling = session.bash("ls");
+            session.after(&sibling);
+            session.remove("d/a");
+            session.stop();
+            let undone = session.undo(&[]);
+            (session, undone, ())
+        };
+        let (session, undone, ()) = if is_listed { attempt() } else { undisturbed(&attempt) };
         assert_eq!(undone.stdout.contains("d/a"), is_listed, "{line}: {}", undone.stdout);
         let earlier = if is_listed { "e 1" } else { "e 0\n" };
         assert_eq!(session.lab.read("e"), earlier, "{line}: undo stops at the turn of the loss: {}", undone.stdout);
@@ -414,6 +419,14 @@ fn a_named_path_is_undone_though_it_is_only_likely() {
     assert_eq!([session.lab.read("a"), session.lab.read("b")], ["a 0\n", "of the script\n"]);
 }
 
+/// Repeats a turn until no other test starts a program meanwhile. The client is the test process, so that program counts as left by
+/// the turn.
+fn undisturbed<T>(attempt: &dyn Fn() -> (Session, Output, T)) -> (Session, Output, T) {
+    let is_alone = |undone: &Output| !undone.stdout.contains("maybe by a process that one of its actions started");
+    let found = (0..20).map(|_| attempt()).find(|(_, undone, _)| is_alone(undone));
+    found.expect("each turn left a process")
+}
+
 #[test]
 fn an_end_without_an_id_ends_the_call_that_it_repeats() {
     let attempt = |order: [usize; 2]| {
@@ -428,14 +441,10 @@ fn an_end_without_an_id_ends_the_call_that_it_repeats() {
         session.remove("c");
         session.stop();
         let undone = session.undo(&[]);
-        (session, before, undone)
+        (session, undone, before)
     };
     for order in [[0, 1], [1, 0]] {
-        let mut attempts = (0..20).map(|_| attempt(order));
-        // The client is the test process. If another test starts a program meanwhile, that counts as left by the turn.
-        let is_alone = |undone: &Output| !undone.stdout.contains("maybe by a process that one of its actions started");
-        let found = attempts.find(|(_, _, undone)| is_alone(undone));
-        let (session, before, undone) = found.expect("each turn left a process");
+        let (session, undone, before) = undisturbed(&|| attempt(order));
         assert_eq!(undone.code, 0, "{}", undone.stdout);
         session.lab.write("c", "c 0\n");
         assert_eq!(tree(&session.lab.work), before, "{order:?}: c was deleted when no call was running");

@@ -1173,7 +1173,7 @@ struct Actor {
 
 /// Waits until files that change now carry later times than those that an action has changed. The kernel stamps them by a clock of
 /// ticks, and a change within a tick of an action's end counts as the action's.
-fn ticks_pass() {
+pub(super) fn ticks_pass() {
     let until = file_clock() + 20_000_000;
     while file_clock() < until {
         std::thread::yield_now();
