@@ -44,6 +44,7 @@ const READERS: [&str; 4] = [
 const GIT_HOOK: [&str; 3] = ["hooks/git/hook.rs", "hooks/git/system.rs", "src/git/quiet.rs"];
 
 fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo:rustc-env=PITON_VERSION={}", version());
     for file in READERS.iter().chain(&GIT_HOOK).chain([&TABLE, &WORDS, &DEFAULTS, &DIRECTIONS, &"build.rs"]) {
         println!("cargo:rerun-if-changed={file}");
     }
@@ -80,6 +81,42 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::write(Path::new(&dir).join("words.rs"), words()?)?;
     fs::write(Path::new(&dir).join("defaults.rs"), defaults()?)?;
     git_hook(&Path::new(&dir).join("git-hook"))
+}
+
+/// Returns the version, in a release build from a git checkout with the commit and its date. A debug build has the version alone:
+/// otherwise each commit would compile the whole program again.
+fn version() -> String {
+    let version = env::var("CARGO_PKG_VERSION").unwrap_or_default();
+    let is_release = env::var("PROFILE").is_ok_and(|profile| profile == "release");
+    match is_release.then(commit).flatten() {
+        Some(commit) => format!("{version} ({commit})"),
+        None => version,
+    }
+}
+
+/// Returns the id and the date of the commit that is checked out here; `None` where this directory is not the top of a repository.
+fn commit() -> Option<String> {
+    let top = git(&["rev-parse", "--show-toplevel"])?;
+    let here = fs::canonicalize(env::var_os("CARGO_MANIFEST_DIR")?).ok()?;
+    if fs::canonicalize(top).ok()? != here {
+        return None;
+    }
+    let head = git(&["rev-parse", "--git-path", "HEAD"])?;
+    let branch = git(&["symbolic-ref", "-q", "HEAD"]).and_then(|name| git(&["rev-parse", "--git-path", &name]));
+    let packed = git(&["rev-parse", "--git-path", "packed-refs"]);
+    // cargo would run the build each time for a file that does not exist.
+    for file in [Some(head), branch, packed].into_iter().flatten().filter(|file| Path::new(file).exists()) {
+        println!("cargo:rerun-if-changed={file}");
+    }
+    git(&["log", "-1", "--abbrev=10", "--format=%h %cs"])
+}
+
+/// Returns what git prints; `None` without git, or if it fails.
+fn git(arguments: &[&str]) -> Option<String> {
+    // Without git, the version has no commit.
+    let output = Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
+    let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    (!text.is_empty()).then_some(text)
 }
 
 /// Makes the small program that git calls as a hook. Where it cannot be made, the file is empty, and a script does its work.

@@ -39,10 +39,6 @@ elif shopt -q promptvars; then
         shopt -u nocasematch
         local IFS=$' \t\n' LC_ALL=C entry line='' doubt='' word words stamp now
         local -a options=(--session "$__piton_session" --pid "$$" --line "$__piton_line" --cwd "$PWD")
-        if [[ ! -f $__piton_program || ! -x $__piton_program ]]; then
-            printf 2 >&3
-            return 0
-        fi
         if ((!__piton_fresh && !__piton_told)); then
             printf 'piton: PROMPT_COMMAND was replaced; piton'"'"'s line belongs at the end of ~/.bashrc\n' >&4
         fi
@@ -74,6 +70,12 @@ elif shopt -q promptvars; then
             line=''
             options+=(--doubt)
         elif [[ $__piton_answer != 1 ]] && __piton_only_reads "$line"; then
+            printf 2 >&3
+            return 0
+        fi
+        if [[ ! -f $__piton_program || ! -x $__piton_program ]]; then
+            # The next piton lists the line as one that ran without a checkpoint.
+            /bin/sh -c '@NOTE@' </dev/null
             printf 2 >&3
             return 0
         fi

@@ -63,7 +63,11 @@ impl Client {
     /// # Errors
     /// `bad-request` with the names there are.
     pub fn named(name: &str) -> Result<Client> {
-        Client::ALL.into_iter().find(|client| client.name() == name).ok_or_else(|| {
+        let exact = Client::ALL.into_iter().find(|client| client.name() == name);
+        // `claude` is `claude-code`; a word that begins several names is none of them.
+        let is_first_word = |client: &Client| client.name().split_once('-').is_some_and(|(first, _)| first == name);
+        let mut short = Client::ALL.into_iter().filter(is_first_word);
+        exact.or_else(|| short.next().filter(|_| short.next().is_none())).ok_or_else(|| {
             let shown = cut(&printable(name), 60);
             let names: Vec<&str> = Client::ALL.iter().map(|client| client.name()).collect();
             Error::new(Code::BadRequest, format!("there is no client `{shown}`"))

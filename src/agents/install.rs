@@ -7,6 +7,7 @@ use super::edit::json::{NewValue, Style};
 use super::edit::{json, toml, yaml};
 use crate::error::{Code, Error, Result};
 use crate::model::text::shell_word;
+use crate::sys::runtime::note_for_sh;
 
 /// One file of an installation.
 #[derive(Clone, Copy, Debug)]
@@ -121,17 +122,9 @@ const WELL: &str = " || :";
 /// commands by another shell.
 const NOTED: &str = " || sh -c '";
 
-/// The text for `sh`, without single quotes: it appends a line to a file in the user's runtime directory (`checkpoint/records/unguarded`).
-/// It does not write into a directory of another user. `$(pwd)` and not `$PWD`, since some clients replace variables in their settings by
-/// bare text.
-const NOTE: &str = "for d in ${XDG_RUNTIME_DIR:+\"$XDG_RUNTIME_DIR\"} /tmp/piton-$(id -u); do \
-                    mkdir -m 700 \"$d\" \"$d/piton\"; [ -O \"$d\" ] && [ ! -L \"$d\" ] && [ -O \"$d/piton\" ] && [ ! -L \"$d/piton\" ] && \
-                    echo \"$(date +%s) $$ @EVENT@ $(pwd)\" >>\"$d/piton/unstarted.$(pwd | cksum | tr \" \" -)\" && break; \
-                    done 2>/dev/null";
-
 /// Returns the text for `sh` of one event.
 fn note(client: Client, event: &str) -> String {
-    NOTE.replace("@EVENT@", &format!("{} {event}", client.name()))
+    note_for_sh(&format!("{} {event}", client.name()))
 }
 
 /// One hook; the client gives up on it after some seconds.

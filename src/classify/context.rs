@@ -73,10 +73,21 @@ impl Context {
         self.aliases.iter().any(|(alias, _)| alias.starts_with(path))
     }
 
-    /// Returns where a path below a known link leads, if that is near piton's own files. The link itself counts only if it `enters`.
+    /// Returns where a path or pattern below a known link leads, if that is near piton's own files. The link itself counts only if it
+    /// `enters`.
     pub fn led_to_piton(&self, path: &Path, enters: bool) -> Option<PathBuf> {
-        let below = |(link, leads): &(PathBuf, PathBuf)| behind_link(path, link, leads, enters);
-        self.links.iter().find_map(below).filter(|path| self.near_piton(path).is_some())
+        self.links.iter().find_map(|(link, leads)| self.link_to_piton(path, link, leads, enters))
+    }
+
+    /// Does the same for one link.
+    pub(super) fn link_to_piton(&self, path: &Path, link: &Path, leads: &Path, enters: bool) -> Option<PathBuf> {
+        let mut parts = path.components();
+        let is_below =
+            link.components().all(|name| parts.next().is_some_and(|part| may_be(part.as_os_str(), name.as_os_str())));
+        let rest = parts.as_path();
+        let led = if rest.as_os_str().is_empty() { leads.to_owned() } else { leads.join(rest) };
+        let counts = is_below && (enters || !rest.as_os_str().is_empty());
+        Some(led).filter(|led| counts && self.near_piton(led).is_some())
     }
 
     /// Returns the position of an absolute path towards piton's own files; `None` for one that is apart from them. The path may be a

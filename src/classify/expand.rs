@@ -81,6 +81,29 @@ impl Arg {
         rest
     }
 
+    /// Returns the argument with a text at its end.
+    pub(super) fn followed_by(&self, text: &str) -> Arg {
+        let known = if self.is_exact() { self.known + text.len() } else { self.known };
+        Arg { text: format!("{}{text}", self.text), known, ..self.clone() }
+    }
+
+    /// Returns the argument without a text at its end; `None` where it ends otherwise.
+    pub(super) fn without(&self, ending: &str) -> Option<Arg> {
+        let text = self.text.strip_suffix(ending).filter(|text| !text.is_empty() && !text.ends_with('/'))?.to_owned();
+        Some(Arg { known: self.known.min(text.len()), text, ..self.clone() })
+    }
+
+    /// Returns the name of the backup that `sed -iSUFFIX` makes. A star in the suffix is replaced by the file's name.
+    pub(super) fn kept_as(&self, suffix: &str) -> Arg {
+        if !suffix.contains('*') {
+            return self.followed_by(suffix);
+        }
+        let (dir, name) = self.text.rsplit_once('/').map_or(("", self.text.as_str()), |(dir, name)| (dir, name));
+        let name = suffix.replace('*', name);
+        let text = if dir.is_empty() || name.contains('/') { name } else { format!("{dir}/{name}") };
+        if self.is_exact() { Arg::literal(text, self.span) } else { Arg { known: 0, text, ..self.clone() } }
+    }
+
     /// Returns the argument with an ending where the name is certain and has none.
     pub(super) fn with_ending(&self, ending: &str) -> Arg {
         let name = self.text.rsplit('/').next().unwrap_or_default();

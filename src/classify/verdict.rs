@@ -150,7 +150,7 @@ fn sentence(class: Class, scope: Scope, verb: &str) -> String {
         Class::ExecOpaque => format!(
             "`{verb}` runs a script whose name says more than a build; what it does outside the workspace cannot be undone."
         ),
-        Class::Piton => format!("`{verb}` is aimed at piton itself; without it nothing can be brought back."),
+        Class::Piton => format!("`{verb}` changes piton's own data. Removed checkpoints cannot be recovered."),
         Class::FileDelete
         | Class::FileOverwrite
         | Class::FileWrite

@@ -7,8 +7,8 @@ use clap::Args;
 use super::confirm::agreed;
 use super::context::Context;
 use super::exit::Exit;
-use super::print;
 use super::store::common_policy;
+use super::{person, print};
 use crate::checkpoint::upkeep::adoption::{Adoption, AdoptionChange};
 use crate::error::Result;
 use crate::model::text::count;
@@ -45,14 +45,15 @@ pub(super) fn adopt(context: &Context, args: &AdoptArgs) -> Result<Exit> {
     if !context.json {
         print::data(&preview(&plan))?;
     }
-    if !args.yes {
-        if context.json {
-            print::json_as_declared(&document(&plan, false))?;
-            return Ok(Exit::Refused);
-        }
-        if let Some(exit) = agreed("Adopt") {
-            return Ok(exit);
-        }
+    if !args.yes && context.json {
+        print::json_as_declared(&document(&plan, false))?;
+        return Ok(Exit::Refused);
+    }
+    person::require("the directory would lose its history")?;
+    if !args.yes
+        && let Some(exit) = agreed("Adopt")
+    {
+        return Ok(exit);
     }
     let now = plan.carry_out(&context.home, &policy)?;
     if context.json {
@@ -60,7 +61,7 @@ pub(super) fn adopt(context: &Context, args: &AdoptArgs) -> Result<Exit> {
     } else {
         let undo = match plan.change {
             AdoptionChange::Moves(_) | AdoptionChange::Joins => {
-                format!(" `piton adopt --undo {}` undoes it.", print::path(&now.path))
+                format!(" `piton store adopt --undo {}` undoes it.", print::path(&now.path))
             }
             AdoptionChange::GoesBack | AdoptionChange::Leaves => String::new(),
         };

@@ -14,8 +14,8 @@ use crate::classify::{self, Classifier};
 use crate::doors::replies::classified;
 use crate::engine::reach::judged_line;
 use crate::error::{IoContext, Result};
-use crate::model::effect::{Certainty, Class, Effect, Scope, Verdict};
-use crate::model::policy::Policy;
+use crate::model::effect::{Certainty, Class, Confidence, Effect, Scope, Verdict};
+use crate::model::policy::{Opaque, Policy};
 use crate::model::text::printable;
 use crate::protocol::{ClassifyDocument, spelling};
 use crate::settings::{self, Effective};
@@ -116,7 +116,7 @@ pub(super) fn classify(context: &mut Context, args: &ClassifyArgs) -> Result<Exi
     if context.json {
         print::json(&answer(&command, &verdict))?;
     } else {
-        print::data(&explained(&command, &verdict))?;
+        print::data(&explained(&command, &verdict, judge.policy.opaque))?;
     }
     Ok(Exit::Done)
 }
@@ -141,9 +141,9 @@ fn answer(command: &str, verdict: &Verdict) -> ClassifyDocument {
     ClassifyDocument { command, verdict: classified(verdict), hold }
 }
 
-fn explained(command: &str, verdict: &Verdict) -> String {
+fn explained(command: &str, verdict: &Verdict, opaque: Opaque) -> String {
     let mut text = marked(command, &verdict.effects);
-    add_line!(text, "\nneeds {}, read {}", spelling(&verdict.needs), spelling(&verdict.confidence));
+    add_line!(text, "\n{}", response(verdict, opaque));
     for effect in &verdict.effects {
         add_line!(text, "  {}", sentence(effect));
     }
@@ -154,6 +154,20 @@ fn explained(command: &str, verdict: &Verdict) -> String {
         add_line!(text, "  held: {}", printable(reason));
     }
     text
+}
+
+/// Says what piton does before the command runs.
+fn response(verdict: &Verdict, opaque: Opaque) -> &'static str {
+    let is_opaque = verdict.confidence == Confidence::Opaque;
+    match opaque {
+        _ if verdict.needs.checkpoint() => "piton takes a checkpoint first.",
+        Opaque::Checkpoint if is_opaque => "piton cannot see what this does, so it takes a checkpoint first.",
+        Opaque::Ignore if is_opaque => {
+            "piton cannot see what this does. `opaque: ignore` is set, so it saves only what changed since the last checkpoint."
+        }
+        _ if verdict.only_reads() => "This only reads files, so piton does nothing.",
+        _ => "This names no file to destroy. piton saves what changed since the last checkpoint.",
+    }
 }
 
 /// Returns the command as it is printed, with a line of `^` below the places of the effects.
@@ -202,7 +216,7 @@ fn sentence(effect: &Effect) -> String {
         Class::RemoteShell => "acts on another machine".to_owned(),
         Class::ExecRemote => "runs code fetched or decoded just now".to_owned(),
         Class::ExecOpaque => format!("runs {target}, which cannot be seen into"),
-        Class::Piton => "is aimed at piton itself".to_owned(),
+        Class::Piton => "changes piton's own data".to_owned(),
         Class::Unknown => "was not understood".to_owned(),
     };
     let sure = match effect.certainty {
@@ -226,6 +240,7 @@ fn sentence(effect: &Effect) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::effect::{Needs, Programs};
 
     fn effect(span: (usize, usize)) -> Effect {
         Effect {
@@ -245,6 +260,21 @@ mod tests {
     fn places_are_marked_below_the_line() {
         let shown = marked("ls; rm é\u{1b} && ls\nrm b", &[effect((4, 10)), effect((17, 21))]);
         assert_eq!(shown, "  ls; rm é\\u{1b} && ls\n      ^^^^^^^^^^\n  rm b\n  ^^^^\n");
+    }
+
+    #[test]
+    fn the_response_is_what_a_session_does() {
+        let of = |needs, confidence, programs| Verdict { needs, confidence, programs, ..Verdict::default() };
+        let table = [
+            (of(Needs::Checkpoint, Confidence::Exact, Programs::Writers), Opaque::Checkpoint, "takes a checkpoint"),
+            (of(Needs::Nothing, Confidence::Opaque, Programs::Any), Opaque::Checkpoint, "cannot see"),
+            (of(Needs::Nothing, Confidence::Opaque, Programs::Any), Opaque::Ignore, "`opaque: ignore`"),
+            (of(Needs::Nothing, Confidence::Exact, Programs::Readers), Opaque::Checkpoint, "only reads"),
+            (of(Needs::Warn, Confidence::Assumed, Programs::Any), Opaque::Checkpoint, "names no file"),
+        ];
+        for (verdict, opaque, text) in table {
+            assert!(response(&verdict, opaque).contains(text), "{text}: {}", response(&verdict, opaque));
+        }
     }
 
     #[test]

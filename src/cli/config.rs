@@ -21,6 +21,7 @@ use crate::sys::interrupt::Flow;
 
 /// The arguments of `piton config`.
 #[derive(Debug, Args)]
+#[command(disable_help_subcommand = true)]
 pub(super) struct ConfigArgs {
     #[command(subcommand)]
     pub action: ConfigAction,
@@ -104,7 +105,7 @@ fn check(context: &Context, run: Option<&str>) -> Result<Exit> {
         let mut text = String::new();
         if effective.policy.sources.is_empty() {
             let place = user_file().map_or_else(String::new, |path| format!("; yours would be {}", print::path(&path)));
-            add_line!(text, "No configuration files: the defaults hold{place}.");
+            add_line!(text, "No configuration files: using defaults{place}.");
         }
         for source in &effective.policy.sources {
             add_line!(text, "read {}", print::path(source));

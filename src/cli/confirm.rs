@@ -115,7 +115,7 @@ pub(super) fn finished(
     if context.json {
         print::json_as_declared(&replies::restored(restored))?;
     } else {
-        let back = back.map_or_else(|| format!("{}{}", Words::TERMINAL.undo(), context.option()), str::to_owned);
+        let back = back.map_or_else(|| format!("{}{}", Words::TERMINAL.undo, context.option()), str::to_owned);
         let said = shown.map(|shown| report::preview(&self::shown(context, shown))).unwrap_or_default();
         let mut reply = replies::restored(restored);
         if context.is_outside() {

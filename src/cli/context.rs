@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use super::print::ColourUse;
 use crate::checkpoint::records::repositories;
 use crate::checkpoint::records::workspace::{real_path, root_for};
 use crate::checkpoint::{Home, Timeline, Workspace};
@@ -18,21 +19,27 @@ use crate::settings::{self, Effective};
 use crate::sys::process::deleted_working_dir;
 use crate::worktree::repository_state::RepositoryPlace;
 
+/// The heading of the options that every verb has.
+pub(super) const COMMON: &str = "Common options";
+
 /// The options that every verb has.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct GlobalArgs {
     /// The workspace [default: found from the working directory]
-    #[arg(long, short = 'w', global = true, value_name = "DIR")]
+    #[arg(long, short = 'w', global = true, value_name = "DIR", help_heading = COMMON)]
     pub workspace: Option<PathBuf>,
     /// The files outside of all workspaces: the same as --workspace /
-    #[arg(long, global = true, conflicts_with = "workspace")]
+    #[arg(long, global = true, conflicts_with = "workspace", help_heading = COMMON)]
     pub outside: bool,
     /// Print data as JSON
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = COMMON)]
     pub json: bool,
     /// Override a setting, as KEY=VALUE (repeatable)
-    #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
+    #[arg(long = "set", global = true, value_name = "KEY=VALUE", help_heading = COMMON)]
     pub set: Vec<String>,
+    /// Print colours: auto is on a terminal, unless `NO_COLOR` is set
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t, hide_default_value = true, help_heading = COMMON)]
+    pub color: ColourUse,
 }
 
 /// The surroundings of a verb.
@@ -187,9 +194,21 @@ impl Context {
     /// # Errors
     /// As [`Context::workspace`] and [`Context::settings`], and those of the store.
     pub(super) fn timeline(&self) -> Result<Timeline> {
+        self.timeline_of(self.workspace()?)
+    }
+
+    /// As [`Context::timeline`], for a verb that only reads: it makes no workspace of a directory that is none.
+    ///
+    /// # Errors
+    /// As [`Context::timeline`].
+    pub(super) fn timeline_to_read(&self) -> Result<Timeline> {
+        self.timeline_of(Workspace::open_to_read(&self.home, &self.root()?)?)
+    }
+
+    fn timeline_of(&self, workspace: Workspace) -> Result<Timeline> {
         let effective = self.settings()?;
         effective.faults().iter().for_each(|fault| super::print::warning(fault));
-        let timeline = Timeline::open(&self.home, self.workspace()?, effective.policy)?;
+        let timeline = Timeline::open(&self.home, workspace, effective.policy)?;
         super::unguarded::bring_in(&self.home, timeline.workspace());
         // Every verb says it; those that would restore refuse on top of it.
         if let Err(interrupted) = timeline.catalog().refuse_interrupted() {

@@ -15,6 +15,7 @@ use crate::sys::process;
 
 /// The arguments of `piton daemon`.
 #[derive(Debug, Args)]
+#[command(disable_help_subcommand = true)]
 pub(super) struct DaemonArgs {
     #[command(subcommand)]
     pub verb: DaemonVerb,

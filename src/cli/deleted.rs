@@ -56,7 +56,7 @@ fn line(workspace: &Workspace) -> Option<String> {
 }
 
 /// Returns when piton last wrote a record of a workspace.
-fn last_used(workspace: &Workspace) -> Option<SystemTime> {
+pub(super) fn last_used(workspace: &Workspace) -> Option<SystemTime> {
     let records = std::fs::read_dir(&workspace.dir).into_iter().flatten().flatten();
     records.filter_map(|record| record.metadata().ok()?.modified().ok()).max()
 }

@@ -7,9 +7,11 @@ use clap::Args;
 
 use super::context::Context;
 use super::exit::Exit;
-use super::named::{checkpoint, is_known, tell_replaced, unknown_path};
+use super::named::{checkpoint, is_known, refuse_path_too, tell_replaced, unknown_path};
 use super::print::{self, stat_text};
+use super::screen::columns;
 use crate::checkpoint::catalog::diff::{Change, LiveSide, Present, is_file_change};
+use crate::checkpoint::catalog::words::is_turn;
 use crate::checkpoint::{Checkpoint, Timeline};
 use crate::doors::{contents, replies};
 use crate::error::Result;
@@ -20,10 +22,10 @@ use crate::sys::interrupt::Flow;
 /// The arguments of `piton diff`.
 #[derive(Debug, Args)]
 pub(super) struct DiffArgs {
-    /// One checkpoint or two, then paths [default: from the newest to the files as they are now]
-    #[arg(value_name = "CHECKPOINT|PATH")]
+    /// One checkpoint or two, or a turn (t-3), then paths [default: from the newest to the files as they are now]
+    #[arg(value_name = "CHECKPOINT|TURN|PATH")]
     pub what: Vec<OsString>,
-    /// Show the changes of a turn: its name in `piton turns`, or the client's name of it [default: the newest]
+    /// Show the changes of a turn: its name in `piton list --turns`, or the client's name of it [default: the newest]
     #[arg(long, value_name = "TURN", num_args = 0..=1, default_missing_value = "")]
     pub turn: Option<String>,
     /// The run of that turn
@@ -36,6 +38,9 @@ pub(super) struct DiffArgs {
     #[arg(last = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
 }
+
+/// The widest bar of a file's added and removed lines, in columns.
+const WIDEST_BAR: usize = 24;
 
 /// The two sides of a comparison and the paths that count.
 struct Compared {
@@ -55,6 +60,7 @@ fn compared(context: &Context, timeline: &mut Timeline, args: &DiffArgs) -> Resu
         let named = timeline.catalog().resolve(&word.to_string_lossy());
         match named {
             Ok(checkpoint) if sides.len() < 2 => {
+                refuse_path_too(context, timeline, &word.to_string_lossy(), &checkpoint, "diff")?;
                 tell_replaced(timeline, &word.to_string_lossy(), &checkpoint);
                 sides.push(checkpoint);
             }
@@ -97,10 +103,12 @@ fn compared(context: &Context, timeline: &mut Timeline, args: &DiffArgs) -> Resu
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn diff(context: &mut Context, args: &DiffArgs) -> Result<Exit> {
-    let mut timeline = context.timeline()?;
-    if let Some(turn) = &args.turn {
-        let turn = Some(turn.as_str()).filter(|turn| !turn.is_empty());
-        let typed: Vec<PathBuf> = args.what.iter().map(PathBuf::from).chain(args.paths.iter().cloned()).collect();
+    let mut timeline = context.timeline_to_read()?;
+    let first = args.what.first().and_then(|word| word.to_str()).filter(|word| is_turn(word) && args.turn.is_none());
+    if let Some(turn) = args.turn.as_deref().or(first) {
+        let turn = Some(turn).filter(|turn| !turn.is_empty());
+        let words = args.what.iter().skip(usize::from(first.is_some()));
+        let typed: Vec<PathBuf> = words.map(PathBuf::from).chain(args.paths.iter().cloned()).collect();
         let paths = context.paths(timeline.workspace(), &typed)?;
         return super::turns::diff(context, &mut timeline, (turn, args.run.as_deref()), (&paths, args.stat));
     }
@@ -139,9 +147,10 @@ fn show(
     }
     let mut text = String::new();
     let mut patches = String::new();
+    let screen = columns();
     let (files, directories): (Vec<&Change>, Vec<&Change>) = changes.iter().partition(|change| is_file_change(change));
     let named = |change: &Change| format!("{}{}", context.leading(), change.path.display());
-    let columns = changes.iter().map(|change| width(&named(change))).max().unwrap_or(0).min(60);
+    let names = changes.iter().map(|change| width(&named(change))).max().unwrap_or(0).min(60);
     for change in files {
         let patch = timeline.catalog().patch_of(change, live)?;
         let how = match contents::fate(change) {
@@ -149,22 +158,29 @@ fn show(
             fate => format!(" ({fate})"),
         };
         let numbers = if patch.binary { "binary".to_owned() } else { format!("+{}/-{}", patch.plus, patch.minus) };
-        add_line!(text, " {} | {numbers}{how}", padded(&named(change), columns));
+        let line = format!(" {} | {numbers}{how}", padded(&named(change), names));
+        let room = screen.map_or(0, |screen| screen.saturating_sub(width(&line) + 1).min(WIDEST_BAR));
+        add_line!(text, "{line}{}", print::bar(patch.plus, patch.minus, room));
         patches.push_str(&patch.text);
     }
     for change in &directories {
-        add_line!(text, " {} | directory ({})", padded(&named(change), columns), contents::fate(change));
+        add_line!(text, " {} | directory ({})", padded(&named(change), names), contents::fate(change));
     }
     let apart = match directories.len() {
         0 => String::new(),
         1 => ", 1 directory".to_owned(),
         many => format!(", {many} directories"),
     };
-    add_line!(text, " {}{apart}", stat_text(&replies::stat(&timeline.catalog().stat(&changes, live)?)));
-    if !only_stat {
+    let summary = format!(" {}{apart}", stat_text(&replies::stat(&timeline.catalog().stat(&changes, live)?)));
+    add_line!(text, "{summary}");
+    if !only_stat && !patches.is_empty() {
         text.push('\n');
         text.push_str(&print::patch(&print::harmless(&patches)));
+        // On a screen the beginning of a long patch is out of sight.
+        if screen.is_some() {
+            add_line!(text, "\n{summary}");
+        }
     }
-    print::data(&text)?;
+    print::pages(&text)?;
     Ok(Exit::Done)
 }

@@ -9,7 +9,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
-use super::switch::span_ms;
+use super::screen::age;
 use crate::checkpoint::catalog::find::{Presence, Version};
 use crate::checkpoint::{Checkpoint, Timeline};
 use crate::error::{Code, Error, Result};
@@ -17,7 +17,7 @@ use crate::model::number::Number;
 use crate::model::text::{bytes, padded, printable, shell_name, width};
 use crate::model::tree::Mode;
 use crate::protocol::{FindDocument, FoundDocument, FoundItem, PathItem, PresenceWord, VersionItem};
-use crate::sys::clock::{ms_of, now_ms};
+use crate::sys::clock::{NamedTime, ms_of, now_ms};
 
 /// The characters that make a pattern of a path.
 const PATTERN: [char; 4] = ['*', '?', '[', '{'];
@@ -27,7 +27,7 @@ const PATTERN: [char; 4] = ['*', '?', '[', '{'];
 pub(super) struct FindArgs {
     /// A file or directory; a pattern (`*.rs`, `src/**/x?`), or a bare name, which is looked for in all directories
     pub path: PathBuf,
-    /// Only checkpoints since then: a time (2026-01-31, 2026-01-31 14:30), or how long ago (2h, 3 days)
+    /// Only checkpoints since then: a time (2026-01-31, 14:30, yesterday), or how long ago (2h, 3 days)
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
     /// Only checkpoints until then
@@ -42,7 +42,7 @@ impl Between {
     fn of(args: &FindArgs) -> Result<Between> {
         let since = args.since.as_deref().map(|text| moment(text, "since")).transpose()?;
         let until = args.until.as_deref().map(|text| moment(text, "until")).transpose()?;
-        Ok(Between(since.unwrap_or(i64::MIN), until.unwrap_or(i64::MAX)))
+        Ok(Between(since.map_or(i64::MIN, |since| since.from), until.map_or(i64::MAX, |until| until.until)))
     }
 
     fn counts(&self, checkpoint: &Checkpoint) -> bool {
@@ -55,7 +55,7 @@ impl Between {
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
-    let timeline = context.timeline()?;
+    let timeline = context.timeline_to_read()?;
     let path = context.path(timeline.workspace(), &args.path)?;
     let between = Between::of(args)?;
     let mut versions = timeline.catalog().versions(&path)?;
@@ -81,7 +81,14 @@ pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
             "{}\n\n",
             print::bold(&format!("Versions of {}{}, newest first", context.leading(), path.display()))
         );
-        for version in &versions {
+        let ages: Vec<String> = versions
+            .iter()
+            .map(|version| {
+                version.checkpoints.iter().map(|one| &one.record.time).max().map_or_else(String::new, |time| age(time))
+            })
+            .collect();
+        let widest = ages.iter().map(|age| width(age)).max().unwrap_or(0);
+        for (version, age) in versions.iter().zip(&ages) {
             let what = match (version.presence, version.size) {
                 (Presence::Absent, _) => "absent".to_owned(),
                 (Presence::NotCaptured(why), _) => format!("not captured ({why})"),
@@ -91,8 +98,8 @@ pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
                 (Presence::Held(_, id), Some(size)) => format!("{}  {}", id.short(), bytes(size)),
             };
             let why = version.damage.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-            let numbers: Vec<String> = numbers(version).iter().map(Number::to_string).collect();
-            add_line!(text, "  {what}  in checkpoint {}{why}", numbers.join(", "));
+            let time = print::faint(&padded(age, widest));
+            add_line!(text, "  {time}  {what}  in checkpoint {}{why}", names(version).join(", "));
         }
         // Relative to the working directory, as it was typed, and as a shell takes it.
         let typed = args.path.as_os_str().as_bytes();
@@ -119,21 +126,13 @@ pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
     })
 }
 
-/// Reads a time: a moment, or how long ago it was.
-fn moment(text: &str, field: &str) -> Result<i64> {
-    let bad = || {
+/// Parses a time, which may be a whole minute or day.
+fn moment(text: &str, field: &str) -> Result<NamedTime> {
+    NamedTime::parse(text, now_ms()).ok_or_else(|| {
         Error::new(Code::BadRequest, format!("`{}` is not a time", printable(text)))
             .field(field)
-            .hint("for example 2026-01-31, \"2026-01-31 14:30\", 2h, 3 days")
-    };
-    if let Some(ms) = ms_of(text) {
-        return Ok(ms);
-    }
-    if let Ok(local) = text.parse::<jiff::civil::DateTime>() {
-        let zoned = local.to_zoned(jiff::tz::TimeZone::system()).map_err(|_| bad())?;
-        return Ok(zoned.timestamp().as_millisecond());
-    }
-    span_ms(text, field).map(|span| now_ms().saturating_sub(span)).map_err(|_| bad())
+            .hint("for example 2026-01-31, \"2026-01-31 14:30\", 14:30, yesterday, 2h, 3 days")
+    })
 }
 
 /// Returns the matcher of what was typed, if it is a pattern or a bare name. A pattern without a slash is one of names.
@@ -197,7 +196,7 @@ fn matches(
         add_line!(text, "  {name}  newest in checkpoint {} ({}){gone}", item.n, print::local_time(&item.time));
     }
     add!(text, "\n  piton find PATH       the versions of one of them\n");
-    add!(text, "  piton recover PATH    bring back the newest that differs\n");
+    add!(text, "  piton restore PATH    bring back the newest that differs\n");
     print::data(&text)?;
     Ok(exit)
 }
@@ -212,6 +211,15 @@ fn item(version: &Version) -> VersionItem {
     };
     let why = why.or_else(|| version.damage.clone());
     VersionItem { id, presence, why, bytes: version.size, checkpoints: numbers(version) }
+}
+
+/// Returns the names of the checkpoints with a version, as `restore` takes them. A base capture has an id and no number; the newest is
+/// named if no other checkpoint has the version.
+fn names(version: &Version) -> Vec<String> {
+    let (numbered, bases): (Vec<&Checkpoint>, Vec<&Checkpoint>) =
+        version.checkpoints.iter().partition(|checkpoint| !checkpoint.record.number.is_none());
+    let named = if numbered.is_empty() { bases.into_iter().rev().take(1).collect() } else { numbered };
+    named.into_iter().map(Checkpoint::shown).collect()
 }
 
 /// Returns the numbers of the checkpoints with a version. A base capture is only named where it is the only one.

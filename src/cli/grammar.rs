@@ -21,8 +21,9 @@ use super::hook::HookArgs;
 use super::init::InitArgs;
 use super::install::InstallArgs;
 use super::list::ListArgs;
+use super::man::ManArgs;
 use super::mcp_proxy::McpProxyArgs;
-use super::pin::{DeleteArgs, PinArgs};
+use super::pin::{DeleteArgs, PinArgs, UnpinArgs};
 use super::prune::PruneArgs;
 use super::push::PushArgs;
 use super::recover::RecoverArgs;
@@ -35,7 +36,7 @@ use super::sidecar::SidecarArgs;
 use super::store::StoreArgs;
 use super::switch::OffArgs;
 use super::turns::TurnsArgs;
-use super::undo::{RedoArgs, UndoArgs};
+use super::undo_args::{RedoArgs, UndoArgs};
 use super::watch::WatchArgs;
 
 /// The checkpoint sidecar for coding agents
@@ -43,7 +44,7 @@ use super::watch::WatchArgs;
 /// Takes a checkpoint before anything is destroyed, warns of what no checkpoint can undo, and brings back exactly what
 /// you want back. Without a verb: whether this directory is protected.
 #[derive(Debug, Parser)]
-#[command(name = "piton", version, disable_help_subcommand = true)]
+#[command(name = "piton", version = env!("PITON_VERSION"))]
 pub(super) struct Cli {
     #[command(flatten)]
     pub global: GlobalArgs,
@@ -55,8 +56,10 @@ pub(super) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
     /// Guard an agent: read its events on stdin, answer on stdout (docs/PROTOCOL.md)
+    #[command(hide = true)]
     Sidecar(SidecarArgs),
     /// Stand between an MCP client and its server: hold calls that write until their checkpoint is there
+    #[command(hide = true)]
     McpProxy(McpProxyArgs),
     /// Run an agent that has no hooks, guarded as a run of its own
     Run(RunArgs),
@@ -64,7 +67,8 @@ pub(super) enum Verb {
     Watch(WatchArgs),
     /// Take a checkpoint now
     Checkpoint(CheckpointArgs),
-    /// List checkpoints, newest first
+    /// List checkpoints, newest first; or runs, or turns
+    #[command(aliases = ["ls", "log"])]
     List(ListArgs),
     /// Show a checkpoint, a directory or a file in it
     Show(ShowArgs),
@@ -72,24 +76,28 @@ pub(super) enum Verb {
     Diff(DiffArgs),
     /// Find the versions of a path in all checkpoints
     Find(FindArgs),
-    /// Run git on a view of this workspace's checkpoints: git log, show, diff, grep, … (docs/CLI.md)
+    /// Run git on a view of this workspace's checkpoints: git log, show, diff, grep, …
     #[command(disable_help_flag = true)]
     Git(GitArgs),
     /// Print variables with which an ordinary git works on that view: eval "$(piton env)"
+    #[command(hide = true)]
     Env(EnvArgs),
     /// Send this workspace's runs and checkpoints to a git server
     Push(PushArgs),
-    /// Bring other machines' runs and checkpoints in, to look at and to restore from
+    /// Fetch the runs and checkpoints of other machines
     Fetch(FetchArgs),
     /// Bring back the newest version of a path that is not the one on the disk
+    #[command(hide = true)]
     Recover(RecoverArgs),
-    /// Bring files back
+    /// Bring files back from a checkpoint, or the newest other version of a path
     Restore(RestoreArgs),
-    /// Roll a run back: bring files back, and have the run go on from there
+    /// Roll a run back: bring files back, and let the run continue from there
     Rollback(RollbackArgs),
     /// List runs, with their timelines
+    #[command(hide = true)]
     Runs(RunsArgs),
     /// List the turns of agents that changed files
+    #[command(hide = true)]
     Turns(TurnsArgs),
     /// Undo the newest turn, restore or rollback; or one turn, or its changes of some paths
     Undo(UndoArgs),
@@ -97,23 +105,28 @@ pub(super) enum Verb {
     Redo(RedoArgs),
     /// Take back what a command of git did to refs, the index, the stash and files
     GitUndo(GitUndoArgs),
-    /// Pin checkpoints: retention never drops them
+    /// Pin checkpoints, so that retention never drops them; or unpin them
     Pin(PinArgs),
     /// Unpin checkpoints
-    Unpin(PinArgs),
+    #[command(hide = true)]
+    Unpin(UnpinArgs),
     /// Delete checkpoints
+    #[command(hide = true)]
     Delete(DeleteArgs),
     /// Drop what retention does not keep, in all workspaces, and free the space
+    #[command(hide = true)]
     Prune(PruneArgs),
-    /// Look at the store of all workspaces, clear it, or move it
+    /// Show, prune, clear or move the store of all workspaces; delete checkpoints, adopt histories
     Store(StoreArgs),
     /// Give the history of a moved directory to the directory that it is now
+    #[command(hide = true)]
     Adopt(AdoptArgs),
     /// Take content out of every checkpoint on purpose, and prove that its bytes are gone
     Forget(ForgetArgs),
     /// Show the state of this workspace's protection
+    #[command(alias = "st")]
     Status,
-    /// Look at each door from end to end, and say how to mend what is wrong
+    /// Check every integration from end to end, and say how to fix what is wrong
     Doctor(DoctorArgs),
     /// Say what a shell command would do
     Classify(ClassifyArgs),
@@ -123,16 +136,21 @@ pub(super) enum Verb {
     Off(OffArgs),
     /// Switch the guard on again
     On,
-    /// Set piton up here: clients, shells, a first checkpoint; or print the script of a shell (docs/SHELLS.md)
+    /// Set piton up: clients, shells, a first checkpoint; or print the script of a shell
     Init(InitArgs),
-    /// Put piton's hooks into agent clients (docs/AGENTS.md), its line into startup files of shells, its door into git (docs/GIT.md)
+    /// Install piton's hooks into agent clients, shells and git
     Install(InstallArgs),
-    /// Take hooks and lines out again; with --all, everything of piton but its store
+    /// Uninstall them; with --all, everything of piton except its store
     Uninstall(InstallArgs),
     /// The daemon that keeps hooks fast; the first hook starts it
+    #[command(hide = true)]
     Daemon(DaemonArgs),
     /// Answer one hook of an agent client: what `piton install` puts into its configuration
+    #[command(hide = true)]
     Hook(HookArgs),
     /// Stream a realistic agent session through the sidecar and bring its losses back
     Demo(DemoArgs),
+    /// Write the manual pages into a directory
+    #[command(hide = true)]
+    Man(ManArgs),
 }

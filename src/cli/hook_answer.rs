@@ -2,6 +2,7 @@
 //! the terminal's verbs.
 
 use super::hook::Exchange;
+use super::lists::{self, ListLayout};
 use super::print::stat_text;
 use super::report::{self, Words};
 use super::step_report::{others_answer, others_before};
@@ -37,7 +38,7 @@ pub(super) fn answer(talk: &mut Exchange<'_>, ask: &Ask) -> Result<String, Error
             if listing.checkpoints.is_empty() {
                 return Ok("piton has no checkpoint of this directory yet.".to_owned());
             }
-            Ok(report::list("Checkpoints, newest first", &listing, &words))
+            Ok(lists::list("Checkpoints, newest first", &listing, &ListLayout::of_client(words)))
         }
         Ask::Diff { checkpoint } => {
             let from = checkpoint.clone();
@@ -60,7 +61,7 @@ pub(super) fn answer(talk: &mut Exchange<'_>, ask: &Ask) -> Result<String, Error
         Ask::Turns => {
             let listing: TurnListReply =
                 talk.ask(&Body::TurnList(TurnQuery { limit: Some(LISTED), ..TurnQuery::default() }))?;
-            Ok(report::turns(&listing, &words))
+            Ok(lists::turns(&listing, &ListLayout::of_client(words)))
         }
     }
 }
@@ -83,7 +84,7 @@ fn restore(talk: &mut Exchange<'_>, checkpoint: &str, files: &[String], words: &
         }
         // The text shows this plan: another one is refused.
         let after: RestoreReply = talk.ask(&Body::Restore(back(Some(before.plan.digest.clone()))))?;
-        Ok(report::answer(&before, &after, "Restored", words.undo()) + &rewind(talk, &after))
+        Ok(report::answer(&before, &after, "Restored", words.undo) + &rewind(talk, &after))
     })
 }
 
@@ -112,13 +113,13 @@ fn step_once(talk: &mut Exchange<'_>, direction: Direction, words: &Words) -> Re
     };
     let before = match talk.ask(&request(Step { preview: true, ..Step::default() }))? {
         StepReply::Preview(before) => before,
-        StepReply::Nothing(nothing) => return Ok(nothing.message.replace(Words::TERMINAL.redo(), words.redo())),
+        StepReply::Nothing(nothing) => return Ok(nothing.message.replace(Words::TERMINAL.redo, words.redo)),
         StepReply::Done(_) => return Err(unasked().into()),
     };
     let Some(over) = &before.over else { return Err(unasked().into()) };
     let (word, verb, back) = match direction {
-        Direction::Undo => ("Undo", "Undone", words.redo()),
-        Direction::Redo => ("Redo", "Redone", words.undo()),
+        Direction::Undo => ("Undo", "Undone", words.redo),
+        Direction::Redo => ("Redo", "Redone", words.undo),
     };
     let head = report::step(word, over);
     if before.changes_nothing() && over.run.is_none() {

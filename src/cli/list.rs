@@ -7,25 +7,40 @@ use clap::Args;
 use super::context::Context;
 use super::deleted;
 use super::exit::Exit;
+use super::lists::{self, ListLayout};
 use super::named::{is_known, run, unknown_path};
 use super::print;
-use super::report::{self, Words};
+use super::report::Words;
+use super::runs::{RunsArgs, runs};
+use super::screen::columns;
+use super::turns::{TURNS, TurnsArgs, turns};
 use super::unguarded;
-use crate::checkpoint::Timeline;
 use crate::checkpoint::catalog::listing::ListFilter;
+use crate::checkpoint::records::workspace::real_path;
+use crate::checkpoint::{Timeline, Workspace};
 use crate::doors::replies;
 use crate::doors::stdio::list_reply;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
-use crate::model::text::printable;
+use crate::model::text::{printable, shell_word};
+
 use crate::sys::interrupt::Flow;
 
 /// The arguments of `piton list`.
 #[derive(Debug, Args)]
 pub(super) struct ListArgs {
-    /// Most checkpoints to list
-    #[arg(long, short = 'n', default_value_t = 50)]
-    pub limit: usize,
+    /// Most rows to list [default: 50; with --turns 20]
+    #[arg(long, short = 'n')]
+    pub limit: Option<usize>,
+    /// List runs instead, with their timelines
+    #[arg(long, conflicts_with_all = ["turns", "run", "kind", "all", "steps", "remote", "path"])]
+    pub runs: bool,
+    /// With --runs: show sub-agents' runs, forks and timelines below what they come from
+    #[arg(long, requires = "runs")]
+    pub tree: bool,
+    /// List the turns of agents that changed files instead
+    #[arg(long, conflicts_with_all = ["kind", "all", "steps", "remote", "path"])]
+    pub turns: bool,
     /// Only those of a run
     #[arg(long)]
     pub run: Option<String>,
@@ -46,11 +61,30 @@ pub(super) struct ListArgs {
     pub path: Option<PathBuf>,
 }
 
-/// Lists checkpoints.
+/// The most workspaces below the directory that are named.
+const MOST_BELOW: usize = 3;
+
+/// The rows that are listed without `--limit`.
+const DEFAULT_LIMIT: usize = 50;
+
+impl ListArgs {
+    /// Returns the most checkpoints to list.
+    pub(super) fn limit(&self) -> usize {
+        self.limit.unwrap_or(DEFAULT_LIMIT)
+    }
+}
+
+/// Lists checkpoints, runs or turns.
 ///
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
+    if args.runs {
+        return runs(context, &RunsArgs { tree: args.tree, limit: args.limit() });
+    }
+    if args.turns {
+        return turns(context, &TurnsArgs { run: args.run.clone(), limit: args.limit.unwrap_or(TURNS) });
+    }
     let kind = match &args.kind {
         None => None,
         Some(text) => Some(CheckpointKind::parse(text).ok_or_else(|| {
@@ -59,7 +93,7 @@ pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
                 .hint(format!("the kinds are: {}", kinds.join(", ")))
         })?),
     };
-    let mut timeline = context.timeline()?;
+    let mut timeline = context.timeline_to_read()?;
     if args.remote {
         return super::list_remote::list(context, &mut timeline, args, kind);
     }
@@ -70,7 +104,7 @@ pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
         kind,
         path,
         before: None,
-        limit: args.limit,
+        limit: args.limit(),
         with_base: args.all,
         with_steps: args.steps || context.is_outside(),
     };
@@ -90,7 +124,7 @@ pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
         let unguarded = replies::unguarded(&timeline)?;
         let hint = unguarded::removal_hint(&unguarded, timeline.workspace());
         let none = unguarded::section(&unguarded) + &none_text(&timeline, &query) + &hint;
-        print::data(&(none + &deleted::offers(context)?))?;
+        print::data(&(none + &deleted::offers(context)? + &below(context)?))?;
     } else {
         let is_outside = context.is_outside();
         let mut listing = list_reply(&timeline, listing, None);
@@ -108,7 +142,9 @@ pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
             gaps.for_each(|gap| gap.item.make_absolute());
         }
         let hint = unguarded::removal_hint(&listing.unguarded, timeline.workspace());
-        print::data(&(report::list(&title, &listing, &words) + &hint + &deleted::offers(context)?))?;
+        let elsewhere = deleted::offers(context)? + &below(context)?;
+        let layout = ListLayout { words, columns: columns(), folds: kind.is_none() && !args.all };
+        print::data(&(lists::list(&title, &listing, &layout) + &hint + &elsewhere))?;
     }
     Context::leave(timeline);
     Ok(if damaged {
@@ -118,6 +154,28 @@ pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
     } else {
         Exit::Done
     })
+}
+
+/// Lists the workspaces below the directory that have checkpoints, the one used last first, each with the command that lists them.
+fn below(context: &Context) -> Result<String> {
+    let root = real_path(&context.root()?);
+    if context.is_outside() {
+        return Ok(String::new());
+    }
+    let is_below = |one: &Workspace| one.path != root && one.path.starts_with(&root) && one.path.is_dir();
+    let has_checkpoints = |one: &Workspace| one.dir.join("ordinal").exists();
+    let known = Workspace::known(&context.home)?.into_iter();
+    let mut below: Vec<Workspace> = known.filter(is_below).filter(has_checkpoints).collect();
+    below.sort_by_key(|one| std::cmp::Reverse(deleted::last_used(one)));
+    let mut text = String::new();
+    for one in below.iter().take(MOST_BELOW) {
+        let path = one.path.to_string_lossy();
+        add_line!(text, "{} is a workspace of its own: `piton list -w {}`", printable(&path), shell_word(&path));
+    }
+    if below.len() > MOST_BELOW {
+        add_line!(text, "… and {} more below this directory: `piton store list`", below.len() - MOST_BELOW);
+    }
+    Ok(text)
 }
 
 /// Returns the branch of the run that recorded a codon last.

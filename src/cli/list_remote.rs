@@ -36,7 +36,7 @@ pub(super) fn list(
     // Newest first; times of other machines' clocks are all that numbers of different workspaces have in common.
     found.sort_by(|a, b| (&b.record.time, b.record.ordinal).cmp(&(&a.record.time, a.record.ordinal)));
     let (total, empty) = (found.len(), found.is_empty());
-    found.truncate(args.limit);
+    found.truncate(args.limit());
     if context.json {
         let checkpoints = found.iter().map(|checkpoint| item(checkpoint)).collect();
         print::json(&RemoteListDocument { total, checkpoints, faults: broken.clone() })?;
@@ -47,7 +47,7 @@ pub(super) fn list(
         for checkpoint in found {
             let record = &checkpoint.record;
             let (when, what) = (print::faint(&print::local_time(&record.time)), printable(&record.reason));
-            let (of, n, id) = (&record.workspace, record.number, checkpoint.id.short());
+            let (of, n, id) = (&record.workspace, record.number, checkpoint.shown_id());
             add_line!(text, "  {of} {n:>4}  {id}  {when}  [{}] {what}", printable(&record.run));
         }
         print::data(&text)?;

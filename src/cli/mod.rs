@@ -10,6 +10,7 @@ mod announced;
 mod at_work;
 mod checkpoint;
 mod classify;
+mod completion;
 mod config;
 mod confirm;
 mod context;
@@ -28,6 +29,7 @@ mod git_door;
 mod git_undo;
 mod git_variables;
 mod grammar;
+mod help;
 mod hook;
 mod hook_answer;
 mod hunks;
@@ -36,6 +38,8 @@ mod install;
 mod judged_line;
 mod list;
 mod list_remote;
+mod lists;
+mod man;
 mod mcp_proxy;
 mod named;
 mod overview;
@@ -55,6 +59,7 @@ mod run;
 mod runs;
 mod saved;
 mod scratch;
+mod screen;
 mod shell;
 mod show;
 mod sidecar;
@@ -65,6 +70,7 @@ mod switch;
 mod talk;
 mod turns;
 mod undo;
+mod undo_args;
 mod unguarded;
 mod view;
 mod watch;
@@ -72,7 +78,8 @@ mod watch;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::Parser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::error::{Code, Error, Result};
 use crate::sys::fs::deferred;
@@ -110,6 +117,9 @@ pub fn main() -> ExitCode {
     {
         return code;
     }
+    if completion::is_asked(verb.as_deref()) {
+        return completion::complete();
+    }
     if verb.is_some_and(|verb| verb == "hook") {
         // Clients take a failing hook for a veto, so from here on no error may end the process, not even one of the
         // grammar.
@@ -118,7 +128,7 @@ pub fn main() -> ExitCode {
             return hook::hook(&rest).into();
         }
     }
-    let cli = match Cli::try_parse() {
+    let cli = match parsed() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
             let text = error.render().to_string();
@@ -134,6 +144,7 @@ pub fn main() -> ExitCode {
             return Exit::Done.into();
         }
     };
+    print::use_colours(cli.global.color);
     if is_detached(&cli) {
         process::close_inherited();
     }
@@ -146,6 +157,16 @@ pub fn main() -> ExitCode {
     });
     deferred::wait();
     exit
+}
+
+/// Parses the command line.
+fn parsed() -> std::result::Result<Cli, clap::Error> {
+    // The texts of help take as long as the rest of a start. Only help and errors show them.
+    let matches = match Cli::command().disable_help_subcommand(true).try_get_matches() {
+        Err(error) if error.kind() != ErrorKind::DisplayVersion => help::command().try_get_matches()?,
+        plain => plain?,
+    };
+    Cli::from_arg_matches(&matches)
 }
 
 /// Returns true for a process that outlives the one that started it.
@@ -165,6 +186,9 @@ fn run(cli: &Cli) -> Result<ExitCode> {
     if let Some(Verb::Run(args)) = &cli.verb {
         return run::run(&cli.global, args);
     }
+    if let Some(Verb::Man(args)) = &cli.verb {
+        return man::man(args).map(ExitCode::from);
+    }
     if let Some(Verb::Init(args)) = &cli.verb {
         init::refuse_unasked(&cli.global, args)?;
     }
@@ -174,6 +198,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         // It starts without a home too, see above.
         Some(Verb::McpProxy(args)) => return mcp_proxy::proxy(&cli.global, args),
         Some(Verb::Run(args)) => return run::run(&cli.global, args),
+        Some(Verb::Man(args)) => man::man(args),
         Some(Verb::Git(args)) => return git::git(&context, args),
         Some(Verb::Env(args)) => env::env(&context, args),
         Some(Verb::Push(args)) => push::push(&context, args),

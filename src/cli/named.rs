@@ -9,7 +9,7 @@ use crate::checkpoint::{Checkpoint, Timeline};
 use crate::error::{Code, Error, Result};
 use crate::model::path::RelPath;
 use crate::model::run::run_id;
-use crate::model::text::printable;
+use crate::model::text::{printable, shell_word};
 
 /// The selector of the newest checkpoint.
 pub(super) const NEWEST: &str = "@{0}";
@@ -42,7 +42,7 @@ pub(super) fn run(timeline: &mut Timeline, named: &str) -> Result<String> {
         return Ok(run);
     }
     Err(Error::new(Code::NoSuchRun, format!("there is no run `{}` in this workspace", printable(named)))
-        .hint("`piton runs` lists them"))
+        .hint("`piton list --runs` lists them"))
 }
 
 /// Returns true if the workspace or one of `checkpoints` has something at `path`.
@@ -59,6 +59,43 @@ pub(super) fn is_known(timeline: &Timeline, path: &RelPath, checkpoints: &[Check
         }
     }
     Ok(false)
+}
+
+/// Returns true if a word is a path: it is no number, and something is at that path, or one of `checkpoints` has it.
+///
+/// # Errors
+/// `store-damaged`.
+pub(super) fn is_path(context: &Context, timeline: &Timeline, word: &str, checkpoints: &[Checkpoint]) -> Result<bool> {
+    if checkpoints.is_empty() || word.bytes().all(|byte| byte.is_ascii_digit() || b"#.".contains(&byte)) {
+        return Ok(false);
+    }
+    match context.path(timeline.workspace(), Path::new(word)) {
+        Ok(path) => Ok(!path.is_root() && is_known(timeline, &path, checkpoints)?),
+        // A word that is no path in this workspace is none.
+        Err(_) => Ok(false),
+    }
+}
+
+/// Refuses a word that names a checkpoint if it is a path, too: on the disk, or in the newest checkpoint. `verb` has the commands for both.
+///
+/// # Errors
+/// `ambiguous-checkpoint`; `store-damaged`.
+pub(super) fn refuse_path_too(
+    context: &Context,
+    timeline: &Timeline,
+    word: &str,
+    checkpoint: &Checkpoint,
+    verb: &str,
+) -> Result<()> {
+    let known = timeline.catalog().all()?;
+    let newest = known.checkpoints.last().map_or(&[][..], std::slice::from_ref);
+    if !is_path(context, timeline, word, newest)? {
+        return Ok(());
+    }
+    let (number, path) = (checkpoint.shown(), shell_word(word));
+    let text = format!("`{}` names checkpoint {number} and a path", printable(word));
+    Err(Error::new(Code::AmbiguousCheckpoint, text)
+        .hint(format!("write `piton {verb} {number}` for the checkpoint, `piton {verb} -- {path}` for the path")))
 }
 
 /// Says that a path is nowhere; `what` names the places.
@@ -97,28 +134,35 @@ pub(super) fn split(context: &Context, timeline: &mut Timeline, what: &str) -> R
         return whole.map(|checkpoint| (checkpoint, None));
     }
     let start = if what.starts_with("id:") { "id:".len() } else { 0 };
-    let mut first = None;
+    let (mut first, mut longest) = (None, None);
     for (at, _) in what.match_indices(':').filter(|(at, _)| *at >= start) {
         match timeline.catalog().resolve(&what[..at]) {
             Ok(checkpoint) => {
                 let blamed = |error| timeline.catalog().blamed(error, &[&checkpoint]);
                 let path = path_in(context, timeline, &checkpoint, &what[at + 1..]).map_err(blamed)?;
-                // A type that the codon has not recorded is no path.
-                let is_type =
-                    Point::parse(&what[at + 1..]).is_some() && !timeline.catalog().is_held(&checkpoint, &path)?;
-                return if is_type && is_specific(&whole) {
-                    whole.map(|one| (one, None))
-                } else {
-                    Ok((checkpoint, Some(path)))
-                };
+                if timeline.catalog().is_held(&checkpoint, &path)? {
+                    return Ok((checkpoint, Some(path)));
+                }
+                // `run:codon` is longer than `run`.
+                longest = Some((checkpoint, path, &what[at + 1..]));
             }
             Err(error) => _ = first.get_or_insert(error),
         }
     }
-    match first {
-        Some(error) if !is_specific(&whole) => Err(error),
+    match (longest, first) {
+        // A codon of a run is meant, or a type that the codon has not recorded. Neither is a path.
+        (Some((.., word)), _) if is_specific(&whole) && (Point::parse(word).is_some() || is_codon_missing(&whole)) => {
+            whole.map(|checkpoint| (checkpoint, None))
+        }
+        (Some((checkpoint, path, _)), _) => Ok((checkpoint, Some(path))),
+        (None, Some(error)) if !is_specific(&whole) => Err(error),
         _ => whole.map(|checkpoint| (checkpoint, None)),
     }
+}
+
+/// Returns true if the error says that the run has no such codon.
+fn is_codon_missing(found: &Result<Checkpoint>) -> bool {
+    found.as_ref().is_err_and(|error| error.code() == Code::NoSuchCodon)
 }
 
 /// Returns true if the error names the run's codon as the cause.

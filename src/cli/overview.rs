@@ -29,7 +29,7 @@ pub(super) fn overview(context: &mut Context) -> Result<Exit> {
     let Some(workspace) = context.known_workspace()? else {
         return unknown(context);
     };
-    let timeline = context.timeline()?;
+    let timeline = context.timeline_to_read()?;
     let known = timeline.catalog().all()?;
     let mut broken = timeline.catalog().broken(&known)?;
     for damage in timeline.catalog().look_for_damages()?.found {

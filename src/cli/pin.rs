@@ -1,4 +1,4 @@
-//! `piton pin`, `piton unpin` and `piton delete`: checkpoints that stay, and some that do not.
+//! `piton pin` and `piton store delete`: checkpoints that stay, and some that do not.
 
 use clap::Args;
 
@@ -13,9 +13,20 @@ use crate::error::Result;
 use crate::model::text::printable;
 use crate::sys::interrupt::Flow;
 
-/// The arguments of `piton pin` and `piton unpin`.
+/// The arguments of `piton pin`.
 #[derive(Debug, Args)]
 pub(super) struct PinArgs {
+    /// The checkpoints, by number, id or label
+    #[arg(required = true, value_name = "ID")]
+    pub checkpoints: Vec<String>,
+    /// Unpin them
+    #[arg(long)]
+    pub remove: bool,
+}
+
+/// The arguments of `piton unpin`.
+#[derive(Debug, Args)]
+pub(super) struct UnpinArgs {
     /// The checkpoints, by number, id or label
     #[arg(required = true, value_name = "ID")]
     pub checkpoints: Vec<String>,
@@ -32,26 +43,33 @@ pub(super) struct DeleteArgs {
     pub yes: bool,
 }
 
-/// Pins checkpoints.
+/// Pins checkpoints, or unpins them.
 ///
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn pin(context: &mut Context, args: &PinArgs) -> Result<Exit> {
-    put(context, args, true)
+    match args.remove {
+        true => remove(context, &args.checkpoints),
+        false => put(context, &args.checkpoints, true),
+    }
 }
 
 /// Unpins checkpoints.
 ///
 /// # Errors
 /// Returns the error of what could not be done.
-pub(super) fn unpin(context: &mut Context, args: &PinArgs) -> Result<Exit> {
-    person::require("retention may then drop the checkpoint for good")?;
-    put(context, args, false)
+pub(super) fn unpin(context: &mut Context, args: &UnpinArgs) -> Result<Exit> {
+    remove(context, &args.checkpoints)
 }
 
-fn put(context: &mut Context, args: &PinArgs, pinned: bool) -> Result<Exit> {
+fn remove(context: &mut Context, selectors: &[String]) -> Result<Exit> {
+    person::require("retention may then drop the checkpoint for good")?;
+    put(context, selectors, false)
+}
+
+fn put(context: &mut Context, selectors: &[String], pinned: bool) -> Result<Exit> {
     let mut timeline = context.timeline()?;
-    let named = timeline.catalog().chosen(&args.checkpoints)?;
+    let named = timeline.catalog().chosen(selectors)?;
     let news = timeline.pin(&named, pinned)?;
     if context.json {
         print::json_as_declared(&replies::chosen(&named, &|id| news.contains(id)))?;
@@ -91,7 +109,7 @@ pub(super) fn delete(context: &mut Context, args: &DeleteArgs) -> Result<Exit> {
             true => format!("Deleted: {}\n", described(one)),
             false => format!("Left, because it is needed by now: {}\n", described(one)),
         };
-        let hint = "`piton prune` frees the space at once; otherwise maintenance does it later.\n";
+        let hint = "`piton store prune` frees the space at once; otherwise maintenance does it later.\n";
         print::data(&format!("{}{hint}", named.iter().map(line).collect::<String>()))?;
     }
     Ok(if gone.len() == named.len() { Exit::Done } else { Exit::Part })

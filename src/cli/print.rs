@@ -4,14 +4,18 @@ use std::io::{ErrorKind, IsTerminal, Write, stderr, stdin, stdout};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, OnceLock};
 
+use clap::ValueEnum;
 use serde::Serialize;
+use signal_hook::consts::SIGINT;
 
 use crate::checkpoint::catalog::diff::MAX_COUNTED_FILES;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::text::{count, git_quoted, printable, printable_lines};
 use crate::protocol::{FailedVerb, StatBlock, VerbError};
-use crate::sys::terminal::forget_input;
+use crate::sys::terminal::{self, forget_input};
 
 /// Prints data. A closed pipe ends the program quietly, because its reader wants no more.
 ///
@@ -88,8 +92,35 @@ pub(super) fn say(text: &str) {
     let _ = writeln!(stderr(), "{}", printable_lines(text));
 }
 
-/// Returns whether stdout takes colours.
+/// Chooses when colours are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ColourUse {
+    // A doc comment here would make the help of every verb long.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// The choice on the command line.
+static COLOURS: OnceLock<ColourUse> = OnceLock::new();
+
+/// Sets when colours are printed. Only the first call counts.
+pub(super) fn use_colours(when: ColourUse) {
+    // A second call has nothing to add.
+    let _ = COLOURS.set(when);
+}
+
+/// Returns true if stdout takes colours.
 fn coloured() -> bool {
+    match COLOURS.get().copied().unwrap_or_default() {
+        ColourUse::Auto => is_colour_terminal(),
+        ColourUse::Always => true,
+        ColourUse::Never => false,
+    }
+}
+
+fn is_colour_terminal() -> bool {
     stdout().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
@@ -117,6 +148,60 @@ pub(super) fn patch(text: &str) -> String {
         _ => format!("{line}\n"),
     };
     text.lines().map(colour).collect()
+}
+
+/// Returns a bar of added and removed lines after a blank, at most `room` columns wide; nothing without room or lines.
+pub(super) fn bar(plus: u64, minus: u64, room: usize) -> String {
+    let total = plus.saturating_add(minus);
+    let columns = (room as u64).min(total);
+    if columns == 0 {
+        return String::new();
+    }
+    // Each side that is there is seen.
+    let share = (u128::from(plus) * u128::from(columns) / u128::from(total)) as u64;
+    let least = u64::from(plus > 0 && columns > 1);
+    let most = columns - u64::from(minus > 0 && columns > 1);
+    let added = share.clamp(least, most.max(least));
+    let signs = |sign: &str, number: u64| sign.repeat(usize::try_from(number).unwrap_or_default());
+    let (added, removed) = (signs("+", added), signs("-", columns - added));
+    if coloured() { format!(" \x1b[32m{added}\x1b[31m{removed}\x1b[0m") } else { format!(" {added}{removed}") }
+}
+
+/// Prints data that may be longer than the screen: on a terminal by the person's pager, `PAGER` or `less`.
+///
+/// # Errors
+/// As [`data`].
+pub(super) fn pages(text: &str) -> Result<()> {
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    let pager = std::env::var("PAGER").unwrap_or_else(|_| "less".to_owned());
+    let is_off = pager.trim().is_empty() || pager.trim() == "cat";
+    if is_off || is_dumb || !stdout().is_terminal() || !is_longer_than_screen(text) {
+        return data(text);
+    }
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", &format!("exec {pager}")]).stdin(Stdio::piped());
+    if std::env::var_os("LESS").is_none() {
+        command.env("LESS", "FRX");
+    }
+    // Ctrl-C is the pager's. Without a handler, it would end this program and leave a pager that no shell waits for.
+    let _ = signal_hook::flag::register(SIGINT, Arc::default());
+    let Ok(mut child) = command.spawn() else { return data(text) };
+    if let Some(mut input) = child.stdin.take() {
+        // The person may have seen enough.
+        let _ = input.write_all(text.as_bytes());
+    }
+    match child.wait() {
+        // The shell has no such program.
+        Ok(status) if status.code() == Some(NO_PROGRAM) => data(text),
+        _ => Ok(()),
+    }
+}
+
+/// The exit code of a shell that does not find a program.
+const NO_PROGRAM: i32 = 127;
+
+fn is_longer_than_screen(text: &str) -> bool {
+    terminal::rows(&stdout()).is_none_or(|rows| text.lines().count() >= rows)
 }
 
 /// Text of a file or patch as a terminal may show it: its control characters but tabs and newlines escaped. Into a pipe

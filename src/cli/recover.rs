@@ -11,6 +11,7 @@ use super::named::unknown_path;
 use super::print;
 use crate::checkpoint::history::request::Restore;
 use crate::error::Result;
+use crate::protocol::NoStep;
 use crate::sys::interrupt::Flow;
 
 /// The arguments of `piton recover`.
@@ -31,7 +32,7 @@ pub(super) struct RecoverArgs {
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn recover(context: &mut Context, args: &RecoverArgs) -> Result<Exit> {
-    let mut timeline = context.timeline()?;
+    let mut timeline = context.timeline_to_read()?;
     let path = context.path(timeline.workspace(), &args.path)?;
     timeline.catalog().refuse_interrupted()?;
     let newest = timeline.catalog().all()?.checkpoints.last().cloned();
@@ -40,7 +41,11 @@ pub(super) fn recover(context: &mut Context, args: &RecoverArgs) -> Result<Exit>
         if timeline.catalog().versions(&path)?.is_empty() {
             return Err(unknown_path(&path, "no checkpoint holds that path"));
         }
-        print::say("Nothing to recover: every version that a checkpoint holds is on the disk.");
+        let message = "Nothing to restore: no checkpoint has another version.".to_owned();
+        match context.json {
+            true => print::json(&NoStep { operation: None, message })?,
+            false => print::say(&message),
+        }
         return Ok(Exit::Nothing);
     };
     let restore = Restore::to(found.id, "local", vec![path], true);

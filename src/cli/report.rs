@@ -1,39 +1,22 @@
-//! Texts of lists, diffs, previews, restores and undos: one rendering for the terminal and for a prompt in an agent client.
+//! Texts of diffs, previews, restores and undos: one rendering for the terminal and for a prompt in an agent client.
 //!
 //! Every text is made from a reply of the protocol, because that is all a hook has; the verbs of the terminal render
 //! the very same replies. Only [`Words`] differs: the commands that the reader of the text has.
 
 use super::print::{self, stat_text};
-use super::unguarded;
 use crate::agents::Client;
 use crate::checkpoint::history::undo::Direction;
-use crate::engine::parts::OUTSIDE;
-use crate::model::coverage;
+use crate::model::id::short_selector;
 use crate::model::number::Number;
-use crate::model::text::{count, cut, printable, shell_word};
+use crate::model::text::{count, printable, shell_word};
 use crate::protocol::{
-    LeftChanges, List, ListItem, ListReply, NotHeld, PreviewReply, RestoreReply, ShareCounts, StepBlock, TurnItem,
-    TurnListReply, WarningBlock, Word,
+    ChangedLists, LeftChanges, List, PreviewReply, RestoreReply, ShareCounts, StepBlock, TurnItem, WarningBlock,
 };
 use crate::worktree::restore::KeepReason;
 
 /// Paths of one list that are shown before it is cut.
 const SHOWN: usize = 20;
 
-/// Commands after a checkpoint that its line shows.
-const SHOWN_COMMANDS: usize = 2;
-
-/// Longest such command, in characters.
-const SHOWN_COMMAND: usize = 48;
-
-/// The beginning of the record of a command.
-const SHELL: &str = "shell: ";
-
-/// Longest part of a prompt in a list of turns, in characters.
-const SHOWN_PROMPT: usize = 46;
-
-/// Widest column of names in a list of turns.
-const NAMES: usize = 48;
 /// The most paths that the line about changes that were left names.
 const LEFT_SHOWN: usize = 5;
 
@@ -43,13 +26,13 @@ pub(super) const NOTHING: &str = "Nothing to do.\n";
 /// The commands that a text may name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Words {
-    restore: &'static str,
-    file: &'static str,
-    diff: &'static str,
-    undo: &'static str,
-    redo: &'static str,
-    /// True if a restore asks before it changes anything.
-    asks: bool,
+    pub(super) restore: &'static str,
+    pub(super) file: &'static str,
+    pub(super) diff: &'static str,
+    pub(super) undo: &'static str,
+    pub(super) redo: &'static str,
+    /// True in an agent client: no `--help` explains the commands there.
+    pub(super) in_client: bool,
 }
 
 impl Words {
@@ -60,7 +43,7 @@ impl Words {
         diff: "piton diff N",
         undo: "piton undo",
         redo: "piton redo",
-        asks: true,
+        in_client: false,
     };
 
     /// Names the verbs for files outside of all workspaces, which go back only by their names.
@@ -70,7 +53,7 @@ impl Words {
         diff: "piton show --outside N",
         undo: "piton undo --outside",
         redo: "piton redo --outside",
-        asks: true,
+        in_client: false,
     };
 
     /// Names the commands that an installation gives this client, else the verbs of the terminal.
@@ -82,7 +65,7 @@ impl Words {
             (false, false) => Words::TERMINAL.undo,
         };
         if !has("rollback") {
-            return Words { undo, ..Words::TERMINAL };
+            return Words { undo, in_client: true, ..Words::TERMINAL };
         }
         Words {
             restore: "/rollback N",
@@ -90,18 +73,8 @@ impl Words {
             diff: "/rollback diff N",
             undo,
             redo: "/rollback redo",
-            asks: false,
+            in_client: true,
         }
-    }
-
-    /// Returns the command that takes a restore back.
-    pub(super) fn undo(&self) -> &'static str {
-        self.undo
-    }
-
-    /// Returns the command that takes an undo back.
-    pub(super) fn redo(&self) -> &'static str {
-        self.redo
     }
 }
 
@@ -137,8 +110,8 @@ pub(super) fn step(word: &str, over: &StepBlock) -> String {
     format!("{word} of operation {operation} ({kind}, {}){moves}\n", print::local_time(&over.time))
 }
 
-/// Counts the paths of a turn by its share in them: `3 paths: 2 sure, 1 touched`.
-fn shares(counts: &ShareCounts) -> String {
+/// Counts the paths of a turn by its share in them: `3 paths: 2 sure, 1 touched`; `3 paths` where all are sure.
+pub(super) fn shares(counts: &ShareCounts) -> String {
     let ShareCounts { sure, likely, touched, shared, unknown, missed } = *counts;
     let named = [(sure, "sure"), (likely, "likely"), (touched, "touched"), (shared, "shared"), (unknown, "unknown")];
     let total: usize = named.iter().map(|(number, _)| number).sum();
@@ -146,7 +119,7 @@ fn shares(counts: &ShareCounts) -> String {
         named.iter().filter(|(number, _)| *number > 0).map(|(number, word)| format!("{number} {word}")).collect();
     let mut all = Vec::new();
     if total > 0 || missed == 0 {
-        let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+        let parts = if sure == total { String::new() } else { format!(": {}", parts.join(", ")) };
         all.push(format!("{}{parts}", count(total as u64, "path")));
     }
     all.extend((missed > 0).then(|| format!("{} not held", count(missed as u64, "changed path"))));
@@ -171,60 +144,6 @@ pub(super) fn turn_title(turn: &TurnItem) -> String {
     )
 }
 
-/// Returns a list of turns.
-pub(super) fn turns(listing: &TurnListReply, words: &Words) -> String {
-    let unguarded = unguarded::section(&listing.unguarded);
-    if listing.turns.is_empty() {
-        return format!("{unguarded}No turn of an agent has changed files here since piton notes turns.\n");
-    }
-    let mut text = format!("{unguarded}{}\n\n", print::bold("Turns that changed files, newest first"));
-    let width = |of: &dyn Fn(&TurnItem) -> usize| listing.turns.iter().map(of).max().unwrap_or(1);
-    let name = |turn: &TurnItem| match &turn.prompt {
-        Some(prompt) => format!("\"{}\"", cut(&printable(prompt), SHOWN_PROMPT)),
-        None => printable(&turn.turn),
-    };
-    let (names, ops) = (width(&|turn| name(turn).chars().count()).min(NAMES), width(&|turn| turn.operation.len()));
-    for turn in &listing.turns {
-        let mut notes = vec![shares(&turn.shares)];
-        notes.extend(turn.open.then(|| "[open]".to_owned()));
-        notes.extend(turn.interrupted.then(|| "[interrupted]".to_owned()));
-        notes.extend(turn.undone.then(|| match turn.stayed {
-            0 => "[undone]".to_owned(),
-            stayed => format!("[undone; {stayed} stayed]"),
-        }));
-        let place = |root: &String| match root.as_str() {
-            OUTSIDE => "outside of all workspaces".to_owned(),
-            root => format!("in {root}"),
-        };
-        let others: Vec<String> = turn.others.iter().map(place).collect();
-        notes.extend((!others.is_empty()).then(|| format!("[also {}]", others.join(", "))));
-        let client = turn.client.as_deref().map(|client| format!("{} ", printable(client))).unwrap_or_default();
-        add_line!(
-            text,
-            "  {:>ops$}  {:<names$}  {}  {client}{}  {}",
-            printable(&turn.operation),
-            name(turn),
-            print::faint(&print::local_time(&turn.ended)),
-            printable(&turn.run),
-            notes.join(" "),
-        );
-    }
-    text.push('\n');
-    if words.asks {
-        add_line!(text, "  {:<25}what a turn has changed", "piton diff --turn TURN");
-        add_line!(
-            text,
-            "  {:<25}take that back (asks first; `{}` takes that back)",
-            "piton undo --turn TURN",
-            words.redo
-        );
-    } else {
-        add_line!(text, "  {:<25}take the newest back (`{}` takes that back)", words.undo, words.redo);
-        add_line!(text, "  {:<25}in a terminal: what a turn has changed", "piton diff --turn TURN");
-    }
-    text
-}
-
 /// Renders a preview.
 pub(super) fn preview(preview: &PreviewReply) -> String {
     let (target, plan) = (&preview.target, &preview.plan);
@@ -237,7 +156,8 @@ pub(super) fn preview(preview: &PreviewReply) -> String {
     section(&mut text, "bring back", &plan.create);
     section(&mut text, "change", &plan.replace);
     let back = if preview.over.as_ref().is_some_and(|over| over.kind.text() != "undo") { "redo" } else { "undo" };
-    section(&mut text, &format!("delete (created since; {back} brings them back)"), &plan.delete);
+    let kept = if preview.over.is_none() { ", `--keep-new` keeps them" } else { "" };
+    section(&mut text, &format!("delete (created since; {back} brings them back{kept})"), &plan.delete);
     section(&mut text, "keep", &plan.keep);
     section(&mut text, "in conflict, left as it is", &plan.conflict);
     text.push_str(&left(&preview.left));
@@ -261,7 +181,7 @@ pub(super) fn nothing(preview: &PreviewReply, direction: Direction) -> String {
     if direction == Direction::Redo {
         if preview.over.as_ref().is_some_and(|over| over.turn.is_some()) {
             text.push_str(
-                "Another turn that was undone is redone by its name: `piton turns`, then `piton redo --turn TURN`.\n",
+                "Another turn that was undone is redone by its name: `piton list --turns`, then `piton redo --turn TURN`.\n",
             );
         }
         return text;
@@ -277,7 +197,7 @@ pub(super) fn nothing(preview: &PreviewReply, direction: Direction) -> String {
         );
     }
     text.push_str(
-        "The next `piton undo` takes an older turn; `piton undo --turn TURN` takes one by its name in `piton turns`.\n",
+        "The next `piton undo` takes an older turn; `piton undo --turn TURN` takes one by its name in `piton list --turns`.\n",
     );
     text
 }
@@ -317,20 +237,40 @@ fn older_version(preview: &PreviewReply) -> String {
     let kept = preview.plan.keep.items.iter().find(|item| item.why.as_ref() == Some(&since));
     let Some(kept) = over.and(kept) else { return String::new() };
     let target = &preview.target;
-    let checkpoint = if target.n == Number::NONE { target.id[..7].to_owned() } else { target.n.to_string() };
+    let checkpoint = if target.n == Number::NONE { short_selector(&target.id) } else { target.n.to_string() };
     let outside = if kept.path.starts_with('/') { " --outside" } else { "" };
     let command = format!("piton restore{outside} {checkpoint} {}", shell_word(&kept.path));
     format!("Such a file as it was before the turn: `{}`\n", printable(&command))
 }
 
-/// Counts the files of a list; its directories are said apart.
+/// Counts the files and directories of a list.
 fn counted(paths: &List) -> String {
     let files = paths.total - paths.directories.min(paths.total);
-    match paths.directories {
-        0 => files.to_string(),
-        1 => format!("{files} (and 1 directory)"),
-        many => format!("{files} (and {many} directories)"),
+    let directories = match paths.directories {
+        1 => "1 directory".to_owned(),
+        many => format!("{many} directories"),
+    };
+    match (files, paths.directories) {
+        (_, 0) => count(files as u64, "file"),
+        (0, _) => directories,
+        _ => format!("{} and {directories}", count(files as u64, "file")),
     }
+}
+
+/// Counts what a restore has done: `3 files brought back, 1 file changed`.
+fn changed(done: &ChangedLists) -> String {
+    let lists = [
+        (&done.created, "brought back"),
+        (&done.replaced, "changed"),
+        (&done.deleted, "deleted"),
+        (&done.kept, "kept"),
+    ];
+    let some: Vec<String> = lists
+        .iter()
+        .filter(|(list, _)| list.total > 0)
+        .map(|(list, what)| format!("{} {what}", counted(list)))
+        .collect();
+    if some.is_empty() { "No file was changed".to_owned() } else { some.join(", ") }
 }
 
 /// Renders the result of a restore. `verb` is `Restored`, `Undone` and the like; `back` is the command that takes it back.
@@ -347,13 +287,7 @@ pub(super) fn outcome(outcome: &RestoreReply, verb: &str, back: &str) -> String 
         true => verb.to_owned(),
         false => format!("Not {}", verb.to_lowercase()),
     };
-    let mut text = format!(
-        "{verb}: {what}. {} brought back, {} changed, {} deleted, {} kept.\n",
-        counted(&done.created),
-        counted(&done.replaced),
-        counted(&done.deleted),
-        counted(&done.kept)
-    );
+    let mut text = format!("{verb}: {what}. {}.\n", changed(done));
     text.push_str(&left(&outcome.left));
     for item in done.failed.items.iter().take(SHOWN) {
         let why = item.why.as_deref().unwrap_or_default();
@@ -392,82 +326,12 @@ pub(super) fn answer(before: &PreviewReply, after: &RestoreReply, verb: &str, ba
     text
 }
 
-/// Returns a list of checkpoints below a title.
-pub(super) fn list(title: &str, listing: &ListReply, words: &Words) -> String {
-    let (rows, total) = (&listing.checkpoints, listing.total);
-    let mut text = format!("{}{}\n\n", unguarded::section(&listing.unguarded), print::bold(title));
-    let width = rows.iter().map(|row| row.n.to_string().len()).max().unwrap_or(1);
-    for row in rows {
-        let mut notes = Vec::new();
-        if row.stat.files > 0 {
-            notes.push(format!("({})", stat_text(&row.stat)));
-        }
-        // Paths that are not held are named below, so the flag adds nothing.
-        let told = |flag: &&String| *flag != "not-held" || row.not_held.is_empty();
-        notes.extend(row.flags.iter().filter(told).map(|flag| format!("[{}]", printable(flag))));
-        notes.extend(not_held(&row.not_held));
-        notes.extend((row.steps > 0).then(|| format!("[+{}]", count(row.steps as u64, "step"))));
-        notes.extend(row.pinned.then(|| "[pinned]".to_owned()));
-        notes.extend(row.client.as_ref().map(|client| format!("[{}]", printable(client))));
-        let external = row.external.iter().map(Word::text);
-        notes.extend(external.map(|class| format!("[then {}, not undone by files]", printable(&class))));
-        add_line!(
-            text,
-            "  {:>width$}  {}  {}  {}  {}",
-            row.n,
-            printable(row.id.get(..7).unwrap_or(&row.id)),
-            print::faint(&print::local_time(&row.time)),
-            reason(row),
-            notes.join(" "),
-        );
-    }
-    if rows.len() < total {
-        add_line!(text, "  … and {} older ones: `piton list -n {total}`", total - rows.len());
-    }
-    text.push_str("\n  The numbers in brackets say what happened after a checkpoint, up to the next one.\n\n");
-    let asks = if words.asks { "asks first; " } else { "" };
-    if *words == Words::OUTSIDE {
-        add_line!(text, "  {:<32}what checkpoint N holds", words.diff);
-        add_line!(text, "  {:<32}bring a file or a directory back ({asks}`{}` takes it back)", words.file, words.undo);
-        return text;
-    }
-    add_line!(text, "  {:<25}go back to checkpoint N ({asks}`{}` takes it back)", words.restore, words.undo);
-    add_line!(text, "  {:<25}what changed since checkpoint N", words.diff);
-    add_line!(text, "  {:<25}bring one file back", words.file);
-    text
-}
-
-/// Returns the reason of a checkpoint, and the commands after it that destroyed files: `before shell: npm test; then rm -rf src`.
-fn reason(row: &ListItem) -> String {
-    let mut text = printable(&row.reason);
-    let mut commands: Vec<&str> = Vec::new();
-    for action in row.actions.iter().filter(|action| action.lost.is_none_or(|lost| lost > 0)) {
-        // Edits by a client's own tools are the work itself.
-        let Some(command) = action.command.strip_prefix(SHELL) else { continue };
-        if !row.reason.ends_with(&action.command) && !commands.contains(&command) {
-            commands.push(command);
-        }
-    }
-    for command in commands.iter().take(SHOWN_COMMANDS) {
-        text.push_str(&format!("; then {}", cut(&printable(command), SHOWN_COMMAND)));
-    }
-    if commands.len() > SHOWN_COMMANDS {
-        text.push_str(&format!("; and {} more", commands.len() - SHOWN_COMMANDS));
-    }
-    text
-}
-
-/// "[not held: cache (30 MB), vendor/.git]"; `None` where everything is held.
-fn not_held(gaps: &[NotHeld]) -> Option<String> {
-    let sentence = coverage::not_held(gaps.iter().map(|gap| (gap.item.shown(), gap.weight())))?;
-    Some(format!("[{sentence}]"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::lists::{self, ListLayout};
     use crate::model::effect::{Class, Severity};
-    use crate::protocol::{ChangedLists, PastEffect, PathItem, PlanLists, StatBlock, TargetBlock};
+    use crate::protocol::{ListReply, PastEffect, PathItem, PlanLists, StatBlock, TargetBlock};
 
     #[test]
     fn only_commands_that_a_client_has_are_named() {
@@ -478,7 +342,7 @@ mod tests {
                 let command = word.split(' ').next().unwrap_or_default();
                 assert!(commands.contains(&command), "{}: /{word}", client.name());
             }
-            let text = list("Checkpoints", &ListReply::default(), &words);
+            let text = lists::list("Checkpoints", &ListReply::default(), &ListLayout::of_client(words));
             assert_eq!(text.contains("/undo`"), commands.contains(&"undo"), "{}: {text}", client.name());
         }
     }
@@ -514,7 +378,7 @@ mod tests {
         for line in ["    \"a\\033\"\n", "  1 file, +2/-0\n", "[shell: psql -c x]", "left out", "note: late"] {
             assert_eq!(said.matches(line).count(), 1, "{line}: {said}");
         }
-        assert!(said.contains("Restored: checkpoint 5. 1 brought back, 0 changed") && said.contains("`/undo` takes"));
+        assert!(said.contains("Restored: checkpoint 5. 1 file brought back.\n") && said.contains("`/undo` takes"));
         let plan = PlanLists { keep: some, ..PlanLists::default() };
         let nothing = PreviewReply { target, plan, ..PreviewReply::default() };
         let said = answer(&nothing, &RestoreReply::default(), "Restored", "/undo");

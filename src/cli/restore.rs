@@ -1,18 +1,21 @@
 //! `piton restore`: brings files back.
 
-use std::path::PathBuf;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use super::confirm::{agreed, ask_first, finished};
 use super::context::Context;
 use super::exit::Exit;
-use super::named::{checkpoint, split, tell_replaced};
+use super::named::{checkpoint, is_path, refuse_path_too, split, tell_replaced};
 use super::print;
-use crate::checkpoint::Timeline;
+use super::recover::{RecoverArgs, recover};
 use crate::checkpoint::catalog::held::refusal;
+use crate::checkpoint::catalog::selector::is_counted;
 use crate::checkpoint::history::request::Restore;
 use crate::checkpoint::records::repositories::KeptRepository;
+use crate::checkpoint::{Checkpoint, Timeline};
 use crate::doors::stdio;
 use crate::error::{Code, Error, Result};
 use crate::model::number::Number;
@@ -24,11 +27,15 @@ use crate::sys::interrupt::Flow;
 /// The arguments of `piton restore`.
 #[derive(Debug, Args)]
 pub(super) struct RestoreArgs {
-    /// A checkpoint (number, id, @{0}, label), or CHECKPOINT:PATH [default: the newest]
+    /// A checkpoint (12, 12.1, id, label, 10m, 13:20, t-3, latest), CHECKPOINT:PATH, or a path alone: its newest version that differs
+    /// [default: the newest checkpoint that differs from the files]
     pub checkpoint: Option<String>,
     /// Only these paths, with all below them
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+    /// Only these paths; nothing here is a checkpoint
+    #[arg(last = true, value_name = "PATH")]
+    pub only: Vec<PathBuf>,
     /// Into another, absent or empty directory
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
@@ -52,14 +59,56 @@ pub(super) struct RestoreArgs {
     pub abort: bool,
 }
 
+/// Returns the paths of `piton restore PATH` and `piton restore -- PATH…`, which name no checkpoint.
+///
+/// # Errors
+/// `ambiguous-checkpoint` for a word that is both.
+fn paths_alone(context: &Context, timeline: &mut Timeline, args: &RestoreArgs) -> Result<Vec<PathBuf>> {
+    let Some(word) = args.checkpoint.as_deref() else { return Ok(args.only.clone()) };
+    let has_options = args.to.is_some() || args.keep_new || args.local;
+    if !args.paths.is_empty() || !args.only.is_empty() || has_options {
+        return Ok(Vec::new());
+    }
+    match timeline.catalog().resolve(word) {
+        Ok(found) => refuse_path_too(context, timeline, word, &found, "restore").map(|()| Vec::new()),
+        Err(error) if error.code() == Code::NoSuchCheckpoint => {
+            let all = timeline.catalog().all()?;
+            let is_path = is_path(context, timeline, word, &all.checkpoints)?;
+            Ok(if is_path { vec![PathBuf::from(word)] } else { Vec::new() })
+        }
+        // It is reported when the checkpoint is looked for.
+        Err(_) => Ok(Vec::new()),
+    }
+}
+
+/// Returns the newest checkpoint from which the files differ, else the newest of all.
+fn newest_differing(timeline: &mut Timeline) -> Result<Checkpoint> {
+    let newest = checkpoint(timeline, None)?;
+    let present = timeline.present(Some(&newest), &|| Flow::Continue)?;
+    let catalog = timeline.catalog();
+    let known = catalog.all()?;
+    let mut seen = HashSet::new();
+    for one in known.checkpoints.iter().rev().filter(|one| is_counted(one)) {
+        if seen.insert(one.tree) && !catalog.changes_to_present(one, &present)?.is_empty() {
+            return Ok(one.clone());
+        }
+    }
+    Ok(newest)
+}
+
 /// Brings files back.
 ///
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit> {
-    let mut timeline = context.timeline()?;
+    let mut timeline = context.timeline_to_read()?;
     if args.go_on || args.abort {
         return end_interrupted(context, &mut timeline, args.go_on);
+    }
+    let alone = paths_alone(context, &mut timeline, args)?;
+    if !alone.is_empty() && args.to.is_none() {
+        drop(timeline);
+        return recover_all(context, alone, args);
     }
     let (checkpoint, named) = match &args.checkpoint {
         Some(what) => {
@@ -76,15 +125,22 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
             }
             (checkpoint, path)
         }
-        None => (checkpoint(&mut timeline, None)?, None),
+        None if args.to.is_some() || args.keep_new || args.local => (checkpoint(&mut timeline, None)?, None),
+        // In a directory that is gone, nothing is replaced.
+        None if args.yes && timeline.workspace().path.symlink_metadata().is_ok() => {
+            checkpoint(&mut timeline, None)?;
+            let text = "`piton restore --yes` restores all files, so it needs a checkpoint";
+            return Err(Error::new(Code::BadRequest, text).hint("for example `piton restore latest --yes`"));
+        }
+        None => (newest_differing(&mut timeline)?, None),
     };
     if let Some(what) = &args.checkpoint {
         tell_replaced(&timeline, what, &checkpoint);
     }
-    if named.is_none() && args.paths.is_empty() && args.to.is_none() {
+    if named.is_none() && args.paths.is_empty() && args.only.is_empty() && args.to.is_none() {
         refuse_unnamed(context, checkpoint.record.number)?;
     }
-    let mut paths = context.paths(timeline.workspace(), &args.paths)?;
+    let mut paths = context.paths(timeline.workspace(), &[args.paths.as_slice(), args.only.as_slice()].concat())?;
     paths.extend(named);
     if let Some(dir) = &args.to {
         return export(context, &timeline, &checkpoint, &paths, dir);
@@ -108,6 +164,20 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
     let restored = timeline.restore(&restore, &|| Flow::Continue)?;
     print::settled(timeline.leave());
     finished(context, &restored, ("Restored", None), Some(&preview))
+}
+
+/// Restores the newest version that differs of each path.
+fn recover_all(context: &mut Context, paths: Vec<PathBuf>, args: &RestoreArgs) -> Result<Exit> {
+    let mut all = Exit::Nothing;
+    for path in paths {
+        match recover(context, &RecoverArgs { path, yes: args.yes, preview: args.preview })? {
+            Exit::Nothing => {}
+            Exit::Done if all == Exit::Part => {}
+            exit @ (Exit::Done | Exit::Part) => all = exit,
+            other => return Ok(other),
+        }
+    }
+    Ok(all)
 }
 
 /// Ends the interrupted restore here, or those in other workspaces of a turn's undo that was begun here.
@@ -157,7 +227,7 @@ fn is_of_repository(path: &RelPath) -> bool {
 fn repositories(
     context: &Context,
     timeline: &mut Timeline,
-    checkpoint: &crate::checkpoint::Checkpoint,
+    checkpoint: &Checkpoint,
     paths: &[RelPath],
     args: &RestoreArgs,
 ) -> Result<Exit> {
@@ -240,9 +310,9 @@ fn some(paths: impl Iterator<Item = String>, number: u64) -> String {
 fn export(
     context: &Context,
     timeline: &Timeline,
-    checkpoint: &crate::checkpoint::Checkpoint,
+    checkpoint: &Checkpoint,
     paths: &[RelPath],
-    dir: &std::path::Path,
+    dir: &Path,
 ) -> Result<Exit> {
     let outcome = timeline.catalog().export(checkpoint, paths, dir)?;
     let text = format!(

@@ -30,7 +30,7 @@ pub(super) struct RunsArgs {
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn runs(context: &mut Context, args: &RunsArgs) -> Result<Exit> {
-    let timeline = context.timeline()?;
+    let timeline = context.timeline_to_read()?;
     let (rows, faults) = timeline.runs()?;
     let shown = &rows[rows.len().saturating_sub(args.limit)..];
     if context.json {

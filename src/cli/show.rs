@@ -9,6 +9,7 @@ use super::named::{NEWEST, split, tell_replaced};
 use super::print;
 use crate::checkpoint::capture::request::listed_skips;
 use crate::checkpoint::catalog::held::refusal;
+use crate::checkpoint::catalog::words::is_turn;
 use crate::checkpoint::records::repositories::{KeptData, KeptRepository};
 use crate::checkpoint::{Checkpoint, Timeline};
 use crate::doors::{contents, replies};
@@ -25,7 +26,7 @@ use crate::worktree::PrivatePart;
 /// The arguments of `piton show`.
 #[derive(Debug, Args)]
 pub(super) struct ShowArgs {
-    /// A checkpoint (number, id, @{0}, label), or CHECKPOINT:PATH [default: the newest]
+    /// A checkpoint (12, 12.1, id, label, 10m, 13:20, latest), CHECKPOINT:PATH, or a turn (t-3) [default: the newest checkpoint]
     pub what: Option<String>,
 }
 
@@ -34,8 +35,11 @@ pub(super) struct ShowArgs {
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn show(context: &mut Context, args: &ShowArgs) -> Result<Exit> {
-    let mut timeline = context.timeline()?;
+    let mut timeline = context.timeline_to_read()?;
     let what = args.what.as_deref().unwrap_or(NEWEST);
+    if is_turn(what) {
+        return super::turns::diff(context, &mut timeline, (Some(what), None), (&[], false));
+    }
     let (checkpoint, path) = split(context, &mut timeline, what)?;
     tell_replaced(&timeline, what.split(':').next().unwrap_or_default(), &checkpoint);
     match path {
@@ -121,7 +125,7 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
         let mark = if private.manifest.contains(path) { format!("  ({PRIVATE})") } else { String::new() };
         add_line!(text, "{:04o}  {}{mark}", entry.perm, shown(context, path, entry.mode()));
     }
-    print::data(&text)?;
+    print::pages(&text)?;
     Ok(exit)
 }
 

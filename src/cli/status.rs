@@ -59,7 +59,7 @@ fn copy_text(has_second_copy: bool) -> &'static str {
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn status(context: &mut Context) -> Result<Exit> {
-    let mut timeline = context.timeline()?;
+    let mut timeline = context.timeline_to_read()?;
     let look = timeline.catalog().look_for_damages()?;
     let extent = look.extent();
     let facts = replies::status(&mut timeline, look.found)?;

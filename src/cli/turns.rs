@@ -4,8 +4,10 @@ use clap::Args;
 
 use super::context::Context;
 use super::exit::Exit;
+use super::lists::{self, ListLayout};
 use super::print::{self, stat_text};
 use super::report::{self, Words};
+use super::screen::columns;
 use super::unguarded;
 use crate::checkpoint::Timeline;
 use crate::doors::replies;
@@ -17,6 +19,9 @@ use crate::model::text::shell_word;
 use crate::protocol::TurnDiffReply;
 use crate::sys::interrupt::Flow;
 
+/// The turns that are listed without `--limit`.
+pub(super) const TURNS: usize = 20;
+
 /// The arguments of `piton turns`.
 #[derive(Debug, Args)]
 pub(super) struct TurnsArgs {
@@ -24,7 +29,7 @@ pub(super) struct TurnsArgs {
     #[arg(long)]
     pub run: Option<String>,
     /// Most turns to list
-    #[arg(long, short = 'n', default_value_t = 20)]
+    #[arg(long, short = 'n', default_value_t = TURNS)]
     pub limit: usize,
 }
 
@@ -33,7 +38,7 @@ pub(super) struct TurnsArgs {
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn turns(context: &mut Context, args: &TurnsArgs) -> Result<Exit> {
-    let mut timeline = context.timeline()?;
+    let mut timeline = context.timeline_to_read()?;
     settle(&mut timeline);
     let reply = replies::turns(&timeline, args.run.as_deref().map(run_id).as_deref(), args.limit)?;
     if context.json {
@@ -41,11 +46,12 @@ pub(super) fn turns(context: &mut Context, args: &TurnsArgs) -> Result<Exit> {
     } else if reply.turns.is_empty() && args.run.is_some() {
         let unguarded = unguarded::section(&reply.unguarded);
         print::data(&format!(
-            "{unguarded}No turn of that run has changed files here; `piton turns` lists those of all runs.\n"
+            "{unguarded}No turn of that run has changed files here; `piton list --turns` lists those of all runs.\n"
         ))?;
     } else {
         let hint = unguarded::removal_hint(&reply.unguarded, timeline.workspace());
-        print::data(&(report::turns(&reply, &Words::TERMINAL) + &hint))?;
+        let layout = ListLayout { words: Words::TERMINAL, columns: columns(), folds: true };
+        print::data(&(lists::turns(&reply, &layout) + &hint))?;
     }
     Ok(Exit::Done)
 }
@@ -76,7 +82,7 @@ pub(super) fn diff(
     }
     match context.json {
         true => print::json_as_declared(&reply)?,
-        false => print::data(&text(&reply, only_stat))?,
+        false => print::pages(&text(&reply, only_stat))?,
     }
     Ok(Exit::Done)
 }

@@ -1,17 +1,19 @@
 //! `piton undo` and `piton redo`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::confirm::{Agreement, agreed, agreed_part};
 use super::context::Context;
 use super::deleted;
 use super::exit::Exit;
+use super::git_undo::{GitUndoArgs, git_undo};
 use super::print;
 use super::report;
 use super::step_report::{heading, make_preview_absolute, make_result_absolute, others_after, others_before};
+use super::undo_args::{self, RedoArgs, UndoArgs};
+use crate::checkpoint::catalog::words::is_git_command;
 use crate::checkpoint::history::group::{StepDone, StepPreview, Stepping};
 use crate::checkpoint::history::operations::UndoStep;
 use crate::checkpoint::history::request::Restored;
@@ -28,80 +30,24 @@ use crate::model::turn::Attribution;
 use crate::protocol::{ErrorBody, NoStep, PreviewReply, RestoreReply};
 use crate::sys::interrupt::Flow;
 
-/// The shares in changes that an undo of a turn takes back only if asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Included {
-    /// Changed while the turn ran something that may change any file
-    Likely,
-    /// Written again after the turn's action, while the turn was open
-    Touched,
-    /// Changed by several runs, or by a run and a person
-    Shared,
-    /// Changed by an action that is not known
-    Unknown,
-}
-
-impl Included {
-    fn share(self) -> Attribution {
-        match self {
-            Included::Likely => Attribution::Likely,
-            Included::Touched => Attribution::Touched,
-            Included::Shared => Attribution::Shared,
-            Included::Unknown => Attribution::Unknown,
-        }
-    }
-}
-
-/// The arguments of `piton undo`.
-#[derive(Debug, Args)]
-pub(super) struct UndoArgs {
-    /// Undo this turn: its name in `piton turns`, or the client's name of it
-    #[arg(long, value_name = "TURN")]
-    pub turn: Option<String>,
-    /// Undo all turns of this run, the newest first; with --turn, that turn of it
-    #[arg(long, value_name = "RUN")]
-    pub run: Option<String>,
-    /// Undo these changes too, which may be someone else's
-    #[arg(long, value_name = "SHARE", value_delimiter = ',')]
-    pub include: Vec<Included>,
-    /// Choose among the hunks of the turn, on a terminal
-    #[arg(long, conflicts_with_all = ["yes", "json"])]
-    pub hunk: bool,
-    /// Do not ask
-    #[arg(long, short = 'y')]
-    pub yes: bool,
-    /// Only show what would be done
-    #[arg(long)]
-    pub preview: bool,
-    /// Only these paths of the newest turn that changed them
-    #[arg(last = true, value_name = "PATH")]
-    pub paths: Vec<PathBuf>,
-}
-
-/// The arguments of `piton redo`.
-#[derive(Debug, Args)]
-pub(super) struct RedoArgs {
-    /// Redo this turn, which was undone: its name in `piton turns`, or the client's name of it
-    #[arg(long, value_name = "TURN")]
-    pub turn: Option<String>,
-    /// Do not ask
-    #[arg(long, short = 'y')]
-    pub yes: bool,
-    /// Only show what would be done
-    #[arg(long)]
-    pub preview: bool,
-}
-
 /// Undoes the newest turn, restore or rollback, or a chosen turn.
 ///
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn undo(context: &mut Context, args: &UndoArgs) -> Result<Exit> {
-    let mut timeline = context.timeline()?;
+    if let Some(operation) = args.what.first().filter(|word| args.what.len() == 1 && is_git_command(word)) {
+        let operation = Some(operation.clone());
+        return git_undo(
+            context,
+            &GitUndoArgs { operation, list: false, to: None, yes: args.yes, preview: args.preview },
+        );
+    }
+    let mut timeline = context.timeline_to_read()?;
+    let named = undo_args::read(context, &mut timeline, args)?;
     let mut choice = StepChoice {
-        turn: args.turn.clone(),
+        turn: named.turn,
         run: args.run.as_deref().map(run_id),
-        paths: context.paths(timeline.workspace(), &args.paths)?,
+        paths: context.paths(timeline.workspace(), &named.paths)?,
         include: args.include.iter().map(|included| included.share()).collect(),
         session: None,
     };
@@ -202,9 +148,9 @@ fn run_of_turns(
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn redo(context: &mut Context, args: &RedoArgs) -> Result<Exit> {
-    let mut timeline = context.timeline()?;
+    let mut timeline = context.timeline_to_read()?;
     let how = How { yes: args.yes, only: args.preview };
-    let choice = StepChoice { turn: args.turn.clone(), ..StepChoice::default() };
+    let choice = StepChoice { turn: args.turn.clone().or_else(|| args.what.clone()), ..StepChoice::default() };
     step(context, &mut timeline, how, Direction::Redo, choice, &mut Documents::default())
 }
 

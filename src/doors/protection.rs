@@ -265,7 +265,7 @@ pub fn summary(protection: &ProtectionBlock) -> String {
     let first = || faults(protection).into_iter().next().unwrap_or_default();
     match protection.state {
         ProtectionState::Protected => format!("protected {}", guards(protection)),
-        ProtectionState::Unseen => format!("not seen to work yet: {}", waiting(protection)),
+        ProtectionState::Unseen => format!("installed, not used yet: {}", waiting(protection)),
         ProtectionState::CannotTell => format!("cannot tell: {}", first()),
         ProtectionState::NotGuarded | ProtectionState::Unknown => format!("not guarded: {}", first()),
     }
@@ -279,14 +279,14 @@ pub fn further(protection: &ProtectionBlock) -> Vec<String> {
     ));
     // Of a shell, events come only now and then: they are missed where nothing else works.
     let is_waiting = protection.state != ProtectionState::Unseen && has_waiting_client(protection);
-    let told = is_waiting.then(|| format!("not seen to work yet: {}", waiting(protection)));
+    let unused = is_waiting.then(|| format!("installed, not used yet: {}", waiting(protection)));
     let silent = protection.silent.iter().map(|item| format!("not guarded: {}; {}", item.text, item.mend));
     let say = |one: &ReasonItem| match one.text == AGENTS {
         true => reason(one),
         false => format!("not guarded: {}", reason(one)),
     };
     let faults = silent.chain(protection.reasons.iter().map(say)).skip(is_told);
-    told.into_iter().chain(faults).collect()
+    unused.into_iter().chain(faults).collect()
 }
 
 #[cfg(test)]
@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(
             further(&judged),
             [
-                "not seen to work yet: hooks of Codex are installed, and no event has come from here yet",
+                "installed, not used yet: hooks of Codex are installed, and no event has come from here yet",
                 "not guarded: Gemini CLI: off; mend it"
             ]
         );
@@ -385,7 +385,7 @@ mod tests {
         assert_eq!(judged.state, Unseen);
         assert_eq!(
             summary(&judged),
-            "not seen to work yet: zsh asks piton, and no line that may destroy something was typed here yet"
+            "installed, not used yet: zsh asks piton, and no line that may destroy something was typed here yet"
         );
         assert_eq!(further(&judged), [agents]);
         // An event of another shell says nothing of this one, and a line that does nothing is no door.
@@ -404,7 +404,7 @@ mod tests {
         let judged = judge(None, &both, &[typed()], Vec::new());
         assert_eq!(
             further(&judged),
-            ["not seen to work yet: hooks of Codex are installed, and no event has come from here yet"]
+            ["installed, not used yet: hooks of Codex are installed, and no event has come from here yet"]
         );
     }
 
@@ -415,7 +415,7 @@ mod tests {
         let judged = judge(None, &git(None), &[], Vec::new());
         assert_eq!(judged.state, Unseen);
         let waits = "git asks piton, and no command of it that may destroy something was run here yet";
-        assert_eq!(summary(&judged), format!("not seen to work yet: {waits}"));
+        assert_eq!(summary(&judged), format!("installed, not used yet: {waits}"));
         // Its events come from whoever runs a command.
         for client in ["git", "claude-code"] {
             let judged = judge(None, &git(None), &[door(Door::Git, client, false)], Vec::new());

@@ -299,7 +299,8 @@ impl Session {
             Decision::Action(decision) => decision.protection.held().and_then(|held| held.id.parse().ok()),
             _ => None,
         };
-        let patience = if note.turn.is_some() { TURN_WAIT } else { NOTE_WAIT };
+        // The first step in a workspace is a scan.
+        let patience = if note.turn.is_some() || note.step.is_some() { TURN_WAIT } else { NOTE_WAIT };
         let patience = wait.map_or(patience, |wait| wait.min(patience));
         let deadline = Instant::now() + patience;
         self.answer_behind((open, true), answer, patience, move |timeline, control| {

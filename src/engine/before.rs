@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::collisions::{CollisionAnswer, CollisionQuestion};
 use super::deadlines::{Awaited, Outcome, with};
@@ -155,10 +155,12 @@ impl Session {
             is_part: true,
             is_linked: false,
         };
-        self.decide_own(action, judged, gathering.own());
+        // The other workspaces come first. So the note of the turn in the own one, which the answer waits for, names them: after a kill
+        // the turn still knows where its files were saved.
         for part in parts {
             self.decide_gathered(&shared, part, &gathering, on_failure);
         }
+        self.decide_own(action, judged, gathering.own());
     }
 
     /// Has the part of an action in another workspace protected. `gathering` gets its answer.
@@ -261,13 +263,20 @@ impl Session {
         let mut note = self.note_of(&open, action, (&cwd, &verdict), paths);
         let record = self.record_of(action, &verdict, &reach, &due);
         if let Some(protection) = at_once(&open, &due, &reach) {
-            let note_of_step = note.as_mut().filter(|_| due == Due::Nothing);
-            let left_out = note_of_step.and_then(|note| self.add_step(note, &open, &verdict, &reason));
+            let left_out = match (&due, note.as_mut()) {
+                (Due::Nothing, Some(note)) => self.add_step(note, &open, &verdict, &reason),
+                (Due::Held(_), note) => {
+                    self.add_extra_step(note, &open, &verdict, &reason);
+                    None
+                }
+                _ => None,
+            };
             let protection = left_out.unwrap_or(protection);
             self.record_quietly(&open, record, &protection);
             let decision = Decision::Action(Box::new(ActionDecision { protection, ..*decision }));
             return self.answer_noted(&open, note, action.wait, (decision, reply));
         }
+        self.add_extra_step(note.as_mut(), &open, &verdict, &reason);
         let is_opaque = verdict.confidence == Confidence::Opaque && open.workspace.scope == Scope::Tree;
         let opaque = is_opaque.then(|| {
             let (action, verdict) = (action.clone(), Verdict { warnings: Vec::new(), ..verdict.clone() });
@@ -377,7 +386,7 @@ impl Session {
             let finished = catch_unwind(AssertUnwindSafe(|| finish.outcome(timeline, protected)));
             let outcome = finished.unwrap_or_else(|_| Outcome::failed(bug()));
             // With the time in the queue: rather too few scans than too many.
-            let scanned = if may_scan && !timeline.is_live() { now.elapsed() } else { Duration::ZERO };
+            let scanned = if may_scan && !timeline.is_live() { now.elapsed() } else { outcome.scanned };
             let answer = move |session: &mut Session| {
                 session.state().has_scanned(scanned);
                 session.protected(ticket, outcome);

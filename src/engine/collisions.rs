@@ -198,7 +198,7 @@ fn stance(answer: effect::Stance, what: &str) -> Stance {
 
 /// The next step of whoever is warned.
 const NEXT: &str =
-    "Commit or stash it first, or leave it alone; `piton turns` lists who changed what (`policy.collision`)";
+    "Commit or stash it first, or leave it alone; `piton list --turns` lists who changed what (`policy.collision`)";
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::collision_notes::CollisionPart;
 use super::collisions::{self, CollisionAnswer};
@@ -68,6 +68,8 @@ pub(super) struct Outcome {
     pub collisions: Vec<Collision>,
     /// The places outside of the workspace that the action may reach through links.
     pub linked: LinkedPlaces,
+    /// The time for which a workspace that is not watched was scanned for a step.
+    pub scanned: Duration,
 }
 
 impl Outcome {
@@ -79,6 +81,7 @@ impl Outcome {
             not_held: Vec::new(),
             collisions: Vec::new(),
             linked: LinkedPlaces::default(),
+            scanned: Duration::ZERO,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The worker's part behind the checkpoint of an event: notes, and the facts for the answer.
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::actions::ActionNote;
 use super::collisions::CollisionQuestion;
@@ -52,9 +52,13 @@ impl Finish {
         if let (Some(turn), Ok(base)) = (&self.begins, &protected) {
             protect::begin_turn(timeline, turn, base);
         }
+        let mut scanned = Duration::ZERO;
         if let Some(mut note) = self.note {
             let files = protected.as_ref().ok().map(Protected::checkpoint);
             note.action.checkpoint = files.map(|files| files.record.ordinal());
+            if matches!(protected, Ok(Protected::Held(_))) {
+                scanned = note.take_extra_step(timeline, self.deadline);
+            }
             note.write(timeline, Instant::now() > self.deadline, files.map(|files| files.id), &|| Flow::Continue);
         }
         if let Some(record) = self.record {
@@ -74,6 +78,6 @@ impl Finish {
         let not_held = found.unwrap_or_default().into_iter().chain(self.beyond).collect();
         let asked = self.question.as_ref().zip(protected.as_ref().ok());
         let collisions = asked.map(|(question, held)| question.ask(timeline, held.checkpoint()));
-        Outcome { protected, touched, not_held, collisions: collisions.unwrap_or_default(), linked }
+        Outcome { protected, touched, not_held, collisions: collisions.unwrap_or_default(), linked, scanned }
     }
 }

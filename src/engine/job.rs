@@ -13,7 +13,7 @@ pub type Answer = Box<dyn FnOnce() + Send>;
 
 /// Says that a job ended in a panic.
 pub fn bug() -> Error {
-    Error::new(Code::Internal, "the work ended in a bug; piton goes on").hint("please report it")
+    Error::new(Code::Internal, "internal error; piton continues").hint("please report it")
 }
 
 /// Says that the worker has too many jobs waiting.

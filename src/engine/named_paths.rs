@@ -82,6 +82,11 @@ impl NamedPaths {
         }
         let deletes = !verdict.effects.is_empty() && verdict.effects.iter().all(|one| one.class == Class::FileDelete);
         named.only_deletes = deletes && !named.and_others && verdict.made.is_empty() && verdict.written.is_empty();
+        if !named.only_deletes {
+            let made: Vec<RelPath> =
+                named.below.iter().chain(&named.alone).filter_map(|path| made_through(workspace, path)).collect();
+            named.alone.extend(made);
+        }
         if named.below.len() + named.alone.len() > MAX_NAMED {
             (named.and_others, named.only_deletes) = (true, false);
             named.below.truncate(MAX_NAMED);
@@ -89,6 +94,14 @@ impl NamedPaths {
         }
         named
     }
+}
+
+/// Returns the path of the file that a write makes where a path is a link that leads nowhere yet.
+fn made_through(workspace: &Path, path: &RelPath) -> Option<RelPath> {
+    let link = path.under(workspace);
+    let leads = link.read_link().ok()?; // no link
+    let made = resolved(&link.parent()?.join(leads));
+    if made.symlink_metadata().is_ok() { None } else { Some(inside(workspace, &made)?.path) }
 }
 
 /// Returns true if a command line runs a git that may write files of the work tree.

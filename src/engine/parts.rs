@@ -20,7 +20,7 @@ use crate::checkpoint::records::state::WorkspaceState;
 use crate::checkpoint::records::workspace::{Scope, is_system, known_around, project_of, scope_of};
 use crate::error::{Code, Error, Result};
 use crate::model::coverage::{SkipReason, Weight};
-use crate::model::effect::{Needs, Verdict, Warning};
+use crate::model::effect::{Class, Needs, Verdict, Warning};
 use crate::model::path::RelPath;
 use crate::model::policy::OnFailure;
 use crate::sys::clock::now_ms;
@@ -186,6 +186,9 @@ pub(super) fn others(
         let is_outside = root == Path::new(OUTSIDE);
         if is_outside && is_passed_over(&path.path) {
             are_all_saved &= !is_system(&path.path);
+            if let Some(found) = unseen_system(&path, verdict) {
+                parts.entry(root.clone()).or_insert_with(|| OtherReach::at(&root)).broad.insert(found);
+            }
             continue;
         }
         let broad = if is_outside { too_broad(&path) } else { None };
@@ -223,6 +226,19 @@ pub(super) fn others(
     are_all_saved &= !reached.iter().any(|part| is_off(&part.root));
     are_all_saved &= reached.iter().all(|part| part.broad.is_empty() && part.refused.is_none());
     Ok(OtherParts { reached, are_all_saved })
+}
+
+/// Returns the path of a file of the system that an action comes to through a link. The words of the action name another place, so that
+/// nothing has warned of it.
+fn unseen_system(outside: &OutsidePath, verdict: &Verdict) -> Option<RelPath> {
+    let path = outside.path.as_path();
+    let is_warned_of = verdict.effects.iter().any(|effect| effect.class == Class::System);
+    // A device has no content to lose.
+    let has_content = |path: &Path| {
+        path.symlink_metadata().is_ok_and(|facts| facts.is_file() || facts.is_dir() || facts.is_symlink())
+    };
+    let is_unseen = outside.is_led && !is_warned_of && is_system(path) && has_content(path);
+    if is_unseen { RelPath::from_path(path.strip_prefix(OUTSIDE).ok()?).ok() } else { None }
 }
 
 /// Adds the files that git takes of a work tree which begins above the workspace, or elsewhere. The repository at the top is opened as a

@@ -98,21 +98,64 @@ fn learn(context: &mut Context, verdict: &Verdict) {
 /// The most symbolic links to piton's own files that are known of one action.
 const MAX_LINKS: usize = 16;
 
+/// The most directory entries that the patterns of one action are compared with.
+const MAX_MATCHED: usize = 256;
+
 /// Adds the symbolic links above the paths of an action, or at them, that lead to piton's own files or to a directory around them.
 fn learn_links(context: &mut Context, verdict: &Verdict) {
-    let named = [&verdict.targets, &verdict.patterns, &verdict.outside, &verdict.made, &verdict.written, &verdict.dirs];
+    let named = [
+        &verdict.targets,
+        &verdict.patterns,
+        &verdict.outside,
+        &verdict.made,
+        &verdict.written,
+        &verdict.dirs,
+        &verdict.tops,
+    ];
     let mut seen = HashSet::new();
     // The workspace has a real name: neither it nor a directory above it is a link.
     let workspace = context.workspace.clone();
     let below = |path: &&Path| !is_at_or_above(&workspace, path);
     let above = named.into_iter().flatten().flat_map(|path| Path::new(path).ancestors().take_while(below));
-    for link in above.filter(|path| seen.insert(path.as_os_str())).filter(|path| path.is_symlink()) {
-        let is_new = !context.links.iter().any(|(known, _)| known == link);
-        if let Some(leads) = leads_to_piton(&context.piton, link).filter(|_| is_new && context.links.len() < MAX_LINKS)
+    let named_links = above.filter(|path| seen.insert(path.as_os_str())).filter(|path| path.is_symlink());
+    let mut links: Vec<PathBuf> = named_links.map(Path::to_owned).collect();
+    let mut left = MAX_MATCHED;
+    verdict.patterns.iter().for_each(|pattern| links_in_pattern(Path::new(pattern), &mut left, &mut links));
+    for link in links {
+        let is_new = !context.links.iter().any(|(known, _)| *known == link);
+        if let Some(leads) = leads_to_piton(&context.piton, &link).filter(|_| is_new && context.links.len() < MAX_LINKS)
         {
-            context.links.push((link.to_owned(), leads));
+            context.links.push((link, leads));
         }
     }
+}
+
+/// Adds the symbolic links that a pattern may match with one of its parts. `left` is the number of directory entries that may still be read.
+fn links_in_pattern(pattern: &Path, left: &mut usize, links: &mut Vec<PathBuf>) {
+    let has_wildcard = |part: &Component<'_>| part.as_os_str().as_bytes().iter().any(|byte| b"*?[".contains(byte));
+    let mut dir = PathBuf::new();
+    let mut parts = pattern.components();
+    while let Some(part) = parts.next() {
+        if !has_wildcard(&part) {
+            dir.push(part);
+            continue;
+        }
+        if dir.is_symlink() {
+            break;
+        }
+        // A directory that cannot be read has no links to follow.
+        let entries: Vec<_> = std::fs::read_dir(&dir).into_iter().flatten().flatten().take(*left).collect();
+        *left -= entries.len();
+        for entry in entries {
+            match entry.file_type() {
+                Ok(kind) if kind.is_symlink() => links.push(entry.path()),
+                Ok(kind) if kind.is_dir() => links_in_pattern(&entry.path().join(parts.as_path()), left, links),
+                _ => {}
+            }
+        }
+        return;
+    }
+    links.extend(Some(dir).filter(|dir| dir.is_symlink()));
 }
 
 /// Returns true if a directory is the workspace or above it, by its bytes: each path of an action is compared.
@@ -166,12 +209,14 @@ pub struct OutsidePath {
     pub is_wiped: bool,
     /// True if a pattern matched it, and no word names it.
     pub is_match: bool,
+    /// True if a link leads there: the words of the action name another place.
+    pub is_led: bool,
 }
 
 impl OutsidePath {
     /// Returns a path that is named and does not go as a whole.
     pub fn named(path: &Path) -> OutsidePath {
-        OutsidePath { path: path.to_owned(), is_wiped: false, is_match: false }
+        OutsidePath { path: path.to_owned(), is_wiped: false, is_match: false, is_led: false }
     }
 }
 
@@ -192,7 +237,8 @@ impl ActionReach {
         self.is_everything |= workspace.starts_with(&real);
         self.targets.extend(target(workspace, &real, found.is_wiped));
         if !real.starts_with(workspace) {
-            self.outside.push(OutsidePath { path: real, is_wiped: found.is_wiped, is_match: found.is_match });
+            let PathOrigin { is_wiped, is_match } = found;
+            self.outside.push(OutsidePath { path: real, is_wiped, is_match, is_led: true });
         }
     }
 
@@ -246,7 +292,8 @@ pub fn reach(workspace: &Path, cwd: &Path, verdict: &Verdict) -> ActionReach {
         reach.targets.extend(target(workspace, &full, is_wiped));
         // A directory above the workspace holds more than the workspace.
         if full != workspace && !full.starts_with(workspace) {
-            reach.outside.push(OutsidePath { path: full, is_wiped, is_match });
+            let is_led = full != normalise(&cwd.join(path));
+            reach.outside.push(OutsidePath { path: full, is_wiped, is_match, is_led });
         }
     }
     reach.targets.sort_by(|a, b| a.path.cmp(&b.path));
@@ -272,7 +319,7 @@ pub(super) fn add_named_behind_links(reach: &mut ActionReach, workspace: &Path, 
         let through = |path: &Path| path.is_symlink().then(|| path.canonicalize().ok()).flatten(); // a dead link leads nowhere
         let place = if is_led_out { Some(real) } else { through(&real).filter(|place| !place.starts_with(workspace)) };
         if let Some(path) = place.filter(|path| full.starts_with(workspace) && path.is_file()) {
-            reach.outside.push(OutsidePath { path, is_wiped: false, is_match: false });
+            reach.outside.push(OutsidePath { is_led: true, ..OutsidePath::named(&path) });
         }
     }
     reach.outside.sort();
@@ -454,7 +501,10 @@ mod tests {
         std::fs::create_dir(root.join("other")).unwrap();
         let beside = aimed("w", "../other", true);
         assert!(beside.is_nothing());
-        assert_eq!(beside.outside, [OutsidePath { path: root.join("other"), is_wiped: true, is_match: false }]);
+        assert_eq!(
+            beside.outside,
+            [OutsidePath { path: root.join("other"), is_wiped: true, is_match: false, is_led: false }]
+        );
         for path in ["none/src", ":/", "sub/:x", "*.txt", "{a..c}"] {
             assert!(aimed("w", path, false).is_everything, "{path}");
         }
@@ -498,13 +548,26 @@ mod tests {
             "rm -rf ../beside/*",
             "rm -rf twice/",
             "echo x >> own/config.yaml",
+            "rm -rf \"$(readlink own)\"",
+            "rm -rf \"$(readlink -f twice)\"/store.git",
+            "git -C own/store.git for-each-ref | git -C own/store.git update-ref --stdin",
+            "cd own/store.git && git update-ref -d refs/x",
+            "tar -C own --remove-files -cf x.tar store.git",
         ] {
             assert!(hold(line, &own).is_some(), "{line}");
             assert!(hold(line, &root.join("alias/share/piton")).is_some(), "{line}, by the second name");
         }
-        for line in
-            ["rm own", "rm -rf own", "rm -rf dead", "rm -rf out/*", "rm -rf build/*", "rm -rf share/other", "ls own/"]
-        {
+        for line in [
+            "rm own",
+            "readlink own",
+            "git -C out gc",
+            "rm -rf own",
+            "rm -rf dead",
+            "rm -rf out/*",
+            "rm -rf build/*",
+            "rm -rf share/other",
+            "ls own/",
+        ] {
             assert_eq!(hold(line, &own), None, "{line}");
         }
     }

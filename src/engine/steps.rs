@@ -1,8 +1,9 @@
-//! Steps before actions that need no checkpoint.
+//! Steps before actions that need no checkpoint, or whose named files are saved already.
 //!
 //! A command that names nothing to destroy may still destroy: `git commit` runs hooks, `npm ci` runs scripts. If something changed since
 //! the last capture, a step is taken before each action, unless all programs that can run are readers ([`Verdict::only_reads`]). No reply
-//! and no list shows these steps.
+//! and no list shows these steps. `rm f` destroys another file than the one that the classifier names if a `cd` of the same line did not
+//! happen: so it gets a step, too.
 //!
 //! In a workspace that is not watched, the step is a scan. It is taken while scans have used a small part of the session's time.
 
@@ -20,10 +21,10 @@ use crate::checkpoint::records::workspace::Scope;
 use crate::error::Code;
 use crate::filter::database::is_restless;
 use crate::model::checkpoint::CheckpointKind;
-use crate::model::effect::Verdict;
+use crate::model::effect::{Programs, Verdict};
 use crate::model::id::ObjectId;
 use crate::sys::clock::file_clock;
-use crate::sys::interrupt::Interrupt;
+use crate::sys::interrupt::{Flow, Interrupt};
 
 /// The reason in replies to actions that get no step any more, because each would cost a scan.
 const UNWATCHED: &str = "changes are not watched here, and scans have used a tenth of the session's time: changes since the \
@@ -31,6 +32,9 @@ const UNWATCHED: &str = "changes are not watched here, and scans have used a ten
 
 /// The time after which a step is taken although only files changed that change all the time.
 const RESTLESS: i64 = 2_000_000_000;
+
+/// The time before the deadline of a reply at which an extra step is given up.
+const BEFORE_DEADLINE: Duration = Duration::from_millis(250);
 
 /// A step to take before an action, in case that something changed.
 #[derive(Clone)]
@@ -82,6 +86,16 @@ impl ActionNote {
         scanned
     }
 
+    /// Takes the step before an action whose named files a checkpoint has already, which stays the action's checkpoint. Gives up
+    /// shortly before `deadline`. Returns the time for which a workspace was scanned that is not watched.
+    pub(super) fn take_extra_step(&mut self, timeline: &mut Timeline, deadline: Instant) -> Duration {
+        let (mut scanned, held) = (Duration::ZERO, self.action.checkpoint);
+        let control = || if Instant::now() + BEFORE_DEADLINE < deadline { Flow::Continue } else { Flow::Stop };
+        self.take_step(timeline, &mut scanned, &control);
+        self.action.checkpoint = held;
+        scanned
+    }
+
     /// Takes the step. Returns the checkpoint that has the files as they are now. `scanned` is the time that it took where the workspace
     /// is not watched.
     fn take_step(
@@ -127,8 +141,21 @@ impl Session {
         step.map(|_| Protection::NotNeeded(Some(UNWATCHED.to_owned())))
     }
 
-    /// Returns the step to take before an action that calls for no checkpoint; `None` where it only reads. If the turn has no checkpoint yet,
-    /// the step is a base capture.
+    /// Adds the step to the note of an action that names the files that it destroys. It is taken if a checkpoint has them already. Where
+    /// other programs may run, everything is compared with the last checkpoint anyway.
+    pub(super) fn add_extra_step(
+        &self,
+        note: Option<&mut ActionNote>,
+        open: &OpenWorkspace,
+        verdict: &Verdict,
+        reason: &str,
+    ) {
+        if let Some(note) = note.filter(|_| verdict.programs == Programs::Writers) {
+            note.step = self.step_before(open, verdict, reason);
+        }
+    }
+
+    /// Returns the step to take before an action; `None` where it only reads. If the turn has no checkpoint yet, the step is a base capture.
     fn step_before(&self, open: &OpenWorkspace, verdict: &Verdict, reason: &str) -> Option<Step> {
         if verdict.only_reads() || open.workspace.scope != Scope::Tree {
             return None;

@@ -115,6 +115,14 @@ impl Dirty {
         Dirty { rule_files, ..Dirty::new(self.paths.into_iter().chain(later.paths)) }
     }
 
+    /// Adds the directories whose whole content changed rule files may show or hide: a capture has to look at them again, although
+    /// nothing below them may have changed.
+    #[must_use]
+    pub fn with_ruled(self) -> Dirty {
+        let ruled: Vec<_> = self.rule_files.iter().filter_map(|path| Some((ruled_by(path)?, Reach::Subtree))).collect();
+        if ruled.is_empty() { self } else { self.and(Dirty::new(ruled)) }
+    }
+
     /// Returns the files that changed and rule what a capture looks at: ignore files, and what git says beside them.
     /// Listed inside of dirty subtrees too, but not where the whole directory is new.
     pub fn rule_files(&self) -> impl Iterator<Item = &RelPath> {
@@ -129,6 +137,16 @@ pub fn is_rule_file(path: &RelPath) -> bool {
         head.is_some_and(|head| head.is_empty() || head.ends_with(b"/"))
     };
     ends(b".gitignore") || ends(b".git/index") || ends(b".git/info/exclude")
+}
+
+/// Returns the directory whose whole content a changed rule file may show or hide. A changed index shows single paths,
+/// and only a reader of it can tell which.
+fn ruled_by(path: &RelPath) -> Option<RelPath> {
+    if path.name() == b".gitignore" {
+        return path.parent();
+    }
+    let git = path.parent().filter(|_| is_rule_file(path) && path.name() == b"exclude")?.parent()?;
+    git.parent()
 }
 
 /// The reason why nothing less than everything can be said to have changed.
@@ -287,6 +305,19 @@ mod tests {
         ]);
         let texts: Vec<String> = found.rule_files().map(RelPath::display).collect();
         assert_eq!(texts, [".git/index", "a/.gitignore", "s/.git/info/exclude"]);
+        for (changed, ruled) in [
+            ("a/.gitignore", Some("a")),
+            (".gitignore", Some("")),
+            (".git/info/exclude", Some("")),
+            ("s/t/.git/info/exclude", Some("s/t")),
+            ("info/exclude", None),
+            (".git/index", None),
+        ] {
+            let wide = dirty(&[changed]).with_ruled();
+            let found: Vec<&RelPath> =
+                wide.iter().filter(|(_, reach)| *reach == Reach::Subtree).map(|(dir, _)| dir).collect();
+            assert_eq!(found, ruled.map(path).iter().collect::<Vec<_>>(), "{changed}");
+        }
     }
 
     #[test]

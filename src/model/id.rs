@@ -85,6 +85,12 @@ impl ObjectId {
     }
 }
 
+/// Returns the first seven digits of an id as a person may type them: digits alone would read as a number.
+pub fn short_selector(id: &str) -> String {
+    let short = id.get(..7).unwrap_or(id);
+    if short.bytes().all(|byte| byte.is_ascii_digit()) { format!("id:{short}") } else { short.to_owned() }
+}
+
 impl Ord for ObjectId {
     /// Compares the bytes. The first eight of a hash decide, and are one number: thousands of ids are sorted and searched.
     fn cmp(&self, other: &ObjectId) -> Ordering {
@@ -241,6 +247,12 @@ mod tests {
             let last = |id: ObjectId| id.as_bytes()[19];
             assert_eq!(ObjectId::from_hex(&digits).map(last), expected, "{byte}");
         }
+    }
+
+    #[test]
+    fn a_short_id_is_a_selector() {
+        assert_eq!(short_selector("4288064a00000000000000000000000000000000"), "id:4288064");
+        assert_eq!(short_selector("428806a000000000000000000000000000000000"), "428806a");
     }
 
     #[test]

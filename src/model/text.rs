@@ -77,6 +77,19 @@ pub fn padded(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
+/// Returns a text that takes at most so many columns of a terminal, with `…` at its end where something was cut.
+pub fn fitted(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let mut taken = 0;
+    let fits = |letter: &char| {
+        taken += unicode_width::UnicodeWidthChar::width(*letter).unwrap_or_default();
+        taken < columns
+    };
+    format!("{}…", text.chars().take_while(fits).collect::<String>())
+}
+
 /// As [`printable`], but lines stay lines and tabs tabs.
 pub fn printable_lines(text: &str) -> String {
     let line = |line: &str| line.split('\t').map(printable).collect::<Vec<_>>().join("\t");

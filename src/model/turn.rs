@@ -80,7 +80,7 @@ impl Attribution {
     /// Returns true if undo keeps such a change and prints the command that undoes it as well. The turn may have written the
     /// current version.
     pub fn is_offered(self) -> bool {
-        matches!(self, Attribution::Likely | Attribution::Shared)
+        matches!(self, Attribution::Likely | Attribution::Shared | Attribution::Unknown)
     }
 
     /// Says why an undo of the turn leaves such a change alone.

@@ -74,6 +74,9 @@ pub struct ListItem {
     pub client: Option<String>,
     /// The turn in which it was taken.
     pub turn: Option<String>,
+    /// The first words of that turn's prompt, without secrets, as long as they are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
     /// The codon that it belongs to.
     pub codon_id: Option<String>,
     /// The name of that codon.

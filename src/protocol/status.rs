@@ -181,7 +181,7 @@ pub struct OpenReply {
     pub open: bool,
     /// The way in which its changes are noticed.
     pub watcher: WatcherWord,
-    /// The reason why its watcher does not cover all that it should.
+    /// The reason why its watcher does not cover all that it should, or why there is none.
     #[serde(default)]
     pub degraded: Option<String>,
 }

@@ -188,7 +188,7 @@ impl Mistake {
         }
         self.instead = match (value, &self.key) {
             (_, None) if is_running => format!("the whole file is passed over, {stays}"),
-            (_, None) => "the whole file is passed over, the defaults hold".to_owned(),
+            (_, None) => "the whole file is ignored, using defaults".to_owned(),
             (Some((setting, _)), Some(key)) if *key != setting.key && key.starts_with(&format!("{}.", setting.key)) => {
                 let part = if is_running { "of this part what was in force stays" } else { "this part is passed over" };
                 format!("{part}, the rest of `{}` holds", setting.key)

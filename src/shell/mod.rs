@@ -11,6 +11,7 @@ pub mod zdotdir;
 mod tests;
 
 use crate::error::{Code, Error, Result};
+use crate::sys::runtime::note_for_sh;
 
 /// A shell that has a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +97,9 @@ impl HookedShell {
             HookedShell::Zsh => include_str!("../../hooks/shell/piton.zsh"),
             HookedShell::Fish => include_str!("../../hooks/shell/piton.fish"),
         };
-        let fill = |text: &str| text.replace("@STAMP@", stamp).replace("@READS@", &reads.join(" "));
+        let note = note_for_sh(&format!("{} line", self.name()));
+        let fill =
+            |text: &str| text.replace("@STAMP@", stamp).replace("@READS@", &reads.join(" ")).replace("@NOTE@", &note);
         // The program's path comes last, so that nothing in it is taken for a place.
         template.split("'@PROGRAM@'").map(fill).collect::<Vec<_>>().join(program)
     }

@@ -58,6 +58,20 @@ pub fn usable() -> impl Iterator<Item = PathBuf> {
     })
 }
 
+/// The text of [`note_for_sh`]. `$(pwd)` and not `$PWD`, since some clients replace variables in their settings by bare text.
+const NOTE: &str = "for d in ${XDG_RUNTIME_DIR:+\"$XDG_RUNTIME_DIR\"} /tmp/piton-$(id -u); do \
+                    f=\"$d/piton/unstarted.$(pwd | cksum | tr \" \" -)\"; mkdir -m 700 \"$d\" \"$d/piton\"; \
+                    [ -O \"$d\" ] && [ ! -L \"$d\" ] && [ -O \"$d/piton\" ] && [ ! -L \"$d/piton\" ] && \
+                    { [ $(wc -c <\"$f\" || echo 0) -ge 500000 ] || echo \"$(date +%s) $$ @EVENT@ $(pwd)\" >>\"$f\"; } && break; \
+                    done 2>/dev/null";
+
+/// Returns a text for `sh`, without single quotes. It notes an event for which piton could not be started: it appends a line to a file in
+/// the user's runtime directory (`checkpoint/records/unguarded`), up to half a megabyte. It does not write into a directory of another
+/// user. `event` is the name of the client and that of the event, two plain words.
+pub fn note_for_sh(event: &str) -> String {
+    NOTE.replace("@EVENT@", event)
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};

@@ -3,7 +3,21 @@
 #![expect(unsafe_code, reason = "the system's own call")]
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use rustix::termios::tcgetwinsize;
+
+/// Returns the columns of a terminal; `None` where they are not known.
+pub fn columns(terminal: &impl AsFd) -> Option<usize> {
+    let size = tcgetwinsize(terminal).ok()?; // no terminal
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// Returns the rows of a terminal; `None` where they are not known.
+pub fn rows(terminal: &impl AsFd) -> Option<usize> {
+    let size = tcgetwinsize(terminal).ok()?; // no terminal
+    Some(usize::from(size.ws_row)).filter(|rows| *rows > 0)
+}
 
 /// Forgets the keys that were pressed and are not read yet.
 ///

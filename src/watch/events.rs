@@ -259,9 +259,6 @@ fn note_path(pending: &mut PendingChanges, path: RelPath, meaning: Meaning) -> b
     if meaning == Meaning::Nothing || !git_files::concerns(&path) {
         return false;
     }
-    if let Some(dir) = git_files::ruled_by(&path) {
-        pending.marks.mark(dir, Reach::Subtree);
-    }
     for neighbour in NEIGHBOURS {
         if let Some(file) = path.name().strip_suffix(*neighbour).filter(|file| !file.is_empty()) {
             let dir = path.parent().unwrap_or_default();

@@ -16,16 +16,6 @@ pub(super) fn admits(path: &RelPath) -> Option<bool> {
     inside(path).map(|rest| matches!(rest, b"" | b"info"))
 }
 
-/// Returns the directory whose whole content a changed rule file may show or hide. A changed index shows single paths,
-/// and only a reader of it can tell which.
-pub(super) fn ruled_by(path: &RelPath) -> Option<RelPath> {
-    if path.name() == b".gitignore" {
-        return path.parent();
-    }
-    let exclude = inside(path) == Some(b"info/exclude");
-    exclude.then(|| path.parent()?.parent()?.parent()).flatten()
-}
-
 /// Returns what follows the first `.git` of a path.
 fn inside(path: &RelPath) -> Option<&[u8]> {
     let bytes = path.as_bytes();
@@ -46,22 +36,19 @@ mod tests {
 
     #[test]
     fn inside_of_git_only_rule_files_matter() {
-        for (text, concerned, admitted, ruled) in [
-            ("a/b", true, None, None),
-            ("a/.gitignore", true, None, Some("a")),
-            (".gitignore", true, None, Some(".")),
-            ("a/.git", true, Some(true), None),
-            (".git/index", true, Some(false), None),
-            (".git/index.lock", false, Some(false), None),
-            (".git/info", true, Some(true), None),
-            (".git/objects/ab", false, Some(false), None),
-            (".git/info/exclude", true, Some(false), Some(".")),
-            ("s/t/.git/info/exclude", true, Some(false), Some("s/t")),
-            ("x.git/index.lock", true, None, None),
+        for (text, concerned, admitted) in [
+            ("a/b", true, None),
+            ("a/.gitignore", true, None),
+            ("a/.git", true, Some(true)),
+            (".git/index", true, Some(false)),
+            (".git/index.lock", false, Some(false)),
+            (".git/info", true, Some(true)),
+            (".git/objects/ab", false, Some(false)),
+            (".git/info/exclude", true, Some(false)),
+            ("x.git/index.lock", true, None),
         ] {
             let path = RelPath::parse(text.as_bytes()).unwrap();
-            let found = (concerns(&path), admits(&path), ruled_by(&path).map(|dir| dir.display()));
-            assert_eq!(found, (concerned, admitted, ruled.map(str::to_owned)), "{text}");
+            assert_eq!((concerns(&path), admits(&path)), (concerned, admitted), "{text}");
         }
     }
 }

@@ -32,6 +32,8 @@ const LINES: &[&str] = &[
     "run --set guard=off -- true",
     "unpin label",
     "store move DIR/../moved --yes",
+    "adopt DIR DIR/../other --yes",
+    "store adopt DIR DIR/../other --yes --json",
     "off --workspace DIR",
     "off --outside",
     "git push --mirror /nowhere",
@@ -40,6 +42,7 @@ const LINES: &[&str] = &[
 
 fn lab() -> Lab {
     let lab = Lab::new();
+    std::fs::create_dir(lab.root().join("other")).unwrap();
     lab.write("a", "first");
     lab.write(".piton.yaml", "guard: off\n");
     lab.take("label");

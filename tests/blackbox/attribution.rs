@@ -98,6 +98,13 @@ impl Session {
         self.hook(event, call.fields.clone());
     }
 
+    /// Runs a command as the agent does.
+    fn runs(&mut self, command: &str) {
+        let call = self.bash(command);
+        self.lab.sh(command);
+        self.after(&call);
+    }
+
     /// Runs a command that piton cannot see into, and what it does.
     fn script(&mut self, work: impl FnOnce(&Lab)) {
         let call = self.bash("./generate");
@@ -186,6 +193,120 @@ fn a_person_owns_a_path_that_a_denied_call_names_where_no_daemon_serves() {
     session.stop();
     session.undo(&[]);
     assert_eq!([session.lab.read("a"), session.lab.read("c")], ["the person's work\n", "c 0\n"]);
+}
+
+#[test]
+fn a_change_of_ignore_rules_makes_no_other_change_of_the_turn_doubtful() {
+    for (first, second) in [("f", ".gitignore"), (".gitignore", "f"), ("f", ".git/info/exclude")] {
+        let Some(mut session) = Session::in_repository(&["f", "src/g", "x.log"]) else { return };
+        session.lab.write(".gitignore", "*.log\n");
+        session.prompt("do it");
+        for path in [first, second] {
+            let edit = session.before("Write", json!({"file_path": path, "content": "x"}));
+            session.lab.write(path, "*.tmp\n");
+            session.after(&edit);
+        }
+        session.stop();
+        let undone = session.undo(&[]);
+        assert_eq!(session.lab.read("f"), "f 0\n", "{first} {second}: {undone:?}");
+    }
+}
+
+#[test]
+fn what_git_wrote_is_the_turns_where_no_daemon_serves() {
+    for line in ["git restore .", "git reset -q --hard", "git stash -q"] {
+        let Some(mut session) = Session::in_repository(&["f", "g"]) else { return };
+        session.lab.piton(&["daemon", "stop"]);
+        session.options = &["--no-daemon"];
+        session.lab.write("f", "mine\n");
+        session.prompt("do it");
+        session.runs(line);
+        assert_eq!(session.lab.read("f"), "f 0\n", "{line}");
+        session.stop();
+        let undone = session.undo(&[]);
+        assert_eq!((undone.code, session.lab.read("f").as_str()), (0, "mine\n"), "{line}: {undone:?}");
+    }
+}
+
+/// The second file of a program has a name that no word spells out.
+#[test]
+fn the_second_files_of_programs_are_the_turns() {
+    for (line, made, there) in [
+        ("sed -i.bak s/0/1/ f", "f.bak", true),
+        ("sed -i.bak s/0/1/ f", "f.bak", false),
+        ("perl -i.bak -pe s/0/1/ f", "f.bak", true),
+        ("gzip -f f", "f.gz", true),
+        ("gzip -k f", "f.gz", false),
+        ("cp -b g f", "f~", true),
+        ("mv -b g f", "f~", false),
+        ("echo x >link", "made", false),
+    ] {
+        let mut session = Session::claude(&["f", "g"]);
+        session.lab.sh("ln -s made link");
+        if there {
+            session.lab.write(made, "mine\n");
+        }
+        let before = tree(&session.lab.work);
+        session.prompt("do it");
+        session.runs(line);
+        session.stop();
+        assert_ne!(tree(&session.lab.work), before, "{line}");
+        let undone = session.undo(&[]);
+        assert_eq!(tree(&session.lab.work), before, "{line} {there}: {undone:?}");
+    }
+}
+
+/// git logs whole seconds: the switch and the beginning of the turn have the same one.
+#[test]
+fn a_switch_just_before_a_turn_is_none_of_the_turns() {
+    let Some(mut session) = Session::in_repository(&["f", "g"]) else { return };
+    git(&session.lab, &["checkout", "-q", "-b", "side"]);
+    session.lab.write("g", "side\n");
+    git(&session.lab, &["commit", "-qam", "side"]);
+    // A second that has just begun has room for all of it.
+    let second = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    let now = second();
+    while second() == now {
+        std::thread::yield_now();
+    }
+    git(&session.lab, &["checkout", "-q", "-"]);
+    // The turn begins with a capture of its own.
+    session.lab.write("h", "new\n");
+    session.prompt("do it");
+    // This action may move HEAD, and runs in the second of the switch.
+    session.runs("git restore .");
+    let edit = session.before("Write", json!({"file_path": "f", "content": "x"}));
+    session.lab.write("f", "1\n");
+    session.after(&edit);
+    session.stop();
+    let undone = session.undo(&[]);
+    assert_eq!((undone.code, session.lab.read("f").as_str()), (0, "f 0\n"), "{undone:?}");
+}
+
+/// Without a daemon each hook watches for a moment only. The directory of the deleted path changes again after the deletion.
+#[test]
+fn all_deletions_of_a_turn_come_back_where_no_daemon_serves() {
+    for (line, later) in
+        [("rm -rf d", "rm b"), ("rm -rf d", "sed -i s/0/1/ b"), ("./clean", "rm b"), ("rm -rf d", "rm -f none")]
+    {
+        let mut session = Session::claude(&["d/a", "b", "c"]);
+        session.lab.piton(&["daemon", "stop"]);
+        session.options = &["--no-daemon"];
+        session.prompt("do it");
+        let remove = session.bash(line);
+        session.lab.sh("rm -rf d");
+        session.after(&remove);
+        ticks_pass();
+        let other = session.bash(later);
+        session.lab.sh("echo 1 >b.new; mv b.new b");
+        session.after(&other);
+        session.remove("c");
+        session.stop();
+        let undone = session.undo(&[]);
+        assert_eq!(session.lab.read("d/a"), "d/a 0\n", "{line} {later}: {undone:?}");
+        // A script may have deleted any file.
+        assert_eq!(session.lab.work.join("c").exists(), line == "./clean", "{line} {later}: {undone:?}");
+    }
 }
 
 #[test]

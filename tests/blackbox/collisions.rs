@@ -136,7 +136,7 @@ fn an_action_over_anothers_uncommitted_work_names_it() {
     assert_eq!(reply["collisions"][0]["turn"], "one", "{reply}");
     let said = message(&reply);
     assert!(said.contains("this would destroy uncommitted work of tester, run `b`, turn `one` (`f`)"), "{said}");
-    assert!(said.contains("piton turns") && said.contains("policy.collision"), "{said}");
+    assert!(said.contains("piton list --turns") && said.contains("policy.collision"), "{said}");
     let absolute = lab.work.join("f").display().to_string();
     for (line, expected) in [
         ("git clean -fd", "b: n"),

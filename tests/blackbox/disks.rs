@@ -96,11 +96,11 @@ fn a_full_disk_is_found_by_looking() {
             r#"{CHECK}
             mkdir "$ROOT/small"; mount -t tmpfs -o size=4m none "$ROOT/small"; export PITON_HOME="$ROOT/small/piton"
             "$PITON" checkpoint one >/dev/null
-            code 0 'All is well' "$PITON" doctor
+            code 0 'Nothing is wrong' "$PITON" doctor
             head -c 8000000 /dev/zero > "$ROOT/small/fill" 2>/dev/null || true
             code 1 'free some space' "$PITON" doctor
             rm "$ROOT/small/fill"
-            code 0 'All is well' "$PITON" doctor
+            code 0 'Nothing is wrong' "$PITON" doctor
             "#
         ),
     ));

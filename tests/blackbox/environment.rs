@@ -422,7 +422,7 @@ fn closed_descriptors_and_few_of_them() {
     lab.write("new", "n");
     let output = script(&lab, &[], "ulimit -n 32; \"$PITON\" sidecar < ../lines");
     assert_eq!((output.code, output.stdout.contains("\"type\":\"ping\"")), (0, true), "{output:?}");
-    assert!(lab.piton(&["list"]).stdout.contains("before shell: git reset --hard"));
+    assert!(lab.piton(&["list"]).stdout.contains("before git reset --hard"));
     // Too few to work at all: an error that says so, and nothing half done.
     let before = tree(&lab.work);
     let output = script(&lab, &[], "ulimit -n 6; \"$PITON\" checkpoint x --json");

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::dice::Dice;
 use super::faults::full;
-use super::support::{Lab, Output, Sidecar, Tree, git, id_of, tree};
+use super::support::{Lab, Output, Sidecar, Tree, git, id_of, short, tree};
 
 /// The secret. A number follows it, which tells the place where it was planted.
 const SECRET: &str = "zqSecretQz";
@@ -269,7 +269,7 @@ fn no_byte_of_a_secret_is_found_afterwards_and_the_rest_is_exact() {
         assert_eq!(after.get(n), Some(&without(content)), "checkpoint {n}");
     }
     // An old id finds the new checkpoint.
-    let shown = lab.piton(&["show", &first[..12], "--json"]);
+    let shown = lab.piton(&["show", &short(&first, 12), "--json"]);
     assert!(shown.code == 0 && shown.json()["n"] == 1 && shown.json()["id"] != first.as_str(), "{shown:?}");
     assert!(shown.stderr.contains("was replaced by"), "{shown:?}");
     // The turns beside it are newer than the restore.
@@ -329,7 +329,7 @@ fn a_path_goes_and_no_restore_takes_the_hole_for_a_deletion() {
     assert_eq!((lab.read("keys/private").as_str(), lab.read("code").as_str()), ("version 2", "1"));
     lab.restore(3, &[]);
     assert_eq!(lab.read("code"), "3");
-    assert_eq!(lab.piton(&["diff", &old[..10], "3", "--stat"]).code, 0);
+    assert_eq!(lab.piton(&["diff", &short(&old, 10), "3", "--stat"]).code, 0);
 }
 
 #[test]

@@ -379,7 +379,7 @@ fn the_doctor_says_what_git_is_told() {
     let installed = asked.command(env!("CARGO_BIN_EXE_piton")).args(["install", "git"]).output().unwrap();
     assert!(installed.status.success(), "{installed:?}");
     let doctor = |asked: &Asked| {
-        let done = asked.command(env!("CARGO_BIN_EXE_piton")).arg("doctor").output().unwrap();
+        let done = asked.command(env!("CARGO_BIN_EXE_piton")).args(["doctor", "--all"]).output().unwrap();
         String::from_utf8(done.stdout).unwrap()
     };
     let before = doctor(&asked);

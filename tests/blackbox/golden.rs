@@ -14,15 +14,15 @@
 //! difference that git shows then is the list of the answers that a change has changed.
 
 use std::collections::BTreeSet;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 use regex::{Captures, Regex};
 use serde_json::{Value, json};
 
-use super::support::{Lab, Sidecar, WAIT};
+use super::support::{Lab, Output, Sidecar, WAIT};
 
 /// Replaces what differs between two runs.
 struct Names {
@@ -38,7 +38,7 @@ impl Names {
         let pattern = |text: &str, name| (Regex::new(text).unwrap(), name);
         Names {
             places: vec![
-                place(Path::new(env!("CARGO_BIN_EXE_piton")), "/PITON"),
+                place(Path::new(program()), "/PITON"),
                 place(&lab.work, "/W"),
                 place(&lab.home, "/H"),
                 place(&lab.root(), "/L"),
@@ -58,6 +58,7 @@ impl Names {
                 pattern(r#"("baseline":"running".*"watcher":)"(cold|warm)""#, r#"$1"cold""#),
                 pattern(r"(?i)\b(checkpoint|restore|rollback)( --yes)? #?\d+\b", "$1$2 N"),
                 pattern(r"(?m)(^|\\n) +\d+  ([0-9a-f]{7,})", "$1 N  $2"),
+                pattern(r"(?m)(^|\\n) +\d+  AGO +", "$1 N  AGO  "),
                 // There is no small program of git's door on each machine.
                 pattern(r#"\[ -x '[^']*' \] && exec '[^']*/piton-git-hook-[^']*' git-door fsmonitor \\"\$@\\"; "#, ""),
             ],
@@ -96,12 +97,55 @@ impl Names {
                 _ => "HEX".to_owned(),
             }
         };
-        self.hex.replace_all(&text, named).into_owned()
+        // A short id of digits alone is printed with `id:`.
+        self.hex.replace_all(&text, named).replace("id:ID", "ID")
     }
+}
+
+/// A client process that runs the hooks, so that the programs of other tests do not count as its actions.
+struct HookRunner {
+    shell: Child,
+    done: BufReader<ChildStdout>,
+}
+
+impl HookRunner {
+    fn start(lab: &Lab) -> HookRunner {
+        // A shell that was given no command is a client for piton.
+        let mut shell = lab.command("/bin/sh", &lab.work);
+        let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let done = BufReader::new(shell.stdout.take().unwrap());
+        HookRunner { shell, done }
+    }
+
+    /// Runs a hook with a payload, and waits for its end.
+    fn run(&mut self, lab: &Lab, hook: &str, payload: &str) -> Output {
+        let file = |name: &str| lab.root().join(format!("hook-{name}"));
+        std::fs::write(file("in"), payload).unwrap();
+        let [input, out, err] = ["in", "out", "err"].map(|name| file(name).display().to_string());
+        let line = format!("{} hook {hook} --no-daemon <'{input}' >'{out}' 2>'{err}'\necho $?\n", program());
+        self.shell.stdin.as_mut().unwrap().write_all(line.as_bytes()).unwrap();
+        let mut code = String::new();
+        self.done.read_line(&mut code).unwrap();
+        let read = |file: String| std::fs::read_to_string(file).unwrap();
+        Output { code: code.trim().parse().unwrap(), stdout: read(out), stderr: read(err) }
+    }
+}
+
+impl Drop for HookRunner {
+    fn drop(&mut self) {
+        // The shell ends with its input. A failure here would hide the one that the test reports.
+        drop(self.shell.stdin.take());
+        let _ = self.shell.wait();
+    }
+}
+
+fn program() -> &'static str {
+    env!("CARGO_BIN_EXE_piton")
 }
 
 /// A workspace in which a transcript is played.
 struct Stage {
+    hooks: HookRunner,
     lab: Lab,
     bin: PathBuf,
     names: Names,
@@ -111,11 +155,9 @@ struct Stage {
 impl Stage {
     fn new() -> Stage {
         let lab = Lab::new();
-        let bin = lab.root().join("bin");
-        std::fs::create_dir(&bin).unwrap();
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_piton"), bin.join("piton")).unwrap();
+        let bin = lab.bin();
         let names = Names::new(&lab);
-        Stage { lab, bin, names, sidecar: None }
+        Stage { hooks: HookRunner::start(&lab), lab, bin, names, sidecar: None }
     }
 
     /// Waits until the sidecar's base capture is there, and its watcher: what it answers then does not hang
@@ -158,32 +200,31 @@ impl Stage {
     fn run(&mut self, command: &str) -> String {
         let mut shell = self.lab.command("/bin/sh", &self.lab.work);
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.bin.display());
-        self.told(shell.env("PATH", path).args(["-c", command]).output().unwrap())
+        let output = shell.env("PATH", path).args(["-c", command]).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        self.told(Output {
+            code: output.status.code().unwrap_or(-1),
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+        })
     }
 
     fn hook(&mut self, line: &str) -> String {
         let (client, rest) = line.split_once(' ').unwrap();
         let (event, payload) = rest.split_once(' ').unwrap();
-        let mut hook = self.lab.command(env!("CARGO_BIN_EXE_piton"), &self.lab.work);
-        hook.args(["hook", client, event, "--no-daemon"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = hook.spawn().unwrap();
         let payload = payload.replace("{W}", self.lab.work.to_str().unwrap());
-        // A hook that has seen enough may close its input.
-        let _ = child.stdin.take().unwrap().write_all(payload.as_bytes());
-        self.told(child.wait_with_output().unwrap())
+        let output = self.hooks.run(&self.lab, &format!("{client} {event}"), &payload);
+        self.told(output)
     }
 
     /// The exit code, if it is not 0, and the output of a command.
     fn told(&mut self, output: Output) -> String {
         let mut text = String::new();
-        if output.status.code() != Some(0) {
-            text = format!("exit {}\n", output.status.code().unwrap_or(-1));
+        if output.code != 0 {
+            text = format!("exit {}\n", output.code);
         }
-        text.push_str(&String::from_utf8_lossy(&output.stdout));
-        for line in String::from_utf8_lossy(&output.stderr).lines() {
+        text.push_str(&output.stdout);
+        for line in output.stderr.lines() {
             text.push_str(&format!("stderr: {line}\n"));
         }
         // Texts have short ids: the whole ones are learned first.
@@ -223,12 +264,11 @@ impl Stage {
 fn golden(name: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/golden").join(name);
     let recorded = std::fs::read_to_string(&file).unwrap();
-    let mut stage = Stage::new();
-    let played = stage.play(&recorded);
     if std::env::var_os("PITON_RECORD").is_some() {
-        std::fs::write(&file, played).unwrap();
+        std::fs::write(&file, Stage::new().play(&recorded)).unwrap();
         return;
     }
+    let played = Stage::new().play(&recorded);
     let mut others = Vec::new();
     let (mut step, mut at) = (String::new(), 0);
     let (recorded, played): (Vec<&str>, Vec<&str>) = (recorded.lines().collect(), played.lines().collect());

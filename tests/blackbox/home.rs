@@ -64,7 +64,7 @@ fn a_renamed_project_keeps_its_history() {
     std::fs::rename(&lab.work, &new).unwrap();
     assert_eq!(standing(&lab, &lab.work), "moved");
     assert_eq!(stored(&lab, &lab.work)["moved_to"], new.to_str().unwrap());
-    assert!(run(&lab, &["store", "status"]).stdout.contains("renamed now: `piton adopt "));
+    assert!(run(&lab, &["store", "status"]).stdout.contains("renamed now: `piton store adopt "));
     std::fs::write(new.join("a"), "2").unwrap();
     assert_eq!(take_in(&lab, &new, "second")["n"], 3);
     assert_eq!(listed(&lab, &new), [3, 2, 1]);
@@ -276,6 +276,12 @@ fn the_store_moves_and_everything_finds_it() {
     let lab = Lab::new();
     lab.write("a", "1");
     lab.take("first");
+    // A file outside of all workspaces is saved too.
+    std::fs::write(lab.root().join("outside"), "kept").unwrap();
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    let line = format!("rm {}", lab.root().join("outside").display());
+    assert_eq!(sidecar.ask(json!({"type": "shell.before", "command": line}))["proceed"], true);
+    assert_eq!(sidecar.finish(), 0);
     let (old, new) = (lab.home.join("piton"), lab.root().join("big/store"));
     std::fs::create_dir(lab.root().join("big")).unwrap();
     let asked = run(&lab, &["store", "move", new.to_str().unwrap(), "--json"]);
@@ -329,7 +335,7 @@ fn a_directory_that_may_be_a_moved_one_is_told_of() {
     std::fs::create_dir(lab.root().join("above")).unwrap();
     assert_eq!(take_in(&lab, &new, "anew")["n"], 1);
     let status = lab.piton_in(&new, &["status"]).stdout;
-    let line = format!("`piton adopt {} {}`", deep.display(), new.display());
+    let line = format!("`piton store adopt {} {}`", deep.display(), new.display());
     assert!(status.contains(&line), "{status}");
     assert_eq!(stored(&lab, &deep)["moved_to"], new.to_str().unwrap());
     assert_eq!(run(&lab, &["adopt", deep.to_str().unwrap(), new.to_str().unwrap(), "--yes"]).code, 0);
@@ -571,4 +577,50 @@ fn the_workspaces_that_a_clear_leaves_are_counted_anew() {
     assert!(own["own"].as_u64() > Some(10_000), "{after}");
     assert_eq!(lab.piton(&["store", "clear", "--yes"]).code, 0);
     assert_eq!(counted(&lab)["stored"], 0);
+}
+
+#[test]
+fn verbs_that_read_make_no_workspace() {
+    let lab = Lab::new();
+    lab.write("a.txt", "one\n");
+    let table: [(&[&str], i32); 13] = [
+        (&[], 3),
+        (&["status"], 0),
+        (&["list"], 3),
+        (&["list", "--turns"], 0),
+        (&["list", "--runs"], 3),
+        (&["show"], 3),
+        (&["diff"], 3),
+        (&["find", "a.txt"], 3),
+        (&["undo", "--yes"], 3),
+        (&["redo", "--yes"], 3),
+        (&["restore", "1", "--yes"], 3),
+        (&["restore", "a.txt", "--yes"], 3),
+        (&["classify", "ls"], 0),
+    ];
+    let workspaces = || std::fs::read_dir(lab.home.join("piton/workspaces")).map_or(0, Iterator::count);
+    for (args, code) in table {
+        let output = lab.piton(args);
+        assert_eq!((output.code, workspaces()), (code, 0), "{args:?}: {output:?}");
+        assert!(!output.stdout.contains("cannot be written"), "{args:?}: {output:?}");
+    }
+    assert_eq!(lab.piton(&["checkpoint"]).code, 0);
+    assert_eq!((lab.piton(&["list"]).code, workspaces()), (0, 1));
+}
+
+#[test]
+fn a_list_names_the_workspaces_below() {
+    let lab = Lab::new();
+    let above = lab.root();
+    for dir in ["one", "two", "three", "four", "never used"] {
+        std::fs::create_dir_all(lab.work.join(dir)).unwrap();
+    }
+    for dir in ["one", "two", "three", "four"] {
+        let dir = lab.work.join(dir);
+        assert_eq!(lab.piton_in(&dir, &["checkpoint", "-w", "."]).code, 0);
+    }
+    let listed = lab.piton_in(&above, &["list", "-w", above.to_str().unwrap()]);
+    let command = format!("`piton list -w {}`", lab.work.join("four").display());
+    assert!(listed.code == 3 && listed.stdout.contains(&command), "{listed:?}");
+    assert!(listed.stdout.contains("… and 1 more below") && !listed.stdout.contains("never used"), "{listed:?}");
 }

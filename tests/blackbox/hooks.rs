@@ -348,7 +348,7 @@ fn a_prompt_is_answered_as_the_terminal_is() {
         let n = hooked.settles_at(1)[0];
         let undo = if client == "qwen-code" { "`/undo` takes" } else { "`/rollback undo` takes" };
         let listed = answered(&hooked, client, "/rollback");
-        for part in ["(3 files, +2/-2)", "[then database, not undone by files]", "/rollback diff N", undo] {
+        for part in ["after it 3 files, +2/-2", "then database (piton cannot undo this)", "/rollback diff N", undo] {
             assert!(listed.contains(part), "{client} {part}: {listed}");
         }
         // The terminal's preview, then what was done.
@@ -358,7 +358,9 @@ fn a_prompt_is_answered_as_the_terminal_is() {
         let preview: String = preview.lines().filter(is_news).map(|line| format!("{line}\n")).collect();
         let said = answered(&hooked, client, &format!("/rollback {n}"));
         assert!(said.starts_with(&preview), "{client}: {said}\nnot as\n{preview}");
-        for part in ["NOT UNDONE: ", "psql -c 'drop table accounts'", "3 files, +2/-2", "1 changed, 1 deleted", undo] {
+        for part in
+            ["NOT UNDONE: ", "psql -c 'drop table accounts'", "3 files, +2/-2", "1 file changed, 1 file deleted", undo]
+        {
             assert!(said.contains(part), "{client} {part}: {said}");
         }
         assert_eq!((lab.read("out/x").as_str(), lab.read("a").as_str()), ("product", "old"));

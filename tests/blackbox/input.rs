@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{Lab, Sidecar, code, tree};
+use crate::support::{Lab, Sidecar, code, short, tree};
 
 fn shell(command: &str) -> Value {
     json!({"type": "shell.before", "command": command})
@@ -248,7 +248,7 @@ fn a_hundred_thousand_requests_before_the_first_reply_is_read() {
     assert!(child.wait().unwrap().success());
     assert!(seen.iter().all(|replies| *replies == 1), "every request has exactly one reply");
     assert_eq!(refused, 0);
-    assert!(lab.piton(&["list"]).stdout.contains("before shell: rm a"));
+    assert!(lab.piton(&["list"]).stdout.contains("before rm a"));
 }
 
 /// More than the worker's inbox takes: what does not fit is told, and what was promised is there.
@@ -273,7 +273,7 @@ fn more_destructive_events_at_once_than_can_wait() {
     assert!(promised.iter().any(Value::is_u64), "at least the named path is safe: {promised:?}");
     // Its backlog is done within the grace period, or cut off after it.
     assert!([0, 130].contains(&sidecar.finish()));
-    assert!(lab.piton(&["list"]).stdout.contains("before shell: rm a"));
+    assert!(lab.piton(&["list"]).stdout.contains("before rm a"));
     assert_eq!(lab.piton(&["show", "@{0}:a"]).stdout, "1");
 }
 
@@ -292,7 +292,7 @@ fn replies_that_nobody_reads_are_bounded() {
     writeln!(input, "{}", json!({"id": "last", "type": "shell.before", "command": "rm a"})).unwrap();
     // The checkpoint is taken although nobody has read a reply.
     let until = std::time::Instant::now() + crate::support::WAIT;
-    while !lab.piton(&["list"]).stdout.contains("before shell: rm a") {
+    while !lab.piton(&["list"]).stdout.contains("before rm a") {
         assert!(std::time::Instant::now() < until, "the guard waits for a reader");
     }
     let facts = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
@@ -327,7 +327,7 @@ fn an_agent_that_closed_its_ends_is_guarded_all_the_same() {
     writeln!(input, "{}", json!({"id": 2, "type": "shell.before", "command": "rm a"})).unwrap();
     drop(input);
     assert!(child.wait().unwrap().success());
-    assert!(lab.piton(&["list"]).stdout.contains("before shell: rm a"));
+    assert!(lab.piton(&["list"]).stdout.contains("before rm a"));
 }
 
 // ---- names of checkpoints and paths
@@ -386,7 +386,7 @@ fn selectors_that_name_nothing() {
     assert_eq!(newest["checkpoint"]["id"], *ids.last().unwrap(), "{newest}");
     let prefix = |id: &str| ids.iter().filter(|other| other.starts_with(&id[..4])).count() > 1;
     if let Some(id) = ids.iter().find(|id| prefix(id)) {
-        assert_eq!(code(&sidecar.ask(json!({"type": "checkpoint.show", "sha": id[..4]}))), "ambiguous-checkpoint");
+        assert_eq!(code(&sidecar.ask(json!({"type": "checkpoint.show", "sha": short(id, 4)}))), "ambiguous-checkpoint");
     }
     assert_eq!(lab.read("a.txt"), "39\n");
 }

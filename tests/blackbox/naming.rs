@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use crate::support::{Lab, Sidecar, code, id_of};
+use crate::support::{Lab, Sidecar, code, id_of, short};
+use crate::turns::Agent;
 
 /// The number of the checkpoint that a selector names.
 fn named(lab: &Lab, selector: &str) -> u64 {
@@ -10,7 +11,7 @@ fn named(lab: &Lab, selector: &str) -> u64 {
 }
 
 #[test]
-fn an_id_of_digits_alone_is_found_as_list_shows_it() {
+fn a_word_of_digits_alone_is_always_a_number() {
     let lab = Lab::new();
     // About one id in seven begins with four digits.
     let (n, id) = (0..400)
@@ -23,7 +24,8 @@ fn an_id_of_digits_alone_is_found_as_list_shows_it() {
         .expect("no id of 400 begins with four digits");
     let number: u64 = id[..4].parse().unwrap();
     if number > n {
-        assert_eq!(named(&lab, &id[..4]), n, "{id}");
+        let output = lab.piton(&["show", &id[..4]]);
+        assert!(output.code == 3 && output.stderr.contains(&format!("`id:{}`", &id[..4])), "{id}: {output:?}");
     }
     assert_eq!(named(&lab, &format!("id:{}", &id[..4])), n);
     assert_eq!(named(&lab, "1"), 1);
@@ -46,7 +48,8 @@ fn labels_are_found_or_refused_when_they_are_made() {
     let mut sidecar = Sidecar::start(&lab, &[]);
     let forms =
         ["12", "#7", "@{3}", "id:abcd", "1234567", "run:codon:completed", "run:codon", "cafe", "DEADBEEF", "12ab"];
-    for bad in forms.into_iter().chain(["", " ", "n\nl", "\u{1b}[31m"]) {
+    let words = ["t-3", "o-1", "g-7", "latest", "yesterday", "10m", "13:20", "2026-01-31"];
+    for bad in forms.into_iter().chain(words).chain(["", " ", "n\nl", "\u{1b}[31m"]) {
         for args in [["--json", "checkpoint", bad].as_slice(), &["--json", "checkpoint", "-m", bad]] {
             let output = lab.piton(args);
             assert_eq!((output.error().as_str(), output.code), ("bad-request", 2), "{bad:?}: {output:?}");
@@ -107,7 +110,7 @@ fn a_label_that_retention_dropped_says_when_and_by_which_rule() {
         lab.write("a.txt", label);
         ids.push(id_of(&lab, lab.take(label)));
     }
-    for selector in ["first try", "1", "#1", &ids[0], &ids[0][..12]] {
+    for selector in ["first try", "1", "#1", &ids[0], &short(&ids[0], 12)] {
         let output = lab.piton(&["show", selector]);
         let text = &output.stderr;
         assert!(
@@ -205,10 +208,99 @@ fn verbs_without_an_argument_mean_the_newest() {
     assert_eq!(preview["target"]["n"], 2);
     let preview = lab.piton(&["rollback", "--preview", "--json"]).json();
     assert_eq!(preview["target"]["n"], 2);
-    assert_eq!(lab.piton(&["restore", "--yes"]).code, 0);
+    let unnamed = lab.piton(&["restore", "--yes"]);
+    assert!(unnamed.code == 2 && unnamed.stderr.contains("`piton restore latest --yes`"), "{unnamed:?}");
+    assert_eq!(lab.piton(&["restore", "latest", "--yes"]).code, 0);
     assert_eq!(lab.read("a.txt"), "two");
+    let preview = lab.piton(&["restore", "--preview", "--json"]).json();
+    assert_eq!(preview["target"]["n"], 1, "the newest is on the disk already");
     let refused = lab.piton(&["rollback", "1", "a.txt"]);
     assert!(refused.code == 2 && refused.stderr.contains("`piton restore 1 a.txt`"), "{refused:?}");
+}
+
+#[test]
+fn moments_are_named_by_what_happened_then() {
+    let lab = Lab::new();
+    let mut agent = Agent::new(&lab, "s");
+    lab.write("a.txt", "one\n");
+    let first = lab.take("first");
+    agent.start("fix the parser");
+    let before = agent.ask(json!({"type": "shell.before", "command": "rm a.txt", "action": "1"}));
+    std::fs::remove_file(lab.work.join("a.txt")).unwrap();
+    agent.ask(json!({"type": "shell.after", "action": "1"}));
+    agent.end();
+    let run = lab.piton(&["list", "--turns", "--json"]).json()["turns"][0]["run"].as_str().unwrap().to_owned();
+    assert_eq!(named(&lab, "latest"), named(&lab, "@{0}"), "{before}");
+    assert_eq!(named(&lab, "0.001s"), named(&lab, "latest"));
+    // The turn began with the files of the first checkpoint.
+    for word in ["t-1", "latest"] {
+        let diff = lab.piton(&["restore", word, "--preview", "--json"]).json();
+        assert_eq!(diff["plan"]["create"]["items"][0]["path"], "a.txt", "{word}: {diff}");
+    }
+    assert!(lab.piton(&["show", &run, "--json"]).json()["run"] == run.as_str());
+    for verb in [["diff", "t-1"], ["show", "t-1"]] {
+        let shown = lab.piton(&verb);
+        assert!(shown.code == 0 && shown.stdout.contains("-one") && shown.stdout.contains("a.txt"), "{shown:?}");
+    }
+    // By its turn, then by its path, then by the client's name of the turn.
+    for word in ["t-1", "a.txt", "fix the parser"] {
+        assert_eq!(lab.piton(&["undo", word, "--yes"]).code, 0, "{word}");
+        assert_eq!(lab.read("a.txt"), "one\n", "{word}");
+        assert_eq!(lab.piton(&["redo", "--yes"]).code, 0, "{word}");
+        assert!(!lab.work.join("a.txt").exists(), "{word}");
+    }
+    // An operation: what was there before it.
+    lab.write("a.txt", "two\n");
+    assert_eq!(lab.piton(&["restore", &first.to_string(), "--yes"]).code, 0);
+    let operation =
+        lab.piton(&["undo", "--preview", "--json"]).json()["over"]["operation"].as_str().unwrap().to_owned();
+    let shown = lab.piton(&["show", &format!("{operation}:a.txt")]);
+    assert_eq!(shown.stdout, "two\n", "{shown:?}");
+    assert_eq!(lab.piton(&["undo", &operation, "--yes"]).code, 0);
+    assert_eq!(lab.read("a.txt"), "two\n");
+    let stale = lab.piton(&["undo", &operation, "--yes", "--json"]);
+    assert_eq!(stale.error(), "stale-selection", "{stale:?}");
+    // A label of the same spelling makes the name of the run ambiguous.
+    let labelled = lab.take(&run);
+    let both = lab.piton(&["show", &run]);
+    assert!(both.code == 2 && both.stderr.contains(&format!("a label (checkpoint {labelled}) and a run")), "{both:?}");
+}
+
+#[test]
+fn a_word_that_names_nothing_or_two_things_is_refused_with_the_commands() {
+    let lab = Lab::new();
+    lab.write("a.txt", "one\n");
+    lab.write("release", "a file\n");
+    let n = lab.take("release");
+    lab.write("a.txt", "two\n");
+    let table: [(&[&str], &str, i32, &str); 10] = [
+        (
+            &["restore", "release", "--yes"],
+            "ambiguous-checkpoint",
+            2,
+            "`piton restore 1` for the checkpoint, `piton restore -- release`",
+        ),
+        (&["diff", "release"], "ambiguous-checkpoint", 2, "`piton diff -- release`"),
+        (&["undo", "1"], "bad-request", 2, "`piton restore 1`"),
+        (&["undo", "nothing-here"], "no-such-turn", 3, "`piton list --turns`"),
+        (&["undo", "t-9"], "no-such-turn", 3, "`piton list --turns`"),
+        (&["undo", "o-9"], "stale-selection", 5, "nothing left to undo"),
+        (&["show", "o-9"], "no-such-checkpoint", 3, "`piton list`"),
+        (&["show", "g-9"], "no-such-checkpoint", 3, "`piton git-undo --list`"),
+        (&["restore", "t-9", "--yes"], "no-such-checkpoint", 3, "`piton list --turns`"),
+        (&["restore", "2020-01-31", "--yes"], "no-such-checkpoint", 3, "`piton list`"),
+    ];
+    for (args, code, exit, hint) in table {
+        let all = [args, &["--json"]].concat();
+        let output = lab.piton(&all);
+        assert_eq!((output.error().as_str(), output.code), (code, exit), "{args:?}: {output:?}");
+        assert!(lab.piton(args).stderr.contains(hint), "{args:?}: {:?}", lab.piton(args));
+    }
+    assert_eq!(lab.read("a.txt"), "two\n");
+    lab.write("release", "changed\n");
+    assert_eq!(lab.piton(&["restore", "--yes", "--", "release", "a.txt"]).code, 0);
+    assert_eq!((lab.read("release").as_str(), lab.read("a.txt").as_str()), ("a file\n", "one\n"));
+    assert_eq!(named(&lab, "release"), n);
 }
 
 #[test]

@@ -352,10 +352,8 @@ impl Net {
         match status.as_str() {
             // Unchanged: a checkpoint of the run has the very tree.
             "taken" | "unchanged" => self.know(&id, &before),
-            // Only a checkpoint that a killed sidecar took is news, and somebody else has completed it.
-            "held" if self.moment(&id).is_none() => self.learn(),
-            "held" => {}
-            "none" => {
+            // A checkpoint that a killed sidecar took is news. A step that the answer does not name may have been taken, too.
+            "held" | "none" => {
                 self.untold.push((command.clone(), before.clone()));
                 self.learn();
             }

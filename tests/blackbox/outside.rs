@@ -64,6 +64,27 @@ fn a_word_that_leads_outside_through_a_link_is_saved_before_programs_of_no_list(
     }
 }
 
+/// The words name a path of the workspace, so that no warning about the machine comes from them.
+#[test]
+fn a_file_of_the_system_behind_a_link_is_named_as_not_saved() {
+    let Some(lab) = Lab::lasting() else { return };
+    lab.sh("ln -s /etc sys; ln -s /dev/null sink; ln -s /etc/passwd one");
+    let mut sidecar = Sidecar::start(&lab, &[]);
+    turn(&mut sidecar, "t1");
+    for (line, is_named) in [
+        ("rm -f sys/passwd", true),
+        ("rm -rf sys/pass*", true),
+        ("cd sys && rm passwd", true),
+        ("echo x >one", true),
+        ("cat sys/passwd one", false),
+        ("echo x >sink", false),
+        ("rm one", false),
+    ] {
+        let reply = shell(&mut sidecar, line);
+        assert_eq!(not_held(&reply).contains(&"/etc/passwd"), is_named, "{line}: {reply}");
+    }
+}
+
 #[test]
 fn what_a_turn_destroyed_outside_is_offered_after_its_sidecar_was_killed() {
     let Some(lab) = Lab::lasting() else { return };
@@ -141,7 +162,7 @@ fn a_file_outside_of_all_workspaces_comes_back_by_its_name() {
     }
     assert_eq!(sidecar.finish(), 0);
     let listed = lab.piton(&["list", "--outside"]);
-    assert!(listed.stdout.contains("before shell: rm ../notes.txt"), "{listed:?}");
+    assert!(listed.stdout.contains("before rm ../notes.txt"), "{listed:?}");
     let rows = lab.piton(&["list", "--outside", "--json", "--kind", "auto"]).json();
     assert_eq!((&rows["checkpoints"][0]["run"], &rows["total"]), (&json!(rows["checkpoints"][0]["run"]), &json!(1)));
     std::fs::remove_file(&notes).unwrap();

@@ -385,6 +385,7 @@ fn item() -> ListItem {
         run: s(),
         client: o(),
         turn: o(),
+        prompt: o(),
         codon_id: o(),
         codon_name: o(),
         time: s(),

@@ -67,7 +67,7 @@ impl Guarded {
             assert!(!said.stdout.contains("protected by"), "{when}: {said:?}");
         }
         assert_eq!(doctor.code, 1, "{when}: {doctor:?}");
-        assert!(doctor.stdout.contains("mend it:") || doctor.stdout.contains("to do:"), "{when}: {doctor:?}");
+        assert!(doctor.stdout.contains("fix:") || doctor.stdout.contains("to do:"), "{when}: {doctor:?}");
         assert_eq!(self.state(), state, "{when}");
     }
 

@@ -197,9 +197,9 @@ fn what_no_checkpoint_holds_is_said_by_the_answer_the_list_and_the_restore() {
     assert_eq!(sidecar.finish(), 0);
     lab.sh("rm -rf app");
     let listed = lab.piton(&["list", "--steps"]);
-    assert!(listed.stdout.contains("[not held: app/node_modules (2 B)]"), "{}", listed.stdout);
+    assert!(listed.stdout.contains(" · not held: app/node_modules (2 B)\n"), "{}", listed.stdout);
     let folded = lab.piton(&["list"]).stdout;
-    assert!(folded.contains("[not held: app/node_modules (2 B)] [+"), "{folded}");
+    assert!(folded.contains(" steps · not held: app/node_modules (2 B)\n"), "{folded}");
     let n = number_of(&made);
     let said = |args: &[&str]| {
         let output = lab.piton(args);

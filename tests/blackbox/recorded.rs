@@ -104,7 +104,7 @@ fn an_action_is_recorded_though_an_earlier_checkpoint_covers_it() {
             "{action}"
         );
         let text = lab.piton(&["list"]).stdout;
-        assert!(text.contains("before shell: npm test; then rm -rf src"), "{text}");
+        assert!(text.contains("before npm test; then rm -rf src"), "{text}");
         // Without a watcher, a turn may know of no change of its own.
         if !is_alone {
             check_turn(&lab, &row["n"]);

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 
 use super::git::{id, recorded, run};
-use super::support::{Lab, Sidecar, commit_all, git, tree};
+use super::support::{Lab, Sidecar, commit_all, git, short, tree};
 
 /// A bare repository, and a server for it where git has one.
 struct Remote {
@@ -165,7 +165,7 @@ fn another_machine_gets_runs_and_restores_them() {
     assert_eq!(other.piton(&["show", &number.to_string()]).code, 3);
     assert!(other.piton(&["show", &third]).stdout.contains(&theirs));
     assert_eq!(other.piton(&["show", &format!("{third}:crlf")]).stdout, "x\r\n");
-    assert!(other.piton(&["diff", &id(&lab, 1), &third[..12]]).stdout.contains("+two"));
+    assert!(other.piton(&["diff", &id(&lab, 1), &short(&third, 12)]).stdout.contains("+two"));
     let before = tree(&other.work);
     let mut sidecar = Sidecar::start(&other, &[]);
     sidecar.ask(json!({"type": "hello", "protocol": 1, "client": "test"}));
@@ -173,7 +173,7 @@ fn another_machine_gets_runs_and_restores_them() {
     assert_eq!(refused["error"]["code"], "other-workspace", "{refused}");
     assert_eq!(sidecar.finish(), 0);
     assert_eq!(tree(&other.work), before);
-    let restored = other.piton(&["restore", &third[..12], "--yes", "--json"]);
+    let restored = other.piton(&["restore", &short(&third, 12), "--yes", "--json"]);
     assert_eq!(restored.code, 0, "{restored:?}");
     assert_eq!(tree(&other.work), everything);
     assert_eq!(other.piton(&["git", "rev-parse", "HEAD"]).stdout.trim(), third);

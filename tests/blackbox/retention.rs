@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::dice::Dice;
-use super::support::{Asking, Lab, Output, Sidecar, code, id_of, tree};
+use super::support::{Asking, Lab, Output, Sidecar, code, id_of, short, tree};
 
 const DAY: i64 = 24 * 3600;
 
@@ -64,7 +64,8 @@ fn pinned_ones_stay_until_they_are_unpinned() {
     (2..=5).for_each(take);
     assert_eq!(listed(&lab), [5, 4, 1], "it counts in no limit");
     let list = lab.piton(&["list"]).stdout;
-    assert!(list.lines().any(|line| line.contains("state 1") && line.contains("[pinned]")), "{list}");
+    let below = list.split("  state 1\n").nth(1).unwrap_or_default();
+    assert!(below.lines().next().is_some_and(|facts| facts.contains("pinned")), "{list}");
     assert_eq!(lab.piton(&["show", "1", "--json"]).json()["pinned"], true);
     assert_eq!(lab.piton(&["unpin", "state 1"]).code, 0);
     assert_eq!(lab.piton(&["unpin", "1"]).code, 3);
@@ -104,7 +105,7 @@ fn what_a_person_deletes_is_gone_and_what_is_needed_is_refused() {
     assert_eq!(listed(&lab), [4, 3, 2, 1]);
     let output = Asking::start(&lab, &["delete", "2"]).answer("y");
     assert!(output.code == 0 && output.stdout.contains("Deleted: checkpoint 2 ("), "{output:?}");
-    for selector in ["2", "state 2", &second, &second[..4]] {
+    for selector in ["2", "state 2", &second, &short(&second, 4)] {
         let output = lab.piton(&["show", selector]);
         let text = &output.stderr;
         assert!(
@@ -174,7 +175,7 @@ fn a_prune_drops_exactly_what_it_showed_and_frees_the_space() {
     assert!(output.stdout.contains("needed by now, or is gone: checkpoint 4 of "), "{output:?}");
     assert_eq!(listed(&lab), [6, 4, 2]);
     assert!(stored(&lab) < full * 6 / 10, "{} of {full}", stored(&lab));
-    for selector in ["1", &first[..7]] {
+    for selector in ["1", &short(&first, 7)] {
         let output = lab.piton(&["show", selector]);
         assert!(output.code == 3 && output.stderr.contains("by `retention.days`"), "{output:?}");
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Asking, Lab, Sidecar, code, tree};
+use crate::support::{Asking, Lab, Sidecar, code, short, tree};
 
 fn ok(reply: Value) -> Value {
     assert_eq!(reply["ok"], true, "{reply}");
@@ -104,7 +104,7 @@ fn names_of_targets_and_what_they_mean() {
     start(&mut sidecar, "loop#2", "Loop", &[]);
     ids.push(("loop#2:skipped", end(&mut sidecar, "skip")));
     let codon = |id: &str, kind: &str| json!({"codonId": id, "checkpointType": kind});
-    let prefix = |name: &str| json!({"sha": id(&ids, name)[..12]});
+    let prefix = |name: &str| json!({"sha": short(id(&ids, name), 12)});
     let table = [
         (codon("schema", "start"), "schema:rig-setup"),
         (codon("schema", "end"), "schema:completed"),
@@ -166,7 +166,7 @@ fn a_prefix_is_looked_up_over_all_branches_and_ambiguity_is_named() {
     lab.write("src/types.ts", "later\n");
     end(&mut sidecar, "complete");
     // The failed one is on an old timeline: it is gone back to like any other.
-    let rolled = ok(sidecar.ask(json!({"type": "rollback.toCheckpoint", "sha": old[..10]})));
+    let rolled = ok(sidecar.ask(json!({"type": "rollback.toCheckpoint", "sha": short(&old, 10)})));
     assert_eq!((&rolled["to"], lab.read("out/half.txt").as_str()), (&json!(old), "half\n"));
     start(&mut sidecar, "mended", "Mended", &[]);
     let mended = end(&mut sidecar, "complete");

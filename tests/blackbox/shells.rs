@@ -317,7 +317,7 @@ fn the_shell_itself_is_untouched() {
 }
 
 #[test]
-fn without_piton_the_shell_says_nothing() {
+fn without_piton_the_shell_says_nothing_and_notes_what_it_ran() {
     for shell in SHELLS {
         let lab = Lab::new();
         let program = lab.home.join("piton here");
@@ -334,6 +334,12 @@ fn without_piton_the_shell_says_nothing() {
         assert!(!said.contains("piton") && !said.contains("not found"), "{shell}: {said}");
         let status = if shell == "fish" { "$status" } else { "$?" };
         assert_eq!(person.value(status), "0", "{shell}: {said}");
+        person.run("ls");
+        let listed = person.lab.piton(&["status", "--json"]).json();
+        let lines: Vec<&str> =
+            listed["unguarded"].as_array().unwrap().iter().map(|one| one["command"].as_str().unwrap()).collect();
+        // A line that only reads leaves no note; printing a variable is one that may do more.
+        assert!(!lines.is_empty() && lines.iter().all(|line| *line == format!("{shell} line")), "{shell}: {lines:?}");
     }
 }
 

@@ -131,6 +131,14 @@ fn a_step_is_taken_before_each_action_that_may_start_more_than_readers() {
         ("for PATH in ./bin; do ls; done", true),
         ("printf -v PATH ./bin; ls", true),
         ("[ -v 'x[$(mytool)]' ]", true),
+        ("[[ 'x[$(mytool)]' -eq 1 ]]", true),
+        ("ls & wait -n -p 'x[$(mytool)]'", true),
+        ("echo ${ mytool; }", true),
+        ("for x in 'y[$(mytool)]'; do echo $((x)); done", true),
+        ("for x in y*; do [[ $x -eq 0 ]]; done", true),
+        ("echo x < f > /dev/stdin", true),
+        ("zsh -c 'ls >&! f'", true),
+        ("echo ${HOME@P}", true),
         ("bash -ic ls", true),
         ("ls() { cat f; }; ls", true),
         ("for i in 1 2; do echo $(mytool $i); done", true),
@@ -138,6 +146,8 @@ fn a_step_is_taken_before_each_action_that_may_start_more_than_readers() {
         ("bash --rcfile ./x -ic ls", true),
         ("/bin/bash -lc '/usr/bin/ls -la | grep c'", false),
         ("ls -la | grep c && cat a.c", false),
+        ("ls & wait", false),
+        ("ls > /dev/null 2> /dev/stderr; [[ -f f && 1 -eq 1 ]]", false),
         ("cd . && find . -name f 2>/dev/null; [ -f f ]", false),
         ("for i in 1 2; do echo $(wc -l a.c); done", false),
     ] {
@@ -146,15 +156,63 @@ fn a_step_is_taken_before_each_action_that_may_start_more_than_readers() {
         let mut sidecar = in_turn(&lab);
         sidecar.ask(json!({"type": "shell.before", "command": "touch begun", "action": "a"}));
         sidecar.ask(json!({"type": "shell.after", "action": "a"}));
-        let content = format!("made before {line}\n");
-        lab.write("f", &content);
-        let reply = sidecar.ask(json!({"type": "shell.before", "command": line, "action": "b"}));
-        assert_eq!(reply["proceed"], true, "{reply}");
-        lab.sh("rm f");
-        sidecar.ask(json!({"type": "shell.after", "action": "b"}));
-        assert_eq!(sidecar.finish(), 0);
-        let Some(is_saved) = is_saved(&lab, &content) else { return };
-        assert_eq!(is_saved, is_step, "{line}: {reply}");
+        let Some(is_saved) = saves_what_it_destroys(&lab, sidecar, line) else { return };
+        assert_eq!(is_saved, is_step, "{line}");
+    }
+}
+
+/// Writes `f`, announces a line and deletes `f` as the line does. Returns true if the content was saved; `None` without git.
+fn saves_what_it_destroys(lab: &Lab, mut sidecar: Sidecar, line: &str) -> Option<bool> {
+    let content = format!("made before {line}\n");
+    lab.write("f", &content);
+    let reply = sidecar.ask(json!({"type": "shell.before", "command": line, "action": "b"}));
+    assert_eq!(reply["proceed"], true, "{line}: {reply}");
+    lab.sh("rm f");
+    sidecar.ask(json!({"type": "shell.after", "action": "b"}));
+    assert_eq!(sidecar.finish(), 0, "{line}");
+    is_saved(lab, &content)
+}
+
+#[test]
+fn what_only_the_base_capture_of_a_turn_saved_stays() {
+    let lab = Lab::new();
+    lab.write("f", "saved by the base capture\n");
+    let mut sidecar = in_turn(&lab);
+    // Nothing changed since that capture, so there is no step; the line names nothing, so the turn owns nothing.
+    sidecar.ask(json!({"type": "shell.before", "command": "sed -f edit g", "action": "a"}));
+    lab.sh("rm f");
+    sidecar.ask(json!({"type": "shell.after", "action": "a"}));
+    sidecar.ask(json!({"type": "turn.end", "turn": "t"}));
+    assert_eq!(sidecar.finish(), 0);
+    assert_eq!(lab.piton(&["store", "prune", "--yes"]).code, 0);
+    let Some(is_saved) = is_saved(&lab, "saved by the base capture\n") else { return };
+    assert!(is_saved);
+    let found = lab.piton(&["find", "f"]);
+    assert!(found.stdout.contains("in checkpoint"), "{found:?}");
+}
+
+#[test]
+fn a_line_that_destroys_another_file_than_it_seems_to_gets_a_step() {
+    for line in [
+        "true || cd src; rm f",
+        "[ -d nowhere ] && cd src; rm f",
+        "cd src; cd nowhere 2> /dev/null; rm ../f",
+        "if [ -d nowhere ]; then cd src; fi; rm f",
+        "cd src & wait; rm f",
+        "while false; do cd src; done; rm f",
+        "for x in f g; do break; done; rm $x",
+        "rm -f {e..g}",
+        "cd link/..; cd -P ../real/..; rm ../f",
+    ] {
+        let lab = Lab::new();
+        lab.write("src/g", "unchanged\n");
+        lab.write("real/deep/h", "unchanged\n");
+        let mut sidecar = in_turn(&lab);
+        sidecar.ask(json!({"type": "shell.before", "command": "rm src/g", "action": "a"}));
+        lab.sh("rm src/g");
+        sidecar.ask(json!({"type": "shell.after", "action": "a"}));
+        let Some(is_saved) = saves_what_it_destroys(&lab, sidecar, line) else { return };
+        assert!(is_saved, "{line}");
     }
 }
 

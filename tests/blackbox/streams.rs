@@ -261,8 +261,7 @@ fn a_reader_of_the_copy_that_goes_away_does_not_stop_the_guard() {
 #[test]
 fn a_stream_without_a_client_or_with_another_ones_is_told() {
     let lab = Lab::new();
-    for (client, part) in [("claude", "there is no client `claude`"), ("goose", "does not know a JSON stream of goose")]
-    {
+    for (client, part) in [("claud", "there is no client `claud`"), ("goose", "does not know a JSON stream of goose")] {
         let refused = lab.piton(&["sidecar", "--from", client]);
         assert!(
             refused.code == 2 && refused.stderr.contains(part) && refused.stderr.contains("gemini-cli"),

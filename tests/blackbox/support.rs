@@ -87,6 +87,17 @@ impl Lab {
         self.scratch.path().canonicalize().unwrap()
     }
 
+    /// Returns a directory in which the built binary is `piton`; it is made at the first call.
+    pub(crate) fn bin(&self) -> PathBuf {
+        let bin = self.root().join("bin");
+        if !bin.exists() {
+            std::fs::create_dir(&bin).unwrap();
+            // No copy: another test's child could hold it open for writing for a moment, and it could not be run.
+            std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_piton"), bin.join("piton")).unwrap();
+        }
+        bin
+    }
+
     /// The user's runtime directory.
     pub(crate) fn run(&self) -> PathBuf {
         self.scratch.path().join("run")
@@ -573,4 +584,10 @@ pub(crate) fn number(checkpoint: &Value) -> String {
 /// Returns the number of the checkpoint that an action got, as a person types it.
 pub(crate) fn number_of(reply: &Value) -> String {
     number(&reply["checkpoint"])
+}
+
+/// Returns the first `digits` digits of a checkpoint's id as a person types them: digits alone would be a number.
+pub(crate) fn short(id: &str, digits: usize) -> String {
+    let short = &id[..digits];
+    if short.bytes().all(|byte| byte.is_ascii_digit()) { format!("id:{short}") } else { short.to_owned() }
 }

@@ -246,9 +246,37 @@ fn what_is_lost_after_a_sidecar_was_killed_is_the_turns() {
             ["a\n", "b\n", "k\n"],
             "{case}: {undone:?}"
         );
-        let newest = &turns(&lab)[0];
-        assert_eq!((&newest["open"], &newest["interrupted"]), (&json!(false), &json!(true)), "{case}: {newest}");
+        let newest = turns(&lab).remove(0);
+        // Nothing is known of the client, so the action may go on. A client that is there again has ended it.
+        let is_open = successor != "the same session";
+        assert_eq!(
+            (&newest["open"], newest.get("interrupted").is_some()),
+            (&json!(is_open), !is_open),
+            "{case}: {newest}"
+        );
         drop(daemon);
+    }
+}
+
+#[test]
+fn another_client_does_not_end_the_turn_of_a_killed_sidecar() {
+    for greeting in [hello_of_client, |lab: &Lab| hello(lab, "s")] {
+        let lab = Lab::new();
+        lab.sh("mkdir src; echo a > src/a; echo k > kept");
+        let mut killed = Sidecar::start(&lab, &[]);
+        let run = killed.ask(greeting(&lab))["run"].as_str().unwrap().to_owned();
+        killed.ask(json!({"type": "turn.start", "turn": "t1"}));
+        killed.ask(opaque("1"));
+        drop(killed);
+        let mut other = Sidecar::start(&lab, &[]);
+        other.ask(hello(&lab, "other"));
+        edit(&lab, &mut other, "theirs", "1\n");
+        assert_eq!(other.finish(), 0);
+        // The client lives, and its action begins only now.
+        lab.sh("rm -rf src; echo 1 > kept");
+        let undone = lab.piton(&["undo", "--yes", "--run", &run, "--include", "likely"]);
+        assert_eq!([lab.read("src/a"), lab.read("kept")], ["a\n", "k\n"], "{undone:?}");
+        assert_eq!(lab.read("theirs"), "1\n");
     }
 }
 

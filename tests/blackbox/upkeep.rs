@@ -205,7 +205,7 @@ fn a_cap_that_cannot_be_met_is_said_and_costs_nothing() {
     assert!(lab.piton(&["status"]).stdout.contains("retention.total_mb"));
     assert!(lab.piton(&[]).stdout.contains("retention.total_mb"));
     let doctor = lab.piton(&["doctor"]).stdout;
-    assert!(doctor.lines().any(|line| line.contains("WRONG") && line.contains("retention.total_mb")), "{doctor}");
+    assert!(doctor.lines().any(|line| line.contains("FAIL") && line.contains("retention.total_mb")), "{doctor}");
     // Each event of a hook is a process of its own, and the session is told once.
     let hook = |session: &str, event: &str| {
         let payload = json!({ "hook_event_name": event, "session_id": session, "prompt_id": "p", "cwd": lab.work,

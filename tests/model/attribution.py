@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A model test of attribution: whose change it was, known from the contents, against what undo does.
 
-usage: attribution.py [--piton PITON] [--dir DIR] [--count 1000] [--seeds 20] [--seed N [--only N]] [--judge KINDS] [--report FILE] [--keep] [--verbose]
+usage: attribution.py [--piton PITON] [--dir DIR] [--count 1000] [--seeds 20] [--seed N [--only N]] [--judge KINDS] [--report FILE] [--alone] [--keep] [--verbose]
 
 Each interleaving is a workspace of its own, in which one or two agents (hooks of Claude Code, or the line protocol) and a person act
 in random order. Agents make exact, opaque, reading, denied and parallel calls, and run scripts that commit; the person edits, deletes
@@ -594,6 +594,7 @@ def main():
     parser.add_argument("--only", type=int)
     parser.add_argument("--judge", help="the kinds that count, by commas; all when absent")
     parser.add_argument("--report")
+    parser.add_argument("--alone", action="store_true", help="each hook answers for itself, without the daemon")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--verbose", action="store_true")
     asked = parser.parse_args()
@@ -602,6 +603,7 @@ def main():
     tally = Tally(asked.judge.split(",") if asked.judge else None)
     for seed in seeds:
         home = Home(asked.piton, os.path.realpath(os.path.join(asked.dir, f"attribution-{os.getpid()}-{seed}")))
+        home.hook_options = ["--no-daemon"] if asked.alone else []
         try:
             for index in [asked.only] if asked.only is not None else range(each):
                 tally.add(seed, index, interleave(home, seed, index, tally.counts, asked.verbose))

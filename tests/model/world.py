@@ -53,6 +53,7 @@ class Home:
         with open(os.path.join(self.dir, ".config/piton/config.yaml"), "w") as file:
             file.write("deadline_ms: 60000\n")
         self.env = environment(self.piton_path, self.dir)
+        self.hook_options = []  # of each hook that a client runs
 
     def piton(self, *words, cwd):
         done = subprocess.run([self.piton_path, *words], cwd=cwd, env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -83,7 +84,7 @@ class Client:
     """The process of an agent's client. It runs commands, hooks and a sidecar as its children, one after another."""
 
     def __init__(self, home, cwd):
-        self.piton = home.piton_path
+        self.piton, self.hook_options = home.piton_path, home.hook_options
         self.process = subprocess.Popen([sys.executable, os.path.abspath(__file__), home.piton_path, cwd], cwd=cwd, env=home.env, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True, start_new_session=True)
 
@@ -102,7 +103,7 @@ class Client:
         return self.run(["/bin/bash", "-c", line], cwd)
 
     def hook(self, client, event, cwd, **fields):
-        done = self.run([self.piton, "hook", client, event], cwd, json.dumps({"hook_event_name": event, "cwd": cwd, **fields}))
+        done = self.run([self.piton, "hook", client, event, *self.hook_options], cwd, json.dumps({"hook_event_name": event, "cwd": cwd, **fields}))
         try:
             return json.loads(done["out"]) if done["out"].strip() else {}
         except ValueError:

@@ -28,6 +28,8 @@ pub(crate) const CONFINED: &[(&str, &[&str])] = &[
     ("git2", &["src/store/", "src/sys/libgit2.rs"]),
     ("libdeflater", &["src/store/"]),
     ("clap", &["src/cli/", "src/main.rs"]),
+    ("clap_complete", &["src/cli/completion.rs"]),
+    ("clap_mangen", &["src/cli/man.rs"]),
     ("serde_saphyr", &["src/settings/", "src/classify/", "src/agents/edit/"]),
     ("notify", &["src/watch/"]),
     ("toml_edit", &["src/agents/"]),

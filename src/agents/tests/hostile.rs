@@ -31,7 +31,8 @@ fn failures_have_codes() {
         assert_eq!(error.code(), *code, "{}", String::from_utf8_lossy(&payload[..payload.len().min(80)]));
         assert!(error.hint_text().is_some());
     }
-    assert_eq!(Client::named("claude").unwrap_err().code(), Code::BadRequest);
+    assert_eq!(Client::named("claud").unwrap_err().code(), Code::BadRequest);
+    assert_eq!(Client::named("claude").unwrap(), Client::ClaudeCode);
     for client in Client::ALL {
         assert_eq!(Client::named(client.name()).unwrap(), client);
     }

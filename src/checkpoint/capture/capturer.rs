@@ -85,7 +85,10 @@ impl TreeSource {
         let noted = if is_gone && was_gone { &Changes::none() } else { &changes };
         // Paths that are reported each time do not tell when they changed.
         seen.note(noted, &|path| self.always.contains(path) || self.port.is_unwatched(path));
-        changes
+        match changes {
+            Changes::Paths(dirty) => Changes::Paths(dirty.with_ruled()),
+            everything @ Changes::Everything(_) => everything,
+        }
     }
 
     /// Has a directory watched.

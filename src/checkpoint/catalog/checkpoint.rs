@@ -1,7 +1,7 @@
 //! A checkpoint, read from its commit and its ref.
 
 use super::lazy_record::LazyRecord;
-use crate::model::id::ObjectId;
+use crate::model::id::{ObjectId, short_selector};
 use crate::store::RefName;
 
 /// One checkpoint, read from its commit.
@@ -20,9 +20,14 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Returns its number, or its short id where it has none.
+    /// Returns its number as a selector, or its short id where it has none.
     pub fn shown(&self) -> String {
-        if self.record.number.is_none() { self.id.short() } else { self.record.number.to_string() }
+        if self.record.number.is_none() { self.shown_id() } else { self.record.number.to_string() }
+    }
+
+    /// Returns its short id as a selector.
+    pub fn shown_id(&self) -> String {
+        short_selector(&self.id.to_string())
     }
 }
 

@@ -96,6 +96,10 @@ impl Catalog {
             // The first one has waited for the disk, which is the same one.
             local.try_writing(&below("local"), false)?;
         }
+        if !self.workspace.dir.exists() {
+            // Nothing is recorded of this directory yet.
+            return try_records(self.home.path());
+        }
         try_records(&self.workspace.dir)?;
         let locks = [
             while_nobody_writes(&self.workspace.dir, || Ok(())).map(drop),

@@ -28,3 +28,4 @@ mod root;
 pub(crate) mod rules;
 pub mod selector;
 mod trees;
+pub mod words;

@@ -5,6 +5,7 @@ use super::dropped::{DroppedCheckpoint, FORGET, Ledger, SoughtCheckpoint};
 use super::numbers::number_in;
 use super::open::{AllCheckpoints, Catalog};
 use super::selector::{Selector, matches, named, shown};
+use super::words::{Meaning, explain_word, refuse_ambiguous};
 use crate::checkpoint::records::pins::Pins;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::{CheckpointKind, Record, recorded};
@@ -38,19 +39,28 @@ impl Catalog {
     }
 
     fn resolve_among(&self, selector: &str, foreign: Vec<Checkpoint>) -> Result<Checkpoint> {
-        let mut parsed = Selector::parse(selector)?;
+        let parsed = Selector::parse(selector)?;
         let known = self.all()?;
         let all = known.checkpoints.as_slice();
-        // A number that a checkpoint had belongs to it for ever, even if an id begins with the same digits.
-        if parsed.number().is_none_or(|number| number.main >= self.next_number(&known)) {
-            parsed = match (&parsed, parsed.as_id()) {
-                (Selector::Digits(_), Some(id)) => id,
-                _ => parsed,
-            };
-        }
         let mut found = matches(&parsed, all);
         // A fetched one is found by its id alone: its number and label count only where it was recorded.
         found.extend(parsed.as_id().map_or_else(Vec::new, |id| matches(&id, &foreign)));
+        if let (Some(word), [] | [_]) = (parsed.label(), found.as_slice()) {
+            let mut meanings = self.meanings(word, all)?;
+            match found.first() {
+                Some(one) => {
+                    meanings.retain(|meaning| meaning.checkpoint.id != one.id);
+                    let first = Meaning { what: what_of(&parsed, one), checkpoint: Checkpoint::clone(one) };
+                    meanings.insert(0, first);
+                }
+                None => meanings.dedup_by_key(|meaning| meaning.checkpoint.id),
+            }
+            match (meanings.as_slice(), found.is_empty()) {
+                ([one], true) => return Ok(self.with_pin(one.checkpoint.clone())),
+                ([_, _, ..], _) => return Err(refuse_ambiguous(selector, &meanings)),
+                _ => {}
+            }
+        }
         match found.as_slice() {
             [one] => match self.lost_after(&parsed, one, &known)? {
                 Some(lost) => {
@@ -107,7 +117,7 @@ impl Catalog {
 
     /// Says why nothing matched: pruned, not a checkpoint, of another workspace, or unknown.
     fn explain_missing(&self, parsed: &Selector, selector: &str, known: &AllCheckpoints) -> Error {
-        let (selector, all) = (shown(selector), known.checkpoints.as_slice());
+        let (word, selector, all) = (parsed.label(), shown(selector), known.checkpoints.as_slice());
         let none =
             |code, text: String| Error::new(code, text).hint("see `piton list` for this workspace's checkpoints");
         if let Some(gone) = self.dropped(parsed) {
@@ -121,14 +131,17 @@ impl Catalog {
         let broken = self.broken(known).unwrap_or_else(|_| known.broken.clone());
         if let Some(lost) = self.lost_with(parsed, known, &broken) {
             let text = format!("checkpoint `{selector}` may be one that cannot be read any more: {lost}");
-            return Error::new(Code::StoreDamaged, text).hint("`piton doctor` says what is damaged and how to mend it");
+            return Error::new(Code::StoreDamaged, text).hint("`piton doctor` says what is damaged and how to fix it");
+        }
+        if let Some(error) = word.and_then(|word| explain_word(word, all)) {
+            return error;
         }
         match parsed {
             Selector::Back(_) if all.is_empty() => {
                 Error::new(Code::NoSuchCheckpoint, "there is no checkpoint in this workspace yet")
                     .hint("`piton checkpoint` takes one")
             }
-            Selector::Number(_) | Selector::Digits(_) => match parsed.number() {
+            Selector::Number(_) => match parsed.number() {
                 Some(n) if n.main == self.next_number(known) && self.unmoved().is_ok_and(|name| name.is_some()) => {
                     let text = format!("piton was killed before checkpoint {n} was finished");
                     Error::new(Code::NoSuchCheckpoint, text).hint("the next checkpoint finishes it")
@@ -136,7 +149,16 @@ impl Catalog {
                 Some(n) if n.step == 0 && n.main > 0 && n.main < self.next_number(known) => {
                     none(Code::Pruned, format!("checkpoint {n} is not kept any more (retention)"))
                 }
-                _ => none(Code::NoSuchCheckpoint, format!("no checkpoint `{selector}` in this workspace")),
+                _ => {
+                    let missing = none(Code::NoSuchCheckpoint, format!("no checkpoint `{selector}` in this workspace"));
+                    let is_id =
+                        selector.len() >= 4 && self.store.resolve_prefix(&selector).is_ok_and(|ids| !ids.is_empty());
+                    if is_id {
+                        missing.hint(format!("for an id of digits alone write `id:{selector}`"))
+                    } else {
+                        missing
+                    }
+                }
             },
             Selector::Prefix(hex) => self.explain_prefix(hex),
             Selector::Hex(hex) => self.explain_prefix(&hex.to_lowercase()),
@@ -157,7 +179,7 @@ impl Catalog {
             let run = name.strip_prefix(&branches);
             match parsed {
                 // No number is higher than the place in the sequence.
-                Selector::Number(_) | Selector::Digits(_) => match parsed.number() {
+                Selector::Number(_) => match parsed.number() {
                     Some(n) if n.main < self.next_number(known) => run.is_some() || number_in(name) >= Some(n.main),
                     _ => false,
                 },
@@ -262,6 +284,15 @@ impl Catalog {
                     .candidates(vec![newest.id.to_string()]))
             }
         }
+    }
+}
+
+/// Says what a selector is that found a checkpoint.
+fn what_of(parsed: &Selector, found: &Checkpoint) -> &'static str {
+    match parsed {
+        Selector::Codon { codon, .. } if found.record.codon_id.as_deref() == Some(codon) => "a codon",
+        Selector::Hex(hex) if found.id.to_string().starts_with(&hex.to_lowercase()) => "an id",
+        _ => "a label",
     }
 }
 

@@ -1,12 +1,12 @@
 //! The names that people and agents give to a checkpoint. Pure.
 //!
-//! All digits: the permanent number (`12`, `#12`), or an id where no checkpoint was ever given that number. Four or
-//! more hex digits: the beginning of an id (`id:1234` in any case), or a label. `@{0}` is the newest, `@{1}` the one
-//! before; both pass over `pre-restore` checkpoints, which `undo` is for. `run:codon[:type]` is a codon's checkpoint
-//! (`start` and `end` are types too); `run` is the client's own name or piton's. Anything else is a label; of equal
-//! labels the newest.
+//! All digits: always the permanent number (`12`, `#12`). Four or more hex digits: the beginning of an id (`id:1234` also with
+//! digits alone), or a label. `@{0}` is the newest, `@{1}` the one before; both pass over `pre-restore` checkpoints, which
+//! `undo` is for. `run:codon[:type]` is a codon's checkpoint (`start` and `end` are types too); `run` is the client's own name
+//! or piton's. Anything else is a label (of equal labels the newest), or one of the words in `words`.
 
 use super::checkpoint::Checkpoint;
+use super::words::is_word;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::{CheckpointKind, Record, recorded};
 use crate::model::number::Number;
@@ -67,8 +67,6 @@ impl Point {
 pub enum Selector {
     /// A permanent number.
     Number(Number),
-    /// A permanent number, or 4 to 40 digits with which an id begins: the number where a checkpoint has it or had it.
-    Digits(String),
     /// Lowercase hex, 4 to 40 digits.
     Prefix(String),
     /// Hex digits as they were typed, 4 to 40: the beginning of an id, or a label.
@@ -99,7 +97,8 @@ impl Selector {
         let text = text.trim();
         let bad = |why: &str| {
             Err(Error::new(Code::BadRequest, format!("`{}` {why}", shown(text))).hint(
-                "name a checkpoint by number (12, 12.1), id (4270a8c), @{0}, run:codon or label; see `piton list`",
+                "name a checkpoint by number (12, 12.1), id (4270a8c), label, time (10m, 13:20), turn (t-3), `latest` or \
+                 run:codon; `piton list` shows them",
             ))
         };
         if text.is_empty() {
@@ -117,7 +116,8 @@ impl Selector {
         }
         if text.bytes().all(|byte| byte.is_ascii_digit()) {
             return match text.parse() {
-                _ if is_hex(text) => Ok(Selector::Digits(text.to_owned())),
+                // A whole id, which a client repeats.
+                _ if text.len() == 40 => Ok(Selector::Prefix(text.to_owned())),
                 Ok(n) => Ok(Selector::Number(Number::of(n))),
                 // No checkpoint ever has so large a number.
                 Err(_) => Ok(Selector::Number(Number::of(u64::MAX))),
@@ -147,6 +147,10 @@ impl Selector {
             return refused("holds a control character", "write one line of plain text");
         }
         match Selector::parse(label) {
+            Ok(Selector::Label(_)) if is_word(label) => refused(
+                "reads as a turn, an operation, a time or `latest`",
+                "add a word to it, for example `release of 13:20`",
+            ),
             Ok(Selector::Label(_)) => Ok(redact(label)),
             Ok(Selector::Codon { .. }) => {
                 refused("reads as the codon of a run", "write a blank after the colon, for example `fix: the parser`")
@@ -161,14 +165,13 @@ impl Selector {
     pub(super) fn label(&self) -> Option<&str> {
         match self {
             Selector::Label(label) | Selector::Hex(label) | Selector::Codon { typed: label, .. } => Some(label),
-            Selector::Number(_) | Selector::Digits(_) | Selector::Prefix(_) | Selector::Back(_) => None,
+            Selector::Number(_) | Selector::Prefix(_) | Selector::Back(_) => None,
         }
     }
 
     /// Returns the same selector read as an id only; `None` if it cannot be one.
     pub(super) fn as_id(&self) -> Option<Selector> {
         match self {
-            Selector::Digits(digits) => Some(Selector::Prefix(digits.clone())),
             Selector::Hex(hex) => Some(Selector::Prefix(hex.to_lowercase())),
             Selector::Prefix(_) => Some(self.clone()),
             Selector::Number(_) | Selector::Back(_) | Selector::Codon { .. } | Selector::Label(_) => None,
@@ -179,7 +182,6 @@ impl Selector {
     pub(super) fn number(&self) -> Option<Number> {
         match self {
             Selector::Number(number) => Some(*number),
-            Selector::Digits(digits) => digits.parse().ok().map(Number::of), // too many digits for a number mean an id
             _ => None,
         }
     }
@@ -211,7 +213,7 @@ fn codon(typed: &str, text: &str, point: Option<Point>) -> Option<Selector> {
 /// Returns the checkpoints that match, `all` being ordered from oldest to newest; the result keeps that order.
 pub fn matches<'c>(selector: &Selector, all: &'c [Checkpoint]) -> Vec<&'c Checkpoint> {
     match selector {
-        Selector::Number(_) | Selector::Digits(_) => {
+        Selector::Number(_) => {
             let numbered = |checkpoint: &&Checkpoint| Some(checkpoint.record.number) == selector.number();
             all.iter().filter(numbered).filter(|checkpoint| !checkpoint.record.number.is_none()).collect()
         }
@@ -226,11 +228,7 @@ pub fn matches<'c>(selector: &Selector, all: &'c [Checkpoint]) -> Vec<&'c Checkp
             }
             found
         }
-        Selector::Back(steps) => {
-            let is_counted = |kind: CheckpointKind| kind.is_listed() && kind != CheckpointKind::PreRestore;
-            let mut visible = all.iter().rev().filter(|checkpoint| is_counted(checkpoint.record.kind()));
-            visible.nth(*steps).into_iter().collect()
-        }
+        Selector::Back(steps) => all.iter().rev().filter(|one| is_counted(one)).nth(*steps).into_iter().collect(),
         Selector::Codon { run, codon, point, .. } => {
             let of_codon = || {
                 let of_run = all.iter().rev().filter(|checkpoint| checkpoint.record.run == *run);
@@ -244,6 +242,11 @@ pub fn matches<'c>(selector: &Selector, all: &'c [Checkpoint]) -> Vec<&'c Checkp
         }
         Selector::Label(_) => labelled(all, selector).into_iter().collect(),
     }
+}
+
+/// Returns true for a checkpoint that `@{N}` counts. Base captures, steps and `pre-restore` checkpoints are passed over.
+pub fn is_counted(checkpoint: &Checkpoint) -> bool {
+    checkpoint.record.kind().is_listed() && checkpoint.record.kind() != CheckpointKind::PreRestore
 }
 
 /// Returns the newest checkpoint with the label that a selector may be.
@@ -279,8 +282,9 @@ mod tests {
             ("12.0", Selector::Label("12.0".into())),
             ("4270a8c", Selector::Hex("4270a8c".into())),
             ("ABCD", Selector::Hex("ABCD".into())),
-            ("1234567", Selector::Digits("1234567".into())),
-            ("99999999999999999999999", Selector::Digits("99999999999999999999999".into())),
+            ("1234567", Selector::Number(Number::of(1_234_567))),
+            ("99999999999999999999999", Selector::Number(Number::of(u64::MAX))),
+            ("1234567890123456789012345678901234567890", prefix("1234567890123456789012345678901234567890")),
             ("id:1234", prefix("1234")),
             ("@{0}", Selector::Back(0)),
             ("r-1:build#2", codon(None)),
@@ -313,9 +317,18 @@ mod tests {
 
     #[test]
     fn a_label_is_what_no_other_selector_is() {
-        for good in
-            ["before", "see https://example.org/1", "abc", "release 12", "12a", "a: b", "12.", "café", &"x".repeat(500)]
-        {
+        for good in [
+            "before",
+            "see https://example.org/1",
+            "abc",
+            "release 12",
+            "12a",
+            "a: b",
+            "12.",
+            "café",
+            "t-x",
+            &"x".repeat(500),
+        ] {
             let label = Selector::new_label(good).unwrap_or_else(|error| panic!("{good}: {}", error.text()));
             assert_eq!(label, good);
         }
@@ -334,6 +347,12 @@ mod tests {
             "abcd",
             "DEADBEEF",
             "12ab",
+            "t-3",
+            "g-1",
+            "latest",
+            "yesterday",
+            "10m",
+            "13:20",
         ];
         for bad in table.into_iter().chain(["a:b", "a:b:c", "", "  ", "n\nl", "\u{1b}[31m", "a\tb", "a\u{7f}b"]) {
             assert_eq!(Selector::new_label(bad).unwrap_err().code(), Code::BadRequest, "{bad:?}");

@@ -228,7 +228,7 @@ impl Timeline {
             let mut log = self.catalog().windows.borrow_mut();
             let windows = log.windows()?;
             let dir = &self.workspace().dir;
-            let is_alive = |run: &str| RunClient::load(dir, run).is_some_and(|client| client.is_alive() == Some(true));
+            let is_alive = |run: &str| RunClient::load(dir, run).and_then(|client| client.is_alive());
             let is_left =
                 |turn: &&OpenTurn| runs.contains(&turn.run) || windows.is_abandoned(turn, || is_alive(&turn.run));
             windows.turns.iter().filter(is_left).cloned().collect()

@@ -153,7 +153,7 @@ impl<'w> Judge<'w> {
             Some(watched) => {
                 let rest = ChangeSpan { from: watched, to: self.until, head_moved: false, is_vague: false };
                 if watched < self.until && self.may_have_changed(rest, &later) {
-                    shares.push(self.unwatched(path, self.in_span(path, rest)));
+                    shares.push(self.unwatched(path, self.in_span(path, rest), &later));
                 }
             }
         }
@@ -172,6 +172,21 @@ impl<'w> Judge<'w> {
     pub(crate) fn may_have_deleted_later(&self, path: &RelPath) -> bool {
         let mut own = self.actions.iter().filter(|action| action.window.actor == self.actor && !action.has_run);
         own.any(|action| action.window.names(path))
+    }
+
+    /// Returns true if an action of the turn may have deleted a path while no process watched.
+    pub(crate) fn may_have_deleted_unwatched(&self, path: &RelPath) -> bool {
+        let own = self.actions.iter().filter(|action| action.window.actor == self.actor);
+        let mut own = own.filter(|action| action.window.may_change(path));
+        own.any(|action| !self.is_watched(action.window.from.max(self.since), action.to.min(self.until)))
+    }
+
+    /// Returns true if watchers answered for all of a span.
+    fn is_watched(&self, from: i64, to: i64) -> bool {
+        let mut answered: Vec<&Interval> = self.seen.iter().chain(&self.before).copied().collect();
+        answered.sort_unstable_by_key(|interval| interval.from);
+        let until = |at: i64, interval: &Interval| if interval.from <= at { at.max(interval.to) } else { at };
+        answered.into_iter().fold(from, until) >= to
     }
 
     /// Returns true if a process of the turn may still run after its actions ended: a background job, or an opaque action without a
@@ -277,8 +292,26 @@ impl<'w> Judge<'w> {
     }
 
     /// Judges a change after the last answer of a watcher: an action may have ended without a report, and a person gone on.
-    fn unwatched(&self, path: &RelPath, share: TurnShare) -> TurnShare {
-        if share.who.is_own() { self.unseen(path) } else { share }
+    fn unwatched(&self, path: &RelPath, share: TurnShare, is_later: &dyn Fn(i64) -> bool) -> TurnShare {
+        match share.who {
+            who if who.is_own() => self.unseen(path),
+            Attribution::Unknown => self.within_last(path, is_later).unwrap_or(share),
+            _ => share,
+        }
+    }
+
+    /// Judges a path whose last change lies, by the file's time, in actions of the turn that may change it, and in no others.
+    fn within_last(&self, path: &RelPath, is_later: &dyn Fn(i64) -> bool) -> Option<TurnShare> {
+        let is_around =
+            |action: &&RunningAction<'_>| is_later(action.window.from.saturating_sub(2 * TICK)) && !is_later(action.to);
+        let around = self.actions.iter().filter(|action| action.window.may_change(path)).filter(is_around);
+        let around: Vec<&RunningAction<'_>> = around.collect();
+        let is_own = |action: &&RunningAction<'_>| action.window.actor == self.actor && action.is_certain();
+        if around.is_empty() || !around.iter().all(is_own) {
+            return None;
+        }
+        let is_gits = around.iter().all(|action| action.window.by_git);
+        Some(TurnShare { who: Attribution::Likely, is_gits })
     }
 
     /// Judges a change in a turn that no watcher saw. A path whose last change lies in an action that names it is the turn's.
@@ -419,6 +452,41 @@ mod tests {
             actions: actions.iter().map(|text| action(text)).collect(),
             seen: seen.iter().map(|text| interval(text)).collect(),
             ..Windows::default()
+        }
+    }
+
+    #[test]
+    fn without_a_watcher_the_time_of_a_file_tells_which_action_changed_it() {
+        use Attribution::{Likely, Shared, Unknown};
+        for (actions, expected, is_gits, why) in [
+            ("ag:10000000-30000000", Likely, true, "its only action"),
+            ("a?:10000000-30000000", Likely, false, "a script"),
+            ("ag:10000000-12000000", Unknown, false, "it ended before the file changed"),
+            ("ag:10000000-~90000000", Unknown, false, "it may have been denied"),
+            ("ag:10000000-30000000,b?:12000000-30000000", Shared, false, "another one ran beside it"),
+        ] {
+            let windows = windows(actions, "p:8000000-9999999");
+            let judge = Judge::new(&turn(0, 100_000_000), &windows, BTreeSet::new());
+            // The file changed at 20 ms.
+            let share = judge.share(&path("x"), |_, since| since < 20_000_000);
+            assert_eq!((share.who, share.is_gits), (expected, is_gits), "{why}: {actions}");
+        }
+    }
+
+    #[test]
+    fn only_actions_that_were_not_watched_may_have_deleted_unseen() {
+        for (actions, seen, expected, why) in [
+            ("a:10-20:x,a:60-70:y", "p:9-10,q:59-60", true, "each hook watches on its own"),
+            ("a?:10-20,a:60-70:y", "p:9-10,q:59-60", true, "the same, of an unnamed path"),
+            ("a:10-20:y,a:60-70:y", "p:9-10,q:59-60", false, "no action may change it"),
+            ("a:10-20:x", "p:0-10,p:10-20,p:20-100", false, "watched all the time"),
+            ("a:10-20:x", "p:0-10,p:10-14,q:12-30", false, "two watchers, one after the other"),
+            ("a:10-20:x", "p:0-10,p:10-14,q:16-30", true, "a gap between two watchers"),
+            ("b:10-20:x", "p:9-10,q:59-60", false, "another run's action"),
+        ] {
+            let windows = windows(actions, seen);
+            let judge = Judge::new(&turn(0, 100), &windows, BTreeSet::new());
+            assert_eq!(judge.may_have_deleted_unwatched(&path("x")), expected, "{why}: {actions} | {seen}");
         }
     }
 

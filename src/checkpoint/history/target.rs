@@ -25,6 +25,7 @@ use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::{Coverage, SkipReason};
 use crate::model::id::ObjectId;
 use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
+use crate::model::number::Number;
 use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
 use crate::worktree::restore::{ConflictReason, KeepReason, Plan, PlanInput, plan};
@@ -179,9 +180,13 @@ impl Catalog {
             OperationKind::Undo | OperationKind::Turn => "undo, back to",
             OperationKind::Redo => "redo, to",
         };
-        let target = match self.is_foreign(&loaded.checkpoint) {
-            true => format!("{} of another machine", loaded.checkpoint.id.short()),
-            false => format!("checkpoint {}", loaded.checkpoint.record.number),
+        let checkpoint = &loaded.checkpoint;
+        let target = match (checkpoint.record.number, restore.kind) {
+            _ if self.is_foreign(checkpoint) => format!("{} of another machine", checkpoint.id.short()),
+            (Number::NONE, OperationKind::Undo | OperationKind::Turn) => "the beginning of a turn".to_owned(),
+            (Number::NONE, OperationKind::Redo) => "the end of a turn".to_owned(),
+            (Number::NONE, _) => format!("base capture {}", checkpoint.id.short()),
+            (number, _) => format!("checkpoint {number}"),
         };
         let reason = format!("before {verb} {target}");
         let mut take = Take::of(CheckpointKind::PreRestore, &restore.run, &reason);

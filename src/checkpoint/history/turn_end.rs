@@ -205,10 +205,21 @@ impl Locked<'_> {
 }
 
 /// Returns the branch or commit that HEAD was on before the turn's first switch. Only moves of HEAD that no other client can have made
-/// count.
-fn switched_from(judge: &Judge<'_>, clock: &TurnClock, turn: &OpenTurn, root: &Path) -> Option<String> {
+/// count. `head` is the commit of HEAD when the turn began, where that is known.
+fn switched_from(
+    judge: &Judge<'_>,
+    clock: &TurnClock,
+    turn: &OpenTurn,
+    root: &Path,
+    head: Option<&str>,
+) -> Option<String> {
     let began = ms_of(&turn.began)?.div_euclid(1000);
-    let moves = head_moves(root);
+    let mut moves = head_moves(root);
+    // Moves up to the commit at which the turn began came before it.
+    let is_before = |one: &HeadMove| one.seconds <= began && head == Some(one.id.as_str());
+    if let Some(last) = moves.iter().rposition(is_before) {
+        moves.drain(..=last);
+    }
     let is_own = |one: &&HeadMove| {
         // git logs whole seconds.
         let second = one.seconds.saturating_mul(1_000_000_000).saturating_sub(clock.offset());
@@ -358,7 +369,10 @@ impl Catalog {
         self.add_saved(&mut found, captures, end, &time)?;
         self.add_lost_before(&mut found, captures, &time)?;
         found.may_have_left_work = judge.may_have_left_work();
-        found.switched_from = switched_from(&judge, &clock, turn, root);
+        // A repository that was not noted leaves the seconds of its log.
+        let noted = self.noted_state(base, false).ok().flatten();
+        let head = noted.as_ref().and_then(|noted| noted.state.head_commit());
+        found.switched_from = switched_from(&judge, &clock, turn, root, head);
         let coverage = self.coverage_of(base)?;
         let share = |path: &RelPath| time.share(&judge, path, None, None);
         for lost in self.lost_repositories(turn, base, &coverage, &share)? {

@@ -55,13 +55,13 @@ impl TurnTime<'_> {
         // git did not write a file whose content is unchanged.
         let after = after.filter(|after| before.is_none_or(|before| before.id != after.id));
         let is_staged = || after.is_some_and(|entry| (self.is_staged)(path, entry.id));
+        // A deleted path has no time of its own, and the time of its directory may be that of a later change.
+        let may_have_deleted = || judge.may_have_deleted_later(path) || judge.may_have_deleted_unwatched(path);
         // Files that a checkout, reset or merge of the turn has written are as git has them in its index.
         match self.clock.doubted(share.who) {
             Attribution::Likely if share.is_gits && is_staged() => Attribution::Sure,
             // Restoring an absent path overwrites nothing.
-            Attribution::Outside if judge.may_have_deleted_later(path) && is_absent(self.root, path) => {
-                Attribution::Likely
-            }
+            Attribution::Outside if may_have_deleted() && is_absent(self.root, path) => Attribution::Likely,
             who => who,
         }
     }

@@ -78,7 +78,7 @@ impl Catalog {
             let known = history.turns.iter().rev().map(|turn| turn.op.clone()).collect();
             Error::new(Code::NoSuchTurn, text)
                 .field("turn")
-                .hint(format!("`piton turns` lists the newest {KEPT_TURNS}"))
+                .hint(format!("`piton list --turns` lists the newest {KEPT_TURNS}"))
                 .candidates(known)
         })
     }
@@ -297,7 +297,7 @@ impl Catalog {
             |turn: &OpenTurn| RunClient::load(&self.workspace.dir, &turn.run).and_then(|client| client.is_alive());
         let is_live = |turn: &OpenTurn| {
             let alive = client(turn);
-            alive != Some(false) && !windows.is_abandoned(turn, || alive == Some(true))
+            alive != Some(false) && !windows.is_abandoned(turn, || alive)
         };
         let open = windows.turns.iter().filter(|turn| turn.run != run && !is_gits(turn) && is_live(turn));
         let sentence = |turn: &OpenTurn| {
@@ -436,13 +436,13 @@ fn no_such_change(choice: &StepChoice) -> Error {
             let text = "no turn that can be undone has changed that path";
             Error::new(Code::NoSuchPath, text)
                 .path(path.to_path())
-                .hint("`piton recover PATH` brings back its newest version that differs; `piton turns` lists the turns")
+                .hint("`piton restore PATH` brings back its newest version that differs; `piton list --turns` lists the turns")
         }
         (None, run) => {
             let run = printable(run.as_deref().unwrap_or_default());
             Error::new(Code::NoSuchTurn, format!("no turn of run `{run}` that can be undone has changed files"))
                 .field("run")
-                .hint("`piton turns` lists the turns")
+                .hint("`piton list --turns` lists the turns")
         }
     }
 }

@@ -169,7 +169,7 @@ impl Catalog {
         if let Some(pruned) = next.and_then(|step| self.pruned_end(step)) {
             return Ok(format!(
                 "nothing more to {word}: the next step goes to a checkpoint that is gone: {pruned}. \
-                 `piton {word} --turn TURN` takes another turn by its name in `piton turns`"
+                 `piton {word} --turn TURN` takes another turn by its name in `piton list --turns`"
             ));
         }
         let (last, was_undone) = (history.undo.last().map(|step| step.kind), !history.redo.is_empty());
@@ -185,7 +185,7 @@ impl Catalog {
             (Direction::Undo, _)
                 if was_passed || (was_undone && history.undo.iter().any(|step| step.own_left() > 0)) =>
             {
-                "nothing more to undo, but some changes stayed: `piton turns` marks their turns, `piton undo --turn TURN` tries again"
+                "nothing more to undo, but some changes stayed: `piton list --turns` marks their turns, `piton undo --turn TURN` tries again"
             }
             (Direction::Undo, _) if was_undone => {
                 "nothing to undo: every turn and restore is undone already; `piton redo` takes that back"

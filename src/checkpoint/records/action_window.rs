@@ -77,6 +77,11 @@ impl ActionWindow {
     pub fn is_open(&self) -> bool {
         self.to.is_none() && self.left.is_none()
     }
+
+    /// Returns true if the action may still be running: no end was reported, and no later event of its session came.
+    pub fn may_run(&self) -> bool {
+        self.to.is_none() && (self.left.is_none() || self.is_cut)
+    }
 }
 
 /// The report of an end, by which an open action is found.

@@ -391,7 +391,10 @@ pub(crate) fn tell_moved(home: &Home, from: &Path, to: &Path) {
 pub(crate) fn tell_unproved(home: &Home, from: &Path, to: &Path) {
     let words = [from, to].map(|path| shell_word(&path.to_string_lossy())).join(" ");
     let to = to.display();
-    note(home, &format!("{to} seems to be what {} was: `piton adopt {words}` gives it that history", from.display()));
+    note(
+        home,
+        &format!("{to} seems to be what {} was: `piton store adopt {words}` gives it that history", from.display()),
+    );
 }
 
 fn note(home: &Home, text: &str) {

@@ -132,6 +132,28 @@ impl Workspace {
         }
     }
 
+    /// As [`Workspace::open`], for a caller that only reads. A directory without a record gets none, and nothing is written.
+    ///
+    /// # Errors
+    /// As [`Workspace::open`].
+    pub fn open_to_read(home: &Home, path: &Path) -> Result<Workspace> {
+        // An error is the same as that of opening.
+        let Ok((here, facts)) = canonical_dir(path) else { return Workspace::open(home, path) };
+        let known = Workspace::known(home)?;
+        let is_recorded = known.iter().any(|workspace| workspace.path == here)
+            || moved_here(&known, &here, &facts).is_some()
+            || seems_moved(&known, &facts).is_some()
+            || !identity::unowned(home)?.is_empty();
+        if is_recorded {
+            return Workspace::open(home, path);
+        }
+        refuse_own(home, &here)?;
+        let id = random_id()?;
+        let dir = home.workspaces().join(&id);
+        let identity = Identity::new(id, &here, rfc3339(now_ms()), &facts);
+        identity.workspace(dir).ok_or_else(|| Error::new(Code::Internal, "a workspace record cannot be made"))
+    }
+
     /// Returns the known workspace of a path, whether its directory exists or not.
     ///
     /// # Errors

@@ -131,7 +131,7 @@ impl Catalog {
             let text = format!("codon `{}` is not in the history of run `{run}`", printable(id));
             return Err(Error::new(Code::NoSuchCodon, text)
                 .field("codonId")
-                .hint("`piton runs` and `piton list --run RUN` show runs and their codons")
+                .hint("`piton list --runs` and `piton list --run RUN` show runs and their codons")
                 .candidates(known.into_iter().take(20).map(str::to_owned).collect()));
         }
         let newest = |kind: CheckpointKind, within: &dyn Fn(&&Checkpoint) -> bool| {

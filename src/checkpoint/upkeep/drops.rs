@@ -119,7 +119,7 @@ impl Catalog {
                     return Err(refusal(
                         one,
                         "is pinned",
-                        format!("`piton unpin {}` first", one.record.number).as_str(),
+                        format!("`piton pin --remove {}` first", one.record.number).as_str(),
                     ));
                 }
                 // Not even the newest one is needed by anything but retention; an undo of its turn says that it is gone.

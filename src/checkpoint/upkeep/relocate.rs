@@ -20,7 +20,7 @@ use super::rounds::UpkeepLock;
 use crate::checkpoint::records::home::Home;
 use crate::checkpoint::records::identity::AddingLock;
 use crate::checkpoint::records::lock::WorkspaceLock;
-use crate::checkpoint::records::workspace::Workspace;
+use crate::checkpoint::records::workspace::{Scope, Workspace};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::sys::fs::dir::Dir;
 use crate::sys::fs::durable::sync_dir;
@@ -62,7 +62,9 @@ impl Relocation {
             return Err(refused("one of both directories lies in the other", &to, "name a directory beside it"));
         }
         let known = Workspace::known(home)?;
-        if let Some(around) = known.iter().find(|workspace| to.starts_with(&workspace.path)) {
+        // Of the files outside of all workspaces, a checkpoint contains only those that an action names.
+        let is_around = |workspace: &&Workspace| workspace.scope == Scope::Tree && to.starts_with(&workspace.path);
+        if let Some(around) = known.iter().find(is_around) {
             let hint = "name a directory outside of all projects";
             return Err(refused("the store must not lie in a workspace", &around.path, hint));
         }

@@ -102,7 +102,7 @@ impl std::fmt::Display for UnmetCap {
 }
 
 /// The step where the cap cannot be met.
-pub const UNMET_STEP: &str = "raise `retention.total_mb`, or `piton unpin` and `piton delete` checkpoints";
+pub const UNMET_STEP: &str = "raise `retention.total_mb`, or `piton pin --remove` and `piton store delete` checkpoints";
 
 #[cfg(test)]
 mod tests {

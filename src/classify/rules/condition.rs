@@ -267,6 +267,11 @@ pub(crate) enum Role {
     Value(String),
     /// The value of `name=value` among the operands (`dd of=x`).
     Pair(String),
+    /// Each operand with this ending, and without it where it has it: the other file of `gzip`.
+    OtherName(String),
+    /// The copies of files as they were: those of a role, each with this text at its end. A text with a dash names an option,
+    /// and its value is the end.
+    Kept(Box<Role>, String),
 }
 
 impl Role {
@@ -280,6 +285,11 @@ impl Role {
             "rest" => Role::Rest,
             "init" => Role::Init,
             "here" => Role::Here,
+            _ if word.starts_with("operands^.") => Role::OtherName(word["operands^".len()..].to_owned()),
+            _ if word.contains('+') => {
+                let (role, suffix) = word.split_once('+')?;
+                Role::Kept(Box::new(Role::parse(role)?), suffix.to_owned())
+            }
             _ if word.starts_with('=') && word.len() > 1 => Role::Named(word[1..].to_owned()),
             _ if word.starts_with('-') => Role::Value(word.to_owned()),
             _ => Role::Pair(word.strip_suffix('=')?.to_owned()),
@@ -300,6 +310,21 @@ impl Role {
             Role::Value(name) => {
                 let values = parsed.flags.iter().filter(|flag| flag.name == *name);
                 into.extend(values.filter_map(|flag| flag.value.clone()));
+            }
+            Role::OtherName(ending) => {
+                let other = |arg: &Arg| arg.without(ending).unwrap_or_else(|| arg.followed_by(ending));
+                into.extend(operands.iter().map(other));
+            }
+            Role::Kept(role, suffix) => {
+                let mut files = Vec::new();
+                role.collect(parsed, operands, &mut files);
+                let mut suffixes = Vec::new();
+                match suffix.starts_with('-') {
+                    true => Role::Value(suffix.clone()).collect(parsed, operands, &mut suffixes),
+                    false => suffixes.push(Arg::literal(suffix.as_str(), (0, 0))),
+                }
+                let texts = suffixes.iter().filter(|suffix| suffix.is_exact() && !suffix.text.is_empty());
+                into.extend(texts.flat_map(|suffix| files.iter().map(|file| file.kept_as(&suffix.text))));
             }
             Role::Pair(name) => {
                 let value = |arg: &Arg| {

@@ -329,8 +329,9 @@ pub(crate) struct RuleSpec {
     pub and: List<Class>,
     #[serde(default)]
     pub severity: Option<Severity>,
-    /// The place of its targets: `operands first last rest init here`, `first.zip` for the first with that ending where it has none, or options
-    /// whose value is one.
+    /// The place of its targets: `operands first last rest init here`, or options whose value is one. `first.zip` is the first with
+    /// that ending where it has none. `operands^.gz` is each with that ending or, where it has it, without it. `rest+-i` is the rest
+    /// with the value of an option at their end, and `last+~` the last with a text there.
     #[serde(default)]
     pub target: Text,
     /// Targets must be given, else the rule does not hold.

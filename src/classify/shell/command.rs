@@ -50,6 +50,7 @@ impl Scanner<'_, '_> {
                 None => return true,
                 Some(b')') if self.open.parens > 0 || self.open.cases > 0 => return true,
                 Some(b';') if self.open.cases > 0 => return true,
+                Some(b'}') if self.open.is_value => return true,
                 Some(b')' | b';') => self.position += 1,
                 _ => {
                     let Some(closer) = CLOSERS.iter().find(|word| self.at_keyword(word)) else {
@@ -83,6 +84,7 @@ impl Scanner<'_, '_> {
 
     fn pipeline(&mut self) -> Pipeline {
         let (mut stages, mut or) = (Vec::new(), false);
+        let from = self.span_from(self.position).0;
         loop {
             self.negation();
             match self.command() {
@@ -98,7 +100,7 @@ impl Scanner<'_, '_> {
             self.eat("&");
             self.space();
         }
-        Pipeline { stages, or }
+        Pipeline { stages, or, from }
     }
 
     fn negation(&mut self) {
@@ -205,8 +207,9 @@ impl Scanner<'_, '_> {
     /// Returns the body of a function, taken as reachable.
     pub(super) fn function_body(&mut self, name: String) -> PipelineStage {
         self.space();
+        let from = self.span_from(self.position).0;
         let stages: Vec<PipelineStage> = self.command().into_iter().collect();
-        let body = Script { pipelines: vec![Pipeline { stages, or: false }] };
+        let body = Script { pipelines: vec![Pipeline { stages, or: false, from }] };
         let (words, redirects) = (Vec::new(), Vec::new());
         PipelineStage::Compound(super::tree::Compound { kind: CompoundKind::Function(name), words, body, redirects })
     }

@@ -49,14 +49,21 @@ impl Scanner<'_, '_> {
 
     fn group(&mut self) -> Compound {
         self.position += 1;
-        let open = OpenConstructs { braces: 1, parens: self.open.parens, ..OpenConstructs::default() };
+        let body = self.up_to_brace(false);
+        plain(CompoundKind::Group, Vec::new(), body)
+    }
+
+    /// Returns the commands up to the closing brace; the opening one has been read. `is_value` is true in `${ …; }`.
+    pub(super) fn up_to_brace(&mut self, is_value: bool) -> Script {
+        let parens = if is_value { 0 } else { self.open.parens };
+        let open = OpenConstructs { braces: 1, parens, is_value, ..OpenConstructs::default() };
         let outer = std::mem::replace(&mut self.open, open);
         let body = self.list();
         self.open = outer;
         if !self.eat("}") {
             self.broken();
         }
-        plain(CompoundKind::Group, Vec::new(), body)
+        body
     }
 
     /// `[[ … ]]`: words, with every operator a separator.

@@ -118,8 +118,23 @@ impl Scanner<'_, '_> {
 
     /// `${…}`
     fn parameter(&mut self, parts: &mut Vec<Part>, quoted: bool) {
+        let opening = self.position;
         self.position += 2;
+        // `${ commands; }` and `${| commands; }` of ksh and bash 5.3.
+        if self.peek().is_some_and(|byte| b" \t\n|".contains(&byte)) && self.enter() {
+            self.eat("|");
+            let script = self.up_to_brace(true);
+            self.leave();
+            parts.push(Part::Command { script, quoted });
+            return;
+        }
         let name = self.name();
+        if !name.is_empty() && self.eat("@P}") {
+            // The value is expanded as a prompt is, with the commands in it.
+            let script = scan(&format!("eval \"${name}\""), TextPlace::Within(self.span_from(opening)), self.bounds);
+            parts.push(Part::Command { script, quoted });
+            return;
+        }
         if !name.is_empty() && self.eat("}") {
             parts.push(Part::Variable { name, quoted });
             return;

@@ -75,6 +75,8 @@ pub(super) struct OpenConstructs {
     pub braces: usize,
     pub keywords: usize,
     pub cases: usize,
+    /// True in `${ …; }`, whose brace may have anything after it.
+    pub is_value: bool,
 }
 
 /// A heredoc whose body has not been reached yet.

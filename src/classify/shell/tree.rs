@@ -15,6 +15,8 @@ pub(crate) struct Pipeline {
     pub stages: Vec<PipelineStage>,
     /// The next pipeline runs only if this one fails.
     pub or: bool,
+    /// The first byte of it in the whole line; that of the word around, within a word.
+    pub from: usize,
 }
 
 /// One stage of a pipeline.

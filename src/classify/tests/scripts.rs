@@ -191,3 +191,22 @@ fn code_that_is_not_told_is_opaque() {
         assert_eq!(with(line, &[]).confidence, Confidence::Assumed, "{line}");
     }
 }
+
+#[test]
+fn scripts_that_hide_an_effect_on_pitons_own_files_are_held() {
+    let held = |line: &str, file: &str, text: &str| with(line, &[(file, text)]).hold.is_some();
+    for (line, file, text) in [
+        ("bash far.sh", "far.sh", "setsid -f env -i HOME=$HOME PATH=$PATH piton forget draft.txt --yes\n"),
+        ("perl clean.pl", "clean.pl", "use File::Path;\nrmtree(\"$ENV{HOME}/.local/share/piton\");\n"),
+        ("python3 c.py", "c.py", "import os, shutil\nshutil.rmtree(os.environ['HOME'] + '/.local/share/piton')\n"),
+    ] {
+        assert!(held(line, file, text), "{line}: {text}");
+    }
+    for (line, file, text) in [
+        ("bash far.sh", "far.sh", "setsid -f env -i HOME=$HOME PATH=$PATH make\npiton list\n"),
+        ("perl show.pl", "show.pl", "print \"$ENV{HOME}/.local/share/piton\";\n"),
+        ("python3 c.py", "c.py", "import os, shutil\nshutil.rmtree(os.environ['HOME'] + '/.cache/x')\n"),
+    ] {
+        assert!(!held(line, file, text), "{line}: {text}");
+    }
+}

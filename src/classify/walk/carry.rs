@@ -48,6 +48,9 @@ const LOCAL_TOOLS: [&str; 32] = [
     "ts-node",
 ];
 
+/// The most words or lines of a known text that become arguments. One argument of unknown text replaces the others.
+const MOST_FED: usize = 64;
+
 impl Walk<'_> {
     /// Wrappers of the table.
     pub(crate) fn wrapped(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Option<Stream> {
@@ -235,16 +238,26 @@ impl Walk<'_> {
         }
         let placeholder = parsed.value(&["-I", "-J"]).map(|arg| arg.text.clone());
         let (first, words, search) = (self.found.len(), inner.clone(), self.handed(shell));
-        let given = search.as_ref().map_or_else(|| fed(&call.input, call.span), |search| search.matched.clone());
-        let inside = search.as_ref().map_or_else(|| given.clone(), |search| search.inside.clone());
+        let Some(search) = search else {
+            let Some(placeholder) = placeholder else {
+                inner.extend(fed(&call.input, call.span));
+                return self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone());
+            };
+            // The command runs once for each line, which is one word with all its spaces.
+            let mut output = Stream::Nothing;
+            for line in fed_lines(&call.input, call.span) {
+                let (mut inner, line) = (words.clone(), [line]);
+                replace(&mut inner, &placeholder, (&line, &line));
+                output = self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone());
+            }
+            return output;
+        };
         match placeholder {
-            Some(placeholder) => replace(&mut inner, &placeholder, (&given, &inside)),
-            None => inner.extend(given),
+            Some(placeholder) => replace(&mut inner, &placeholder, (&search.matched, &search.inside)),
+            None => inner.extend(search.matched.iter().cloned()),
         }
         let output = self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone());
-        if let Some(search) = search {
-            self.searched(first, &search, &words);
-        }
+        self.searched(first, &search, &words);
         output
     }
 
@@ -256,7 +269,13 @@ impl Walk<'_> {
         let rest = &call.args[parsed.rest.min(call.args.len())..];
         let at = rest.iter().position(|arg| arg.text.starts_with(":::")).unwrap_or(rest.len());
         let (command, values) = (&rest[..at], rest.get(at + 1..).unwrap_or_default());
-        let given = if values.is_empty() { fed(&call.input, call.span) } else { values.to_vec() };
+        let search = if values.is_empty() { self.handed(shell) } else { None };
+        let (first, words) = (self.found.len(), command.to_vec());
+        let given = match &search {
+            Some(search) => search.matched.clone(),
+            None if values.is_empty() => fed(&call.input, call.span),
+            None => values.to_vec(),
+        };
         if let [only] = command
             && only.text.contains(' ')
         {
@@ -272,7 +291,11 @@ impl Walk<'_> {
         } else {
             inner.extend(given);
         }
-        self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone())
+        let output = self.dispatch(&inner, call.span, Stream::Nothing, &mut shell.clone());
+        if let Some(search) = search {
+            self.searched(first, &search, &words);
+        }
+        output
     }
 
     fn fd(&mut self, call: &Invocation<'_>, shell: &mut Shell) -> Stream {
@@ -291,16 +314,23 @@ impl Walk<'_> {
     }
 }
 
-/// Returns the arguments that come in: those of a known text, else one that is unknown.
+/// Returns the arguments that come in: the words of a known text, else one that is unknown.
 fn fed(input: &Stream, span: Span) -> Vec<Arg> {
-    match input {
-        Stream::Text(text) => {
-            // `xargs -0` gets names with a NUL behind each.
-            let words = text.split(|c: char| c.is_ascii_whitespace() || c == '\0').filter(|word| !word.is_empty());
-            words.take(64).map(|word| Arg::listed(word, span)).collect()
-        }
-        _ => vec![Arg::unknown("{}", span)],
-    }
+    // `xargs -0` reads names that end with NUL.
+    fed_parts(input, |c| c.is_ascii_whitespace() || c == '\0', span)
+}
+
+/// Returns the lines that come in, as [`fed`] returns the words.
+fn fed_lines(input: &Stream, span: Span) -> Vec<Arg> {
+    fed_parts(input, |c| matches!(c, '\n' | '\0'), span)
+}
+
+fn fed_parts(input: &Stream, ends: fn(char) -> bool, span: Span) -> Vec<Arg> {
+    let Stream::Text(text) = input else { return vec![Arg::unknown("{}", span)] };
+    let mut parts = text.split(ends).map(str::trim).filter(|part| !part.is_empty());
+    let mut args: Vec<Arg> = parts.by_ref().take(MOST_FED).map(|part| Arg::listed(part, span)).collect();
+    args.extend(parts.next().map(|_| Arg::unknown("{}", span)));
+    args
 }
 
 /// Puts what is found where the placeholder stands: as a word of its own, or inside a longer one.

@@ -136,6 +136,7 @@ impl Walk<'_> {
         let output = self.prints_names(&call, shell).unwrap_or(output);
         if !self.found[before.min(self.found.len())..].iter().any(|found| found.near_piton.is_some()) {
             self.touches_piton(&call, shell);
+            self.links_to_piton(&call, shell);
         }
         output
     }
@@ -327,21 +328,42 @@ fn kind_of(args: &[Arg]) -> Programs {
         return if args[1..].iter().any(|arg| does_more(name, &arg.text)) { Programs::Any } else { *kind };
     }
     match args {
-        [_, option, _line] if LINE_SHELLS.contains(&name) && option.exact().is_some_and(is_line) => Programs::Readers,
+        // zsh runs commands in more kinds of expansions.
+        [_, option, _line] if LINE_SHELLS.contains(&name) && name != "zsh" && option.exact().is_some_and(is_line) => {
+            Programs::Readers
+        }
         _ => Programs::Any,
     }
 }
 
 /// Returns true if an argument makes a listed program do more than the lists say. `cp` and `mv` may write a backup of the file that they
-/// replace, and `printf` may set a variable. `test` runs the commands in the index of a variable.
+/// replace, and `printf` may set a variable, as `wait -p` does. `test` runs the commands in the index of a variable.
 fn does_more(program: &str, arg: &str) -> bool {
     let has_letter = |letters: &[char]| arg.starts_with('-') && !arg.starts_with("--") && arg.contains(letters);
     match program {
         "cp" | "mv" => has_letter(&['b', 'S']) || arg.starts_with("--b") || arg.starts_with("--su"),
         "printf" => arg.starts_with("-v"),
-        "test" | "[" => arg.contains(['`', '$']) && arg.contains('['),
+        "wait" => has_letter(&['p']),
+        "test" | "[" => may_index(arg),
         _ => false,
     }
+}
+
+/// Returns true if `[[ … ]]` with these words may run commands: in an index, or in a value that is compared as a number.
+pub(super) fn evaluates(words: &[Arg]) -> bool {
+    let is_number = |word: &Arg| matches!(word.text.as_str(), "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge");
+    words.iter().any(|word| may_index(&word.text)) || words.iter().any(is_number) && words.iter().any(|word| word.glob)
+}
+
+/// Returns true for a path of an open file descriptor (`/dev/fd/3`) that is not an output of the session.
+pub(super) fn is_open_file(path: &str) -> bool {
+    let number = path.strip_prefix("/dev/fd/").filter(|number| !matches!(*number, "1" | "2"));
+    path == "/dev/stdin" || number.is_some() || path.starts_with("/proc/")
+}
+
+/// Returns true if a text may be a variable with an index that runs commands.
+pub(super) fn may_index(text: &str) -> bool {
+    text.contains(['`', '$']) && text.contains('[')
 }
 
 /// The programs of the closed lists, by the first bytes of their names: each command is looked up.

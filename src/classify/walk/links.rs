@@ -86,6 +86,8 @@ impl Walk<'_> {
                 None => break,
             }
         }
-        self.context.led_to_piton(found.as_deref().unwrap_or(path), enters).or(found)
+        let at = found.as_deref().unwrap_or(path);
+        let to_piton = |link: &MadeLink| self.context.link_to_piton(at, &link.path, &link.leads, enters);
+        self.context.led_to_piton(at, enters).or_else(|| self.links.iter().find_map(to_piton)).or(found)
     }
 }

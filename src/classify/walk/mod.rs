@@ -15,6 +15,7 @@ mod git_aliases;
 mod git_losses;
 mod git_settings;
 mod links;
+mod mentioned;
 mod output;
 mod outputs;
 mod piton;
@@ -134,6 +135,8 @@ pub(super) struct Walk<'a> {
     sought_piton: bool,
     /// A program ran that runs its line apart from this session.
     leaves: bool,
+    /// True if a script of it has piton delete saved content.
+    deletes_saved: bool,
     /// The whole line.
     span: Span,
     functions: Vec<Function>,
@@ -181,6 +184,7 @@ impl<'a> Walk<'a> {
             root: false,
             sought_piton: false,
             leaves: false,
+            deletes_saved: false,
             span: (0, 0),
             functions: Vec::new(),
             calls: 0,
@@ -207,6 +211,7 @@ impl<'a> Walk<'a> {
         self.run_traps(0, &mut shell);
         self.uncalled(0, &shell);
         self.deletes_from_afar(source);
+        self.hides_near_piton(source, &script);
     }
 
     /// Runs text as the code of a shell of its own, and then its traps.
@@ -235,27 +240,6 @@ impl<'a> Walk<'a> {
         shell.set("TMPDIR", Value::Known(vec![self.context.temp_dir().to_string_lossy().into_owned()]));
         shell.set("IFS", Value::Known(vec![" \t\n".to_owned()]));
         shell
-    }
-
-    /// Runs text as shell code; its effects are at the argument's place.
-    pub(super) fn payload(&mut self, code: &Arg, input: Stream, shell: &mut Shell) -> Stream {
-        if self.payloads >= MAX_PAYLOADS || !self.bounds.enter() {
-            self.bounds.overflow = true;
-            return Stream::Opaque;
-        }
-        self.payloads += 1;
-        // Nobody sees the text of `"$(cat x.sh)"`.
-        self.opaque |= code.is_unseen() && code.origin != TextOrigin::Setup;
-        self.downloads_code(&code.text, code.span);
-        let outer = std::mem::take(&mut self.bounds.heredocs);
-        let script = scan(&code.text, TextPlace::Within(code.span), &mut self.bounds);
-        let defined = self.functions.len();
-        let output = self.script(&script, input, shell);
-        self.uncalled(defined, shell);
-        self.bounds.heredocs = outer;
-        self.payloads -= 1;
-        self.bounds.leave();
-        output
     }
 
     /// Walks a list; only its first pipeline reads the input.
@@ -317,8 +301,9 @@ impl<'a> Walk<'a> {
                 Stream::Nothing
             }
             CompoundKind::For(name) => {
-                // `for PATH in …`: a variable may name what a reader starts.
-                if name.chars().all(|letter| !letter.is_ascii_lowercase()) {
+                // `for PATH in …`: a variable may name what a reader starts, or be an expression with commands.
+                let is_name = name.chars().all(|letter| !letter.is_ascii_lowercase());
+                if is_name || words.iter().any(|word| dispatch::may_index(&word.text)) {
                     self.programs = Programs::Any;
                 }
                 words.iter().for_each(|word| _ = self.mention(word, shell));
@@ -340,7 +325,12 @@ impl<'a> Walk<'a> {
                     output::join(output, made)
                 })
             }
-            CompoundKind::Test => Stream::Nothing,
+            CompoundKind::Test => {
+                if dispatch::evaluates(&words) {
+                    self.programs = Programs::Any;
+                }
+                Stream::Nothing
+            }
         };
         self.keep(output, made)
     }
@@ -425,6 +415,9 @@ impl<'a> Walk<'a> {
                         if redirect.kind == RedirectKind::Append { Class::FileWrite } else { Class::FileOverwrite };
                     let targets = self.expand(&redirect.target, shell);
                     for target in &targets {
+                        if dispatch::is_open_file(&target.text) {
+                            self.programs = Programs::Any;
+                        }
                         if target.text.starts_with("/dev/tcp/") || target.text.starts_with("/dev/udp/") {
                             self.found.push(FoundEffect::new(
                                 Class::NetworkWrite,

@@ -7,7 +7,7 @@ use super::dispatch::Invocation;
 use super::git_settings::texts;
 use crate::classify::context::{NearPiton, resolve};
 use crate::classify::expand::{Arg, Shell};
-use crate::classify::found::{FoundEffect, place};
+use crate::classify::found::{FoundEffect, pattern, place};
 use crate::classify::rules::args::Parsed;
 use crate::classify::shell::Span;
 use crate::model::effect::{Class, Severity};
@@ -30,7 +30,10 @@ impl Walk<'_> {
                 .iter()
                 .any(|word| matches!(*word, "stop" | "disable" | "mask" | "kill" | "unload" | "remove" | "uninstall"));
         let switches = call.program == "piton" && switches_off(&words);
-        self.leaves |= LEAVING.contains(&call.program);
+        let drops =
+            |words: &[&str]| words.iter().any(|word| matches!(*word, "-i" | "-u" | "--unset" | "--ignore-environment"));
+        let all: Vec<&str> = call.args.iter().map(|arg| arg.text.as_str()).collect();
+        self.leaves |= LEAVING.contains(&call.program) || call.program == "env" && drops(&all);
         if kills || stops || switches {
             let found = FoundEffect::new(Class::Piton, call.program, "piton", call.span);
             self.found.push(FoundEffect {
@@ -46,9 +49,14 @@ impl Walk<'_> {
     /// Reports a line that has piton delete saved content where piton cannot recognize the agent: in another session with an empty
     /// environment, in a terminal's server, or at another time.
     pub(super) fn deletes_from_afar(&mut self, line: &str) {
-        if self.leaves && line.contains("piton") && deletes_saved(line) {
+        if self.leaves && (self.deletes_saved || line.contains("piton") && deletes_saved(line)) {
             self.reaches_own_files("piton", self.span);
         }
+    }
+
+    /// Notes a script that has piton delete saved content.
+    pub(super) fn texts_near_piton(&mut self, text: &str) {
+        self.deletes_saved |= text.contains("piton") && deletes_saved(text);
     }
 
     /// Reports a program without rules that names piton's own files: it may write to them.
@@ -56,11 +64,31 @@ impl Walk<'_> {
         if self.site.elsewhere || matches!(call.program, "piton" | "find") || self.rules.knows(call.program) {
             return;
         }
-        let is_inside = |arg: &Arg| {
-            let path = arg.text.contains('/').then(|| place(arg, shell, &self.site, self.context).path).flatten();
-            path.and_then(|path| self.near_piton(&path)) == Some(NearPiton::Inside)
+        if call.args.iter().any(|arg| arg.text.contains('/') && self.is_inside_piton(arg, shell)) {
+            self.reaches_own_files(call.program, call.span);
+        }
+    }
+
+    /// Returns true if a word is the path of a file of piton's own.
+    fn is_inside_piton(&self, arg: &Arg, shell: &Shell) -> bool {
+        let path = place(arg, shell, &self.site, self.context).path;
+        let path = path.or_else(|| pattern(arg, shell, &self.site, self.context));
+        path.and_then(|path| self.near_piton(&path)) == Some(NearPiton::Inside)
+    }
+
+    /// Reports links by `cp`, and hard links, to piton's own files: what is written through them later names none of these.
+    pub(crate) fn links_to_piton(&mut self, call: &Invocation<'_>, shell: &Shell) {
+        let is_link = |arg: &Arg| {
+            let letters = arg.text.strip_prefix('-').filter(|letters| !letters.starts_with('-')).unwrap_or_default();
+            matches!(arg.text.as_str(), "--link" | "--symbolic-link") || letters.contains(['l', 's'])
         };
-        if call.args.iter().any(is_inside) {
+        let is_symbolic = |arg: &Arg| arg.text == "--symbolic" || arg.text.starts_with("-s");
+        let makes = match call.program {
+            "cp" => call.args.iter().any(is_link),
+            "ln" => !call.args.iter().any(is_symbolic),
+            _ => false,
+        };
+        if makes && !self.site.elsewhere && call.args.iter().any(|arg| self.is_inside_piton(arg, shell)) {
             self.reaches_own_files(call.program, call.span);
         }
     }
@@ -74,6 +102,12 @@ impl Walk<'_> {
         let at =
             |text: &str| shell.cwd.as_deref().map(|cwd| resolve(cwd, text.strip_prefix("file://").unwrap_or(text)));
         let dir = given.map_or_else(|| shell.cwd.clone(), |dir| dir.exact().and_then(at));
+        // A link may lead there. Verbs that change files ask for the directory themselves.
+        let is_in_workspace = |dir: &&PathBuf| **dir != self.context.cwd && dir.starts_with(&self.context.workspace);
+        if let Some(dir) = dir.as_ref().filter(is_in_workspace).filter(|_| OF_REPOSITORY.contains(&verb.text.as_str()))
+        {
+            self.top_of(dir);
+        }
         let is_inside = |dir: PathBuf| self.near_piton(&dir) == Some(NearPiton::Inside);
         let sends = matches!(verb.text.as_str(), "push" | "bundle" | "send-pack" | "archive");
         let reaches = |word: &Arg| word.text.contains('/') && word.exact().and_then(at).is_some_and(is_inside);
@@ -110,6 +144,8 @@ impl Walk<'_> {
             };
             if let Some(dir) = dir {
                 there.cwd = dir.exact().and_then(|text| Some(resolve(there.cwd.as_deref()?, text)));
+                // A link may lead there.
+                there.cwd.iter().for_each(|dir| drop(self.top_of(dir)));
             } else if TAR_VALUES.contains(&text) || (is_short(text) && text.ends_with(['f', 'T', 'X', 'I', 'b', 'H'])) {
                 args.next();
             } else if !text.starts_with('-') && self.is_near(arg, &there) {
@@ -155,6 +191,10 @@ const LEAVING: [&str; 12] = [
     "zellij",
 ];
 
+/// Verbs of git that change nothing but the repository.
+const OF_REPOSITORY: [&str; 9] =
+    ["branch", "gc", "pack-refs", "prune", "reflog", "repack", "symbolic-ref", "tag", "update-ref"];
+
 /// Returns true if a text has a call of piton that deletes saved content.
 fn deletes_saved(text: &str) -> bool {
     let words =
@@ -164,8 +204,10 @@ fn deletes_saved(text: &str) -> bool {
     (0..words.len()).filter(|at| is_call(*at)).any(|at| {
         let mut behind = words[at + 1..].iter().skip_while(|word| word.starts_with('-'));
         match behind.next() {
-            Some(&("forget" | "delete" | "unpin" | "prune")) => true,
-            Some(&"store") => behind.next() == Some(&"clear"),
+            Some(&("adopt" | "forget" | "delete" | "unpin" | "prune")) => true,
+            Some(&"daemon") => behind.next() == Some(&"run"),
+            Some(&"store") => behind.next().is_some_and(|verb| ["adopt", "clear", "delete", "prune"].contains(verb)),
+            Some(&"pin") => behind.any(|word| *word == "--remove"),
             Some(&"config") => behind.next() == Some(&"trust"),
             _ => false,
         }
@@ -208,7 +250,9 @@ fn switches_off(words: &[&str]) -> bool {
             "stop" | "off" | "disable" | "uninstall" | "remove" | "kill",
             ..,
         ] => true,
-        ["config", "set" | "unset" | "trust", ..] | ["store", "clear" | "move", ..] => true,
+        ["config", "set" | "unset" | "trust", ..] | ["store", "adopt" | "clear" | "delete" | "move" | "prune", ..] => {
+            true
+        }
         ["git", sub, ..] => !GIT_READS.contains(sub),
         _ => false,
     }

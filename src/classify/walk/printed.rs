@@ -18,7 +18,7 @@ const PASSING: [&str; 9] = ["egrep", "fgrep", "grep", "head", "sort", "tac", "ta
 impl Walk<'_> {
     /// Returns the names that a command prints, if they are near piton's own files: of `ls`, `dirname`, `realpath` and `readlink`, and of
     /// those that leave lines out or change their order.
-    pub(super) fn prints_names(&self, call: &Invocation<'_>, shell: &Shell) -> Option<Stream> {
+    pub(super) fn prints_names(&mut self, call: &Invocation<'_>, shell: &Shell) -> Option<Stream> {
         if let Stream::Text(text) = &call.input
             && PASSING.contains(&call.program)
         {
@@ -31,8 +31,21 @@ impl Walk<'_> {
         let operands: Vec<&Arg> = call.args.iter().filter(|arg| !arg.text.starts_with('-')).collect();
         let mut lines = Vec::new();
         if call.program != "ls" {
-            let near = operands.iter().filter(|arg| self.is_near(arg, shell)).filter_map(|arg| arg.exact());
-            lines.extend(near.map(|text| if call.program == "dirname" { parent_of(text) } else { text.to_owned() }));
+            for arg in operands {
+                let Some(text) = arg.exact() else { continue };
+                let path = place(arg, shell, &self.site, self.context).path;
+                // A link may lead there.
+                let led = path.filter(|_| call.program != "dirname").and_then(|path| {
+                    self.top_of(&path);
+                    self.context.led_to_piton(&path, true)
+                });
+                match led {
+                    Some(led) => lines.push(led.to_string_lossy().into_owned()),
+                    None if !self.is_near(arg, shell) => {}
+                    None if call.program == "dirname" => lines.push(parent_of(text)),
+                    None => lines.push(text.to_owned()),
+                }
+            }
         } else if operands.is_empty() {
             // The names in the current directory.
             let is_near = self.is_near(&Arg::literal(".", call.span), shell);

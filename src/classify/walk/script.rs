@@ -6,15 +6,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::Walk;
 use super::dispatch::Invocation;
 use super::tasks;
-use crate::classify::expand::{Arg, Shell};
+use super::{MAX_PAYLOADS, Stream, Walk};
+use crate::classify::expand::{Arg, Shell, TextOrigin};
 use crate::classify::found::place;
 use crate::classify::names;
 use crate::classify::rules::Interpreter;
 use crate::classify::rules::dialect::CodeLanguage;
-use crate::classify::shell::Span;
+use crate::classify::shell::{Span, TextPlace, scan};
 use crate::model::effect::Certainty;
 
 /// Most files that one line asks for.
@@ -28,6 +28,28 @@ const TASK_FILES: [(&[&str], &[&str]); 3] = [
 ];
 
 impl Walk<'_> {
+    /// Runs text as shell code; its effects are at the argument's place.
+    pub(super) fn payload(&mut self, code: &Arg, input: Stream, shell: &mut Shell) -> Stream {
+        if self.payloads >= MAX_PAYLOADS || !self.bounds.enter() {
+            self.bounds.overflow = true;
+            return Stream::Opaque;
+        }
+        self.payloads += 1;
+        // The text of `"$(cat x.sh)"` is not known.
+        self.opaque |= code.is_unseen() && code.origin != TextOrigin::Setup;
+        self.downloads_code(&code.text, code.span);
+        let outer = std::mem::take(&mut self.bounds.heredocs);
+        let script = scan(&code.text, TextPlace::Within(code.span), &mut self.bounds);
+        self.texts_near_piton(&code.text);
+        let defined = self.functions.len();
+        let output = self.script(&script, input, shell);
+        self.uncalled(defined, shell);
+        self.bounds.heredocs = outer;
+        self.payloads -= 1;
+        self.bounds.leave();
+        output
+    }
+
     /// Reads a script that an interpreter runs. `rest` has the script and its arguments.
     pub(super) fn script_of(&mut self, interpreter: &Interpreter, program: &str, rest: &[Arg], shell: &Shell) {
         let Some(text) = rest.first().and_then(|file| self.script_text(file, shell)) else { return };
@@ -102,6 +124,7 @@ impl Walk<'_> {
         let code = Arg::literal(if is_python { on_load(text) } else { text.to_owned() }, span);
         let path = rest.first().and_then(|file| place(file, shell, &self.site, self.context).path);
         let dir = path.and_then(|path| Some(path.parent()?.to_string_lossy().into_owned()));
+        let first = self.found.len();
         self.look_into(shell, |walk, own| {
             walk.script_dir = dir;
             super::function::set_positional(own, rest.get(1..).unwrap_or_default().to_vec());
@@ -110,6 +133,9 @@ impl Walk<'_> {
                 None => _ = walk.own_shell(&code, own.clone()),
             }
         });
+        if let Some((_, program)) = by.filter(|(interpreter, _)| interpreter.spec.language != CodeLanguage::Shell) {
+            self.code_hides_near_piton(text, program, first, span);
+        }
     }
 
     /// Reads text in a walk of its own, so that nothing in it changes how the line itself is read. Its effects count here.
@@ -131,6 +157,8 @@ impl Walk<'_> {
         self.checkouts.extend(inner.checkouts);
         self.repositories.extend(inner.repositories);
         self.losses.extend(inner.losses);
+        self.leaves |= inner.leaves;
+        self.deletes_saved |= inner.deletes_saved;
     }
 }
 

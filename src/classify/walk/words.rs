@@ -81,7 +81,7 @@ impl Walk<'_> {
         let mut alternatives = vec![Vec::new()];
         for (index, part) in word.parts.iter().enumerate() {
             let choices = match part {
-                Part::Literal { text, quoted } => vec![self.text(text, *quoted, index == 0)],
+                Part::Literal { text, quoted } => vec![self.text(text, *quoted, index == 0, shell)],
                 Part::Variable { name, quoted } => variable(name, *quoted, shell),
                 Part::Command { script, quoted } => vec![self.substituted(script, *quoted, shell)],
                 Part::Process { script } => {
@@ -124,7 +124,7 @@ impl Walk<'_> {
         alternatives
     }
 
-    fn text(&mut self, text: &str, quoted: bool, first: bool) -> Chunk {
+    fn text(&mut self, text: &str, quoted: bool, first: bool, shell: &Shell) -> Chunk {
         // bash reads `of=~/x` as an assignment.
         let is_name = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         let assigned = text.split_once("=~").filter(|(name, _)| is_name(name));
@@ -137,6 +137,11 @@ impl Walk<'_> {
             return Chunk::text(text, quoted);
         }
         let (name, rest) = text[1..].split_at(text[1..].find('/').unwrap_or(text.len() - 1));
+        if name == "+"
+            && let Some(cwd) = &shell.cwd
+        {
+            return Chunk::text(&format!("{}{rest}", cwd.to_string_lossy()), false);
+        }
         match &self.context.home {
             Some(home) if name.is_empty() => Chunk::text(&format!("{}{rest}", home.to_string_lossy()), false),
             _ => Chunk::unknown(text, false, TextOrigin::Plain),

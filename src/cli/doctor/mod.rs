@@ -27,6 +27,9 @@ use report::{CheckRow, CheckState, DoctorReport, Mend, Surroundings};
 /// The arguments of `piton doctor`.
 #[derive(Debug, Args)]
 pub(super) struct DoctorArgs {
+    /// List the checks that passed too
+    #[arg(long, conflicts_with = "refs")]
+    pub all: bool,
     /// Look instead whether every checkpoint that refs, state, journals and logs name is there
     #[arg(long)]
     pub refs: bool,
@@ -61,7 +64,7 @@ pub(super) fn doctor(context: &Context, args: &DoctorArgs) -> Result<Exit> {
     if context.json {
         print::json(&document(&report))?;
     } else {
-        print::data(&text(&report))?;
+        print::data(&text(&report, args.all))?;
     }
     Ok(match (report.is_well(), report.damaged) {
         (_, true) => Exit::Damaged,
@@ -112,28 +115,39 @@ pub(super) fn document(report: &DoctorReport) -> DoctorDocument {
     }
 }
 
-/// Returns the findings for people.
-pub(super) fn text(report: &DoctorReport) -> String {
-    use crate::model::text::{padded, printable, width};
+/// Returns the findings for people, the checks that passed only `with_all`.
+pub(super) fn text(report: &DoctorReport, with_all: bool) -> String {
+    use crate::model::text::{count, padded, printable, width};
     let mut text = String::new();
     let columns = report.rows.iter().map(|row| width(&row.about)).max().unwrap_or(0).min(30);
-    for row in &report.rows {
-        let (word, mend) = match &row.state {
-            CheckState::Well => ("well ", None),
-            CheckState::Note => ("note ", None),
-            CheckState::Wrong(Mend::Command(command)) => ("WRONG", Some(format!("mend it:  {}", printable(command)))),
-            CheckState::Wrong(Mend::Step(step)) => ("WRONG", Some(format!("to do:  {}", printable(step)))),
+    // Failures first; what is in order is counted, but for the answer to whether this directory is protected.
+    let shown = |row: &&CheckRow| with_all || row.state != CheckState::Well || row.about == "protection";
+    let rank = |row: &&CheckRow| match row.state {
+        CheckState::Wrong(_) => 0,
+        CheckState::Note => 1,
+        CheckState::Well => 2,
+    };
+    let mut rows: Vec<&CheckRow> = report.rows.iter().filter(shown).collect();
+    rows.sort_by_key(rank);
+    for row in rows {
+        let (word, fix) = match &row.state {
+            CheckState::Well => ("ok  ", None),
+            CheckState::Note => ("warn", None),
+            CheckState::Wrong(Mend::Command(command)) => ("FAIL", Some(format!("fix:  {}", printable(command)))),
+            CheckState::Wrong(Mend::Step(step)) => ("FAIL", Some(format!("to do:  {}", printable(step)))),
         };
         add_line!(text, "{word}  {}  {}", padded(&printable(&row.about), columns), printable(&row.text));
-        if let Some(mend) = mend {
-            add_line!(text, "       {:<columns$}  {}", "", print::bold(&mend));
+        if let Some(fix) = fix {
+            add_line!(text, "      {:<columns$}  {}", "", print::bold(&fix));
         }
     }
     let wrong = report.rows.iter().filter(|row| matches!(row.state, CheckState::Wrong(_))).count();
+    let well = report.rows.iter().filter(|row| row.state == CheckState::Well).count();
     let summary = match wrong {
-        0 => "All is well.".to_owned(),
-        _ => format!("{} to be mended.", crate::model::text::count(wrong as u64, "thing")),
+        0 => "Nothing is wrong".to_owned(),
+        _ => format!("{} to fix", count(wrong as u64, "fault")),
     };
-    add_line!(text, "\n{summary}");
+    let all = if with_all || well == 0 { "" } else { "; `piton doctor --all` lists them" };
+    add_line!(text, "\n{summary}. {} passed{all}.", count(well as u64, "check"));
     text
 }

@@ -45,7 +45,7 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     }
     if effective.faults().is_empty() {
         let sources = effective.policy.sources.len();
-        report.well("settings", if sources == 0 { "the defaults hold".to_owned() } else { files(sources) });
+        report.well("settings", if sources == 0 { "using defaults".to_owned() } else { files(sources) });
     }
 }
 

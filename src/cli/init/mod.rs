@@ -71,7 +71,7 @@ fn set_up(context: &Context, chosen: &Choice) -> Result<Exit> {
     }
     let report = doctor::examine(context);
     if !context.json {
-        print::data(&format!("{}\n", doctor::text(&report)))?;
+        print::data(&format!("{}\n", doctor::text(&report, false)))?;
     }
     let first = back::first_checkpoint(context);
     let failed = first.as_ref().err().map(exit_of);

@@ -1,4 +1,4 @@
-//! `piton store`: all workspaces and what they take, whole histories that go, and another place for all of it.
+//! `piton store`: all workspaces and their sizes, and the verbs that prune, delete, adopt, clear and move what is stored.
 
 mod clear;
 mod relocate;
@@ -8,15 +8,19 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::adopt::{AdoptArgs, adopt};
 use super::context::Context;
 use super::exit::Exit;
+use super::pin::{DeleteArgs, delete};
 use super::print;
+use super::prune::{PruneArgs, prune};
 use crate::error::Result;
 use crate::model::policy::{Backup, Policy};
 use crate::settings;
 
 /// The arguments of `piton store`.
 #[derive(Debug, Args)]
+#[command(disable_help_subcommand = true)]
 pub(super) struct StoreArgs {
     #[command(subcommand)]
     verb: StoreVerb,
@@ -33,6 +37,12 @@ enum StoreVerb {
     Clear(ClearArgs),
     /// Move the store to another directory
     Move(MoveArgs),
+    /// Drop what retention does not keep, in all workspaces, and free the space
+    Prune(PruneArgs),
+    /// Give the history of a moved directory to the directory that it is now
+    Adopt(AdoptArgs),
+    /// Delete checkpoints of this workspace
+    Delete(DeleteArgs),
 }
 
 /// The arguments of `piton store clear`.
@@ -59,16 +69,23 @@ struct MoveArgs {
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn store(context: &mut Context, args: &StoreArgs) -> Result<Exit> {
-    let policy = common_policy(context)?;
     match &args.verb {
         StoreVerb::Status => {
+            let policy = common_policy(context)?;
             crate::checkpoint::upkeep::relocate::sweep(&context.home)?;
             context.home.tag(policy.backup == Backup::Skip)?;
             status::status(context, &policy)
         }
-        StoreVerb::List => status::list(context, &policy),
-        StoreVerb::Clear(args) => clear::clear(context, &policy, args.yes),
-        StoreVerb::Move(args) => relocate::relocate(context, &args.to, args.yes),
+        StoreVerb::List => status::list(context, &common_policy(context)?),
+        StoreVerb::Clear(args) => clear::clear(context, &common_policy(context)?, args.yes),
+        StoreVerb::Move(args) => {
+            // It reports mistakes in the settings.
+            common_policy(context)?;
+            relocate::relocate(context, &args.to, args.yes)
+        }
+        StoreVerb::Prune(args) => prune(context, args),
+        StoreVerb::Adopt(args) => adopt(context, args),
+        StoreVerb::Delete(args) => delete(context, args),
     }
 }
 

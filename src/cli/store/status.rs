@@ -117,7 +117,7 @@ fn rows(survey: &Survey, most: usize) -> String {
         match &one.judged.standing {
             Standing::Moved(to) => {
                 let words = [&one.workspace.path, to].map(|path| shell_word(&path.to_string_lossy()));
-                add_line!(text, "{from} is {} now: `piton adopt {}`", print::path(to), words.join(" "));
+                add_line!(text, "{from} is {} now: `piton store adopt {}`", print::path(to), words.join(" "));
             }
             Standing::Unknown | Standing::Unmounted => add_line!(text, "{from}: {}", printable(&one.judged.reason)),
             Standing::Live | Standing::Orphan => {}

@@ -135,6 +135,8 @@ pub fn list_reply(timeline: &Timeline, listing: CheckpointList, current_branch: 
         let stat = row.stat.unwrap_or_default();
         let client =
             clients.entry(record.run.clone()).or_insert_with_key(|run| replies::client_of(timeline, run)).clone();
+        // A list is shown without the prompts that cannot be read.
+        let prompt = timeline.catalog().prompt_of(&row.checkpoint).unwrap_or_default();
         ListItem {
             n: record.number,
             id: row.checkpoint.id.to_string(),
@@ -142,6 +144,7 @@ pub fn list_reply(timeline: &Timeline, listing: CheckpointList, current_branch: 
             run: record.run,
             client,
             turn: record.turn,
+            prompt,
             codon_id: record.codon_id,
             codon_name: record.codon_name,
             time: record.time,
@@ -388,7 +391,7 @@ fn known_run(timeline: &mut Timeline, named: &str) -> Result<String> {
         return Ok(run);
     }
     let text = format!("there is no run `{}` in this workspace", printable(named));
-    Err(Error::new(Code::NoSuchRun, text).field("run").hint("`run.list` and `piton runs` name the runs"))
+    Err(Error::new(Code::NoSuchRun, text).field("run").hint("`run.list` and `piton list --runs` name the runs"))
 }
 
 /// Returns the notice of files that changed under the agent; none if none did.

@@ -232,7 +232,7 @@ fn call(session: &mut Session, body: Body, to: Answerer) {
         Body::Pin(chosen) => ask(session, to, move |timeline, _, _| calls::pin(timeline, &chosen, true)),
         Body::Unpin(_) | Body::Delete(_) if session.keeps_content() => {
             let text = "this session is an agent's, and a deleted checkpoint cannot be restored; nothing was changed";
-            let hint = "if that is wanted, a person types `piton delete` or `piton unpin` in a terminal of their own";
+            let hint = "if that is wanted, a person types `piton store delete` or `piton pin --remove` in a terminal of their own";
             to.send::<()>(session, Err(Error::new(Code::NeedsPerson, text).hint(hint)));
         }
         Body::Unpin(chosen) => ask(session, to, move |timeline, _, _| calls::pin(timeline, &chosen, false)),
@@ -323,7 +323,7 @@ fn if_open(session: &Session, root: &Path) -> OpenReply {
     };
     let status = open.worker.watcher();
     let watcher = replies::watcher_word(open.in_force().policy.watching, &status);
-    OpenReply { open: true, watcher, degraded: status.degraded }
+    OpenReply { open: true, watcher, degraded: status.degraded.or(status.refused) }
 }
 
 /// Tells git which paths have changed.

@@ -49,7 +49,7 @@ pub(super) fn step(
     }
     let (next, is_open) = (stepping.step.clone(), stepping.is_open);
     if let Some(named) = step.operation.as_ref().filter(|named| **named != next.op) {
-        let text = format!("operation `{}` is not the next one to step over: `{}` is", printable(named), next.op);
+        let text = format!("operation `{}` is not the next one to undo or redo: `{}` is", printable(named), next.op);
         return Err(Error::new(Code::StaleSelection, text).field("operation").candidates(vec![next.op]));
     }
     if step.preview {
@@ -65,7 +65,7 @@ pub(super) fn step(
         with_fresh(error, || {
             let stepping = Stepping::choose(timeline, direction, &choice, run, control)?;
             stepping.map(|mut fresh| fresh.preview(timeline, control)).transpose()?.map_or_else(
-                || Err(Error::new(Code::StaleSelection, "there is nothing to step over any more")),
+                || Err(Error::new(Code::StaleSelection, "nothing left to undo or redo")),
                 |fresh| Ok(replies::step_preview((&next, is_open), &fresh)),
             )
         })

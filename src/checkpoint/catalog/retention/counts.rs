@@ -73,21 +73,28 @@ pub(super) fn count(judged: &mut Judged<'_>, limits: &Retention) {
     }
 }
 
-/// Notes the base captures that a newer one replaces.
-fn superseded(judged: &mut Judged<'_>) {
-    let is_base = |at: &usize| {
-        let record = &judged.all[*at].record;
-        record.kind == CheckpointKind::Turn && !record.is_quiet()
-    };
-    let bases: Vec<usize> = (0..judged.all.len()).filter(is_base).collect();
-    let older = bases.split_last().map_or(&[][..], |(_, older)| older);
-    older.iter().for_each(|at| judged.drop_leaf(*at, DropReason::Superseded));
+fn is_base(checkpoint: &Checkpoint) -> bool {
+    checkpoint.record.kind == CheckpointKind::Turn && !checkpoint.record.is_quiet()
 }
 
-/// Notes the oldest quiet steps of each run. They do not count among the further checkpoints of a turn, which replies have named.
+/// Notes the base captures that a newer one replaces: the next checkpoint has the same files, private ones too.
+fn superseded(judged: &mut Judged<'_>) {
+    let bases: Vec<usize> = (0..judged.all.len()).filter(|at| is_base(&judged.all[*at])).collect();
+    let older = bases.split_last().map_or(&[][..], |(_, older)| older);
+    let files = |at: usize| (judged.all[at].tree, judged.all[at].record.layer);
+    let is_same = |at: &&usize| files(**at) == files(**at + 1);
+    for at in older.iter().filter(is_same).copied().collect::<Vec<_>>() {
+        judged.drop_leaf(at, DropReason::Superseded);
+    }
+}
+
+/// Notes the oldest quiet steps of each run. They do not count among the further checkpoints of a turn, which replies have named. A base
+/// capture is one of them: an action gets no step if nothing changed since that capture.
 fn quiet(judged: &mut Judged<'_>, limits: &Retention) {
     let mut runs: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (at, checkpoint) in judged.all.iter().enumerate().filter(|(_, one)| one.record.is_quiet()) {
+    let is_step =
+        |at: &usize, one: &Checkpoint| one.record.is_quiet() || is_base(one) && !judged.going.contains_key(at);
+    for (at, checkpoint) in judged.all.iter().enumerate().filter(|(at, one)| is_step(at, one)) {
         runs.entry(&checkpoint.record.run).or_default().push(at);
     }
     let bound = QUIET_PER_TURN.saturating_mul(limits.auto_per_run as usize);

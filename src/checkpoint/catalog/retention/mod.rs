@@ -2,8 +2,8 @@
 //! (`size`). Pure: each line of a plan has its reason, and the caller drops the refs.
 //!
 //! Retention is per workspace: one busy workspace never evicts another's. Labelled checkpoints have a limit of their own
-//! and count in no other; base captures count in none. The typed checkpoints of a run are one chain, so a run goes as a
-//! whole, together with the runs that grew out of it.
+//! and count in no other. A base capture whose files the next checkpoint does not have counts as a quiet step; another one
+//! goes. The typed checkpoints of a run are one chain, so a run goes as a whole, together with the runs that grew out of it.
 //!
 //! *Invariant:* no rule drops a checkpoint that stays ([`Kept`]): the newest of the workspace, pinned ones, the newest of an
 //! open run, and the ends of the newest turns. So does whatever undo, an interrupted restore or a moved run goes on from.

@@ -8,7 +8,7 @@ use super::age::thinned;
 use super::size::shares;
 use super::*;
 use crate::checkpoint::catalog::checkpoint::tests::checkpoint;
-use crate::model::checkpoint::{BY_HAND, CheckpointKind, Record};
+use crate::model::checkpoint::{BY_HAND, CheckpointKind, Layer, Record};
 use crate::sys::clock::rfc3339;
 
 const HOUR: i64 = 3_600_000;
@@ -159,6 +159,20 @@ fn only_the_newest_base_capture_stays() {
         .map(|(k, n)| checkpoint(n, k, "a"))
         .collect();
     assert_eq!(dropped(&all, &[], &limits(20, 50)), [1]);
+}
+
+#[test]
+fn a_base_capture_whose_files_changed_since_counts_as_a_quiet_step() {
+    let other = ObjectId::of(crate::model::id::ObjectKind::Tree, b"other").unwrap();
+    let base = |n: u64, tree: ObjectId| Checkpoint { tree, ..checkpoint(n, CheckpointKind::Turn, "a") };
+    let all = [base(1, other), base(2, ObjectId::EMPTY_TREE), base(3, ObjectId::EMPTY_TREE)];
+    assert_eq!(dropped(&all, &[], &limits(20, 50)), [2]);
+    // Only a private file changed between the last two.
+    let layer = |n: u64| with(base(n, other), |record| record.layer = Some(Layer::Sequence(n)));
+    assert_eq!(dropped(&[layer(1), layer(2), layer(3)], &[], &limits(20, 50)), Vec::<u64>::new());
+    // A limit of one turn keeps fifty of them.
+    let many: Vec<_> = (1..=55).map(|n| base(n, if n % 2 == 0 { other } else { ObjectId::EMPTY_TREE })).collect();
+    assert_eq!(dropped(&many, &[], &limits(1, 50)), (1..=5).collect::<Vec<u64>>());
 }
 
 #[test]
