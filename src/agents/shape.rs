@@ -134,7 +134,7 @@ impl Shape {
             );
             return Err(Error::new(Code::BadRequest, message)
                 .field("event")
-                .hint("`piton install` writes the hooks anew"));
+                .hint("`piton install` writes the hooks again"));
         }
         let text = |places| payload.text(places).map(|text| text.map(str::to_owned));
         let kind = match self.step(event) {
@@ -145,7 +145,7 @@ impl Shape {
             Some(Moment::AgentEnd) => EventKind::AgentEnd,
             Some(Moment::TurnStart) => self.turn_start(self.prompt(payload)?),
             Some(Moment::Ask) => match self.turn_start(self.prompt(payload)?) {
-                EventKind::TurnStart { .. } => EventKind::Unused("another event tells of this prompt".to_owned()),
+                EventKind::TurnStart { .. } => EventKind::Unused("another event reports this prompt".to_owned()),
                 other => other,
             },
             Some(Moment::TurnEnd) => EventKind::TurnEnd,

@@ -194,7 +194,7 @@ fn hermes(asked: &TrustQuestion<'_>, config: Spot, list: Spot) -> Vec<Doubt> {
         return Vec::new();
     }
     vec![Doubt {
-        what: format!("Hermes Agent has not been told that the hooks of {} may run", events.join(", ")),
+        what: format!("Hermes Agent does not allow the hooks of {} yet", events.join(", ")),
         step: "start `hermes` in a terminal and say yes, or run `hermes --accept-hooks` once".to_owned(),
         is_certain: true,
     }]

@@ -66,7 +66,7 @@ impl Locked<'_> {
     /// Deletes a ref that is at a commit.
     pub(crate) fn drop_ref(&self, name: &str, expect: ObjectId) -> Result<()> {
         match self.drop_refs(&[(name.to_owned(), expect)])?.is_empty() {
-            true => Err(Error::new(Code::Conflict, format!("`{name}` was moved by somebody else")).hint("try again")),
+            true => Err(Error::new(Code::Conflict, format!("`{name}` was moved by another process")).hint("try again")),
             false => Ok(()),
         }
     }

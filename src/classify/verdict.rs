@@ -130,7 +130,7 @@ fn reversible(class: Class, scope: Scope) -> bool {
 
 /// Returns the sentence for people when a rule has none of its own.
 fn sentence(class: Class, scope: Scope, verb: &str) -> String {
-    let undo = "bringing files back will not undo that";
+    let undo = "restoring files does not undo that";
     match class {
         Class::Database => format!("`{verb}` may change a database; {undo}."),
         Class::NetworkWrite => format!("`{verb}` sends data over the network; {undo}."),

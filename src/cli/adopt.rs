@@ -74,19 +74,19 @@ fn preview(plan: &Adoption) -> String {
     let (from, to) = (print::path(&plan.of.path), print::path(&plan.to));
     let checkpoints = count(plan.checkpoints, "checkpoint");
     let mut text = match &plan.change {
-        AdoptionChange::Moves(_) => format!("The history of {from} ({checkpoints}) goes to {to}.\n"),
+        AdoptionChange::Moves(_) => format!("The history of {from} ({checkpoints}) moves to {to}.\n"),
         AdoptionChange::Joins => format!(
             "{from} becomes a part of the workspace {to}: work in it is recorded there.\n\
              Its own {checkpoints} stay: `piton list --workspace {from}`.\n"
         ),
-        AdoptionChange::GoesBack => format!("The history of {from} ({checkpoints}) goes back to {to}.\n"),
+        AdoptionChange::GoesBack => format!("The history of {from} ({checkpoints}) moves back to {to}.\n"),
         AdoptionChange::Leaves => format!("{from} is a workspace of its own again, with its {checkpoints}.\n"),
     };
     if let AdoptionChange::Moves(Some((_, beside))) = &plan.change
         && *beside > 0
     {
         let beside = count(*beside, "checkpoint");
-        add_line!(text, "The {beside} that {to} has of its own stay beside it, and are found by their ids.");
+        add_line!(text, "The {beside} that {to} has of its own are kept too, and are found by their ids.");
         add_line!(text, "What could be undone there cannot be undone any more.");
     }
     if plan.is_split {

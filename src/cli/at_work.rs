@@ -86,7 +86,7 @@ impl ProcessAtWork {
         let until = Instant::now() + PATIENCE;
         while self.process.is_alive() == Some(true) {
             if Instant::now() > until {
-                return Err(Error::new(Code::Busy, format!("{what} was asked to end, and goes on")));
+                return Err(Error::new(Code::Busy, format!("{what} was asked to end, and continues")));
             }
             std::thread::sleep(RETRY);
         }

@@ -151,7 +151,7 @@ fn explained(command: &str, verdict: &Verdict, opaque: Opaque) -> String {
         add_line!(text, "  warning: {}", printable(&warning.message));
     }
     if let Some(reason) = &verdict.hold {
-        add_line!(text, "  held: {}", printable(reason));
+        add_line!(text, "  blocked: {}", printable(reason));
     }
     text
 }

@@ -2,12 +2,15 @@
 //!
 //! Streams `examples/session.jsonl` through a real sidecar process over a scratch copy of `examples/workspace/`. The
 //! announced actions are really done there, between their `before` and `after` events. Then the losses are listed,
-//! compared and brought back, and the result is checked byte by byte.
+//! compared and undone, and the result is checked byte by byte. A person reads it in three acts;
+//! `--protocol` shows the events and replies instead.
 
 use std::collections::BTreeMap;
+use std::io::{IsTerminal, stdout};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use clap::Args;
 
@@ -18,7 +21,10 @@ use super::exit::Exit;
 use super::print;
 use super::scratch::{Scratch, Sidecar};
 use crate::error::{Code, Error, IoContext, Result};
-use crate::protocol::{BeforeReply, Body, CheckpointBlock, EmptyReply, ListReply, RunEndReply, parse, spelling};
+use crate::model::text::count;
+use crate::protocol::{
+    BeforeReply, Body, CheckpointBlock, CheckpointStatus, EmptyReply, ListReply, RunEndReply, parse, spelling,
+};
 
 /// The arguments of `piton demo`.
 #[derive(Debug, Args)]
@@ -26,9 +32,15 @@ pub(super) struct DemoArgs {
     /// Keep the scratch directory
     #[arg(long)]
     pub keep: bool,
+    /// Show the protocol: each event of the session, and the reply
+    #[arg(long)]
+    pub protocol: bool,
 }
 
 const SESSION: &str = include_str!("../../examples/session.jsonl");
+
+/// The pause after each step of the agent on a terminal, so that a person can follow.
+const PAUSE: Duration = Duration::from_millis(700);
 
 /// The turn of the session in which files are lost.
 const LOSSES: &str = "t2";
@@ -55,7 +67,8 @@ type Tree = BTreeMap<PathBuf, (u32, Vec<u8>)>;
 pub(super) fn demo(args: &DemoArgs) -> Result<Exit> {
     let scratch = Scratch::create(&std::env::temp_dir(), "piton-demo", "notes", args.keep)?;
     lay_out(&scratch.workspace())?;
-    print::data(&format!("A scratch copy of examples/workspace is in {}\n", print::path(&scratch.workspace())))?;
+    headline(1, "An agent works")?;
+    print::data(&format!("\nIn a scratch copy of examples/workspace: {}\n", print::path(&scratch.workspace())))?;
     let mut before_loss = Tree::new();
     let mut sidecar = Sidecar::start(scratch.command(&["sidecar"])?)?;
     for text in SESSION.lines() {
@@ -64,38 +77,62 @@ pub(super) fn demo(args: &DemoArgs) -> Result<Exit> {
         if matches!(&event.body, Body::TurnStart(turn) if turn.turn == LOSSES) {
             before_loss = tree_of(&scratch.workspace())?;
         }
-        print::data(&format!("\n> {}\n", described(&event.body)))?;
+        let said = if args.protocol { format!("\n> {}\n", described(&event.body)) } else { narrated(&event.body) };
+        print::data(&said)?;
         match event.id {
-            Some(_) => print::data(&ask(&mut sidecar, &event.body)?)?,
+            Some(_) => print::data(&ask(&mut sidecar, &event.body, args.protocol)?)?,
             None => sidecar.client.tell(&event.body)?,
         }
         act(&line, &event.body, &scratch.workspace())?;
+        if !said.is_empty() && stdout().is_terminal() {
+            std::thread::sleep(PAUSE);
+        }
     }
     sidecar.finish()?;
     let after_loss = tree_of(&scratch.workspace())?;
-    bring_back(&scratch, &before_loss, &after_loss)
+    take_back(&scratch, &before_loss, &after_loss)
 }
 
-/// Lists, diffs and restores with the verbs a person would use, and checks the result.
-fn bring_back(scratch: &Scratch, before: &Tree, after: &Tree) -> Result<Exit> {
+/// Prints the headline of an act.
+fn headline(act: usize, text: &str) -> Result<()> {
+    print::data(&format!("\n{}\n", print::bold(&format!("{act}. {text}"))))
+}
+
+/// Lists, diffs, undoes and restores with the verbs a person would use, and checks the result.
+fn take_back(scratch: &Scratch, before: &Tree, after: &Tree) -> Result<Exit> {
+    headline(2, "Files are missing: what did the agent do?")?;
     scratch.piton(&["list"])?;
     let number = before_loss(scratch)?;
-    scratch.piton(&["diff", &number])?;
-    scratch.piton(&["restore", &number, "--yes"])?;
-    let exact = tree_of(&scratch.workspace())? == *before;
+    scratch.piton(&["diff", "--turn", "--stat"])?;
+    headline(3, "One command restores them")?;
     scratch.piton(&["undo", "--yes"])?;
-    let undone = tree_of(&scratch.workspace())? == *after;
+    let undone = tree_of(&scratch.workspace())? == *before;
+    print::data("\nAn undo can be taken back, and a restore takes any checkpoint:\n")?;
     scratch.piton(&["redo", "--yes"])?;
-    let redone = tree_of(&scratch.workspace())? == *before;
+    let redone = tree_of(&scratch.workspace())? == *after;
+    scratch.piton(&["restore", &number, "--yes"])?;
+    let restored = tree_of(&scratch.workspace())? == *before;
     let word = |good: bool| if good { "byte for byte, permissions included" } else { "NOT as it was" };
     print::data(&format!(
-        "\nAfter the restore the workspace is as it was before the loss: {}.\n\
-         After the undo it is as the agent left it: {}.\nAfter the redo it is whole again: {}.\n",
-        word(exact),
+        "\nAfter the undo the workspace is as it was before the loss: {}.\n\
+         After the redo it is as the agent left it: {}.\nAfter the restore it is whole again: {}.\n",
         word(undone),
-        word(redone)
+        word(redone),
+        word(restored)
     ))?;
-    Ok(if exact && undone && redone { Exit::Done } else { Exit::Failed })
+    Ok(if undone && redone && restored { Exit::Done } else { Exit::Failed })
+}
+
+/// Returns an event as a person sees it; empty for one that a person does not see.
+fn narrated(event: &Body) -> String {
+    match event {
+        Body::TurnStart(turn) => format!("\nYou: {}\n", turn.prompt.as_deref().unwrap_or_default()),
+        Body::ShellBefore(shell) => format!("  agent  $ {}\n", shell.command),
+        Body::ToolBefore(call) => {
+            format!("  agent  {} {}\n", call.tool, call.input["path"].as_str().unwrap_or_default())
+        }
+        _ => String::new(),
+    }
 }
 
 /// Returns the number of the checkpoint that was taken before `rm -rf`.
@@ -124,7 +161,7 @@ fn lay_out(workspace: &Path) -> Result<()> {
 fn act(line: &str, event: &Body, workspace: &Path) -> Result<()> {
     // A field of this session's own, which piton ignores.
     if let Ok(NotRun { demo: Some(why) }) = serde_json::from_str(line) {
-        return print::data(&format!("  ({why})\n"));
+        return print::data(&format!("         ({why})\n"));
     }
     match event {
         Body::ShellBefore(shell) => {
@@ -169,17 +206,19 @@ fn described(event: &Body) -> String {
     format!("{}  {}", event.name(), detail.unwrap_or_default())
 }
 
-/// Asks the sidecar, and tells its reply in a few lines.
-fn ask(sidecar: &mut Sidecar, event: &Body) -> Result<String> {
+/// Sends an event to the sidecar, and returns its reply in a few lines: for a person, or as the protocol has it.
+fn ask(sidecar: &mut Sidecar, event: &Body, protocol: bool) -> Result<String> {
     let id = sidecar.client.send(event)?;
-    let told = match event {
+    let ok = || if protocol { "< ok\n".to_owned() } else { String::new() };
+    let before = if protocol { before } else { narrated_reply };
+    let end =
+        |end: RunEndReply| end.checkpoint.as_ref().filter(|_| protocol).map(|block| format!("< {}", taken(block)));
+    let answer = match event {
         Body::ToolBefore(_) | Body::ShellBefore(_) => sidecar.client.reply(id).map(|reply| reply.map(before)),
-        Body::RunEnd(_) => sidecar.client.reply(id).map(|reply| {
-            reply.map(|end: RunEndReply| end.checkpoint.as_ref().map_or_else(ok, |block| format!("< {}", taken(block))))
-        }),
+        Body::RunEnd(_) => sidecar.client.reply(id).map(|reply| reply.map(|reply| end(reply).unwrap_or_else(ok))),
         _ => sidecar.client.reply(id).map(|reply| reply.map(|EmptyReply {}| ok())),
     };
-    match told {
+    match answer {
         Ok(Some(text)) => Ok(text),
         Ok(None) => Err(Error::new(Code::Internal, "the sidecar gave no reply")),
         Err(refused) if refused.is(Code::ShuttingDown) => Err(refused.into()),
@@ -187,8 +226,18 @@ fn ask(sidecar: &mut Sidecar, event: &Body) -> Result<String> {
     }
 }
 
-fn ok() -> String {
-    "< ok\n".to_owned()
+/// Returns what piton does before an action, as a person sees it.
+fn narrated_reply(reply: BeforeReply) -> String {
+    let mut text = String::new();
+    let block = &reply.checkpoint;
+    if let (CheckpointStatus::Taken, Some(n), Some(files)) = (block.status, block.n, block.files) {
+        let took = block.ms.map(|ms| format!(" in {ms} ms")).unwrap_or_default();
+        text.push_str(&format!("         piton saved {} first{took}: checkpoint {n}\n", count(files, "file")));
+    }
+    for warning in reply.warnings {
+        text.push_str(&format!("         piton warns: {}\n", warning.message));
+    }
+    text
 }
 
 /// Returns the reply to an event before an action.

@@ -1,4 +1,4 @@
-//! Exit codes of the command line (docs/CLI.md).
+//! Exit codes of the command line (docs/TEAMS.md).
 
 use std::process::ExitCode;
 

@@ -111,7 +111,7 @@ pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
         print::data(&text)?;
     } else {
         let those = if is_damaged { "No checkpoint that can be read" } else { "No checkpoint" };
-        let mut text = format!("{those} holds {}{}", context.leading(), path.display());
+        let mut text = format!("{those} contains {}{}", context.leading(), path.display());
         // The newest one says best why not.
         if let Some(Presence::NotCaptured(why)) = versions.first().map(|version| version.presence) {
             add!(text, ": {why}");
@@ -186,7 +186,7 @@ fn matches(
     }
     let typed = print::path(&args.path);
     if found.is_empty() {
-        print::data(&format!("No checkpoint holds a file that {typed} matches\n"))?;
+        print::data(&format!("No checkpoint contains a file that {typed} matches\n"))?;
         return Ok(exit);
     }
     let mut text = format!("{}\n\n", print::bold(&format!("Files that {typed} matches")));

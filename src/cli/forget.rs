@@ -89,11 +89,11 @@ pub(super) fn forget(context: &mut Context, args: &ForgetArgs) -> Result<Exit> {
     }
     plan.faults().for_each(|fault| print::warning(&printable(fault)));
     for path in &plan.repositories {
-        print::say(&format!("The kept copy of {} goes too: nobody can look into it.", print::path(path)));
+        print::say(&format!("The kept copy of {} is deleted too: piton cannot search it.", print::path(path)));
     }
     for path in &plan.present {
         let hint = "the next checkpoint captures it again; change it, or leave it out by an ignore rule, first";
-        print::warning(&format!("{} holds it now: {hint}", print::path(path)));
+        print::warning(&format!("{} contains it now: {hint}", print::path(path)));
     }
     let is_nothing = plan.checkpoints.is_empty() && plan.repositories.is_empty();
     if !context.json {
@@ -177,7 +177,7 @@ fn pattern(typed: &std::ffi::OsStr, is_regex: bool) -> Result<SecretPattern> {
         let end = [&b"\r\n"[..], b"\n"].into_iter().find(|end| secret.ends_with(end)).map_or(0, <[u8]>::len);
         secret.truncate(secret.len() - end);
     } else {
-        print::warning("the secret may stand in the history of your shell; `--secret -` reads it from stdin");
+        print::warning("the secret may be in the history of your shell; `--secret -` reads it from stdin");
     }
     if !is_regex {
         return SecretPattern::literal(&secret);
@@ -208,7 +208,7 @@ fn table(plan: &ForgetPlan, is_secret: bool) -> String {
     if plan.checkpoints.is_empty() {
         let rest = if is_secret { " What was dropped, and records, are searched all the same." } else { "" };
         let alone = if plan.repositories.is_empty() { "" } else { " as a file" };
-        add_line!(text, "No checkpoint holds it{alone}.{rest}");
+        add_line!(text, "No checkpoint contains it{alone}.{rest}");
     } else {
         let after = plan.checkpoints.len() - own.len();
         let told = match after {
@@ -216,7 +216,7 @@ fn table(plan: &ForgetPlan, is_secret: bool) -> String {
             after => format!(" {} that come from them get new ids too.", count(after as u64, "checkpoint")),
         };
         let held = count(own.len() as u64, "checkpoint");
-        add_line!(text, "{held} held it, in {} of files, {}.{told}", count(versions, "version"), bytes(size));
+        add_line!(text, "{held} contained it, in {} of files, {}.{told}", count(versions, "version"), bytes(size));
         add_line!(text, "Their numbers and labels stay. Nothing brings the content back.");
     }
     text
@@ -317,7 +317,7 @@ fn forget_workspace(context: &Context, args: &ForgetArgs) -> Result<Exit> {
     let mut shown = workspace_document(&plan, args.dry_run)?;
     if !context.json {
         let path = print::path(&plan.workspace.path);
-        print::data(&format!("All of {path} goes: {}, and its records.\n", count(number, "checkpoint")))?;
+        print::data(&format!("All of {path} is deleted: {}, and its records.\n", count(number, "checkpoint")))?;
     }
     if args.dry_run || (context.json && !args.yes) {
         if context.json {
@@ -336,8 +336,7 @@ fn forget_workspace(context: &Context, args: &ForgetArgs) -> Result<Exit> {
         shown.proof = Some(block(&proof));
         print::json_as_declared(&shown)?;
     } else {
-        let stays =
-            "An agent is at work there: the directory stays a workspace, and its next checkpoint is taken anew.\n";
+        let stays = "An agent is active there: the directory stays a workspace, and its next checkpoint saves all of it again.\n";
         let stays = if is_open { stays } else { "" };
         print::data(&format!("Forgot {}.\n{stays}{}", count(number, "checkpoint"), proven(&proof)))?;
     }

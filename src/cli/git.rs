@@ -97,7 +97,7 @@ fn secret_sent(timeline: &Timeline, view: &View, asked: &Asked, line: &[OsString
         let trees = named_trees(view, line);
         for tree in &trees {
             if let Some(file) = catalog.secret_of_tree(tree)? {
-                return Ok(Some(format!("the tree {tree} holds secrets: {}", printable(&file.text()))));
+                return Ok(Some(format!("the tree {tree} contains secrets: {}", printable(&file.text()))));
             }
         }
         if !trees.is_empty() {
@@ -106,10 +106,10 @@ fn secret_sent(timeline: &Timeline, view: &View, asked: &Asked, line: &[OsString
     }
     if let Some(secret) = catalog.shown_secret()? {
         let file = secret.file.map(|file| format!(": {}", printable(&file.text()))).unwrap_or_default();
-        return Ok(Some(format!("checkpoint {} of this workspace holds secrets{file}", secret.number)));
+        return Ok(Some(format!("checkpoint {} of this workspace contains secrets{file}", secret.number)));
     }
     let is_told = catalog.tells_secrets()?;
-    Ok(is_told.then(|| "messages of checkpoints of this workspace hold secrets".to_owned()))
+    Ok(is_told.then(|| "messages of checkpoints of this workspace contain secrets".to_owned()))
 }
 
 /// Returns the trees that words of a line name.

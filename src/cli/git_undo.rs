@@ -29,7 +29,7 @@ const LISTED: usize = 20;
 pub(super) const SHORT: usize = 7;
 
 /// The way to more, where nothing is known.
-const HINT: &str = "`piton doctor` says whether git tells piton of its commands.";
+const HINT: &str = "`piton doctor` says whether git calls piton.";
 
 /// The verb, whose effect on a server nothing here takes back.
 const PUSH: &str = "push";
@@ -51,6 +51,13 @@ pub(super) struct GitUndoArgs {
     /// Only show what would be done
     #[arg(long)]
     pub preview: bool,
+}
+
+impl GitUndoArgs {
+    /// Returns the arguments that list the commands.
+    pub(super) fn listing() -> GitUndoArgs {
+        GitUndoArgs { operation: None, list: true, to: None, yes: false, preview: false }
+    }
 }
 
 /// Takes a command of git back.
@@ -136,7 +143,7 @@ fn done(context: &Context, told: &GitUndoDocument, undone: &GitUndone, is_part: 
         (None, _) => "The repository is as it was at that checkpoint.\n".to_owned(),
     };
     print::data(&what)?;
-    let back = undone.by.map(|by| format!("piton git-undo {}", name(by)));
+    let back = undone.by.map(|by| format!("piton undo {}", name(by)));
     match (&undone.files, back) {
         (Some(files), back) if finished(context, files, ("Brought back", back.as_deref()), None)? == Exit::Part => {
             exit = Exit::Part;
@@ -154,7 +161,7 @@ fn name(op: u64) -> String {
 fn number(text: &str) -> Result<u64> {
     text.strip_prefix("g-").unwrap_or(text).parse().map_err(|_| {
         let said = format!("`{}` is no operation of git", printable(text));
-        Error::new(Code::BadRequest, said).hint("their names are g-1, g-2, …: `piton git-undo --list`")
+        Error::new(Code::BadRequest, said).hint("their names are g-1, g-2, …: `piton list --git`")
     })
 }
 
@@ -180,8 +187,8 @@ fn list(context: &Context, newest: &[LoggedOperation]) -> Result<Exit> {
             printable(&one.command)
         );
     }
-    add_line!(text, "\n  piton git-undo        take the newest back (asks first)");
-    add_line!(text, "  piton git-undo g-N    take another one back");
+    add_line!(text, "\n  piton undo --git      take the newest back (asks first)");
+    add_line!(text, "  piton undo g-N        take another one back");
     print::data(&text)?;
     Ok(Exit::Done)
 }
@@ -214,9 +221,9 @@ fn value(value: Option<&RefValue>) -> String {
 fn moved(one: &RefMove) -> String {
     let what = title(&one.name);
     match (&one.from, &one.to) {
-        (None, to) => format!("{what} comes back, at {}", value(to.as_ref())),
-        (Some(from), None) => format!("{what} goes, it was not there before (now at {})", value(Some(from))),
-        (from, to) => format!("{what} goes back from {} to {}", value(from.as_ref()), value(to.as_ref())),
+        (None, to) => format!("{what} is restored, at {}", value(to.as_ref())),
+        (Some(from), None) => format!("{what} is deleted, it was not there before (now at {})", value(Some(from))),
+        (from, to) => format!("{what} moves back from {} to {}", value(from.as_ref()), value(to.as_ref())),
     }
 }
 
@@ -272,7 +279,7 @@ fn preview(context: &Context, way: &GitUndo) -> String {
     text.push('\n');
     let operation = way.goal.operation();
     if operation.is_some_and(|one| one.end.is_none()) {
-        add_line!(text, "  note: its end is not known, so everything that differs from before it goes back");
+        add_line!(text, "  note: its end is not known, so everything that differs from before it is restored");
     }
     if operation.is_some_and(|one| one.begin.hidden) {
         let said = "this is no command of git: all that moved in the repository while it ran counts as its own";
@@ -282,19 +289,19 @@ fn preview(context: &Context, way: &GitUndo) -> String {
         add_line!(text, "  {}", moved(one));
     }
     if way.plan.stash.is_some() {
-        add_line!(text, "  the stash goes back, with its list");
+        add_line!(text, "  the stash is restored, with its list");
     }
     if way.plan.index {
-        add_line!(text, "  the index (what is staged) goes back");
+        add_line!(text, "  the index (what is staged) is restored");
     }
     if let Some(TreeSwitch { from, to }) = &way.plan.switch {
         let [from, to] = [from, to].map(|id| id.get(..SHORT).unwrap_or(id));
         add_line!(text, "  git switches the files and the index from {from} to {to} and keeps uncommitted changes");
     }
     if way.plan.operation.keys().any(is_in_progress) {
-        add_line!(text, "  the merge, rebase or the like that was in progress goes back");
+        add_line!(text, "  the merge, rebase or the like that was in progress is restored");
     } else if !way.plan.operation.is_empty() {
-        add_line!(text, "  git's own notes of its last merge or rebase go back");
+        add_line!(text, "  git's own notes of its last merge or rebase are restored");
     }
     for part in way.plan.kept.iter().chain(&way.plan.younger) {
         add_line!(text, "  stays: {}: {}", part.what, part.why);
@@ -303,14 +310,14 @@ fn preview(context: &Context, way: &GitUndo) -> String {
         add_line!(text, "  files stay as they are: `piton restore {}` brings them back", checkpoint.shown());
     }
     if operation.is_some_and(|one| one.begin.has_verb(PUSH)) {
-        add_line!(text, "  NOT UNDONE: what the push has changed on the other side");
+        add_line!(text, "  piton cannot undo: what the push changed on the other side");
     }
     let is_shown = |preview: &Preview| !preview.plan.changes_nothing() || way.has_kept_files();
     if let Some((_, preview)) = way.files.as_ref().filter(|(_, preview)| is_shown(preview)) {
         text.push_str(&report::preview(&replies::preview(preview)));
         if way.has_kept_files() {
             let n = preview.target.record.number;
-            add_line!(text, "  checkpoint {n} holds all files as they were before: `piton restore {n} FILE`");
+            add_line!(text, "  checkpoint {n} contains all files as they were before: `piton restore {n} FILE`");
         }
     }
     text

@@ -41,8 +41,8 @@ use super::watch::WatchArgs;
 
 /// The checkpoint sidecar for coding agents
 ///
-/// Takes a checkpoint before anything is destroyed, warns of what no checkpoint can undo, and brings back exactly what
-/// you want back. Without a verb: whether this directory is protected.
+/// Takes a checkpoint before anything is destroyed, warns of effects that no checkpoint can undo, and restores exactly
+/// the files that you name. Without a verb: whether this directory is protected.
 #[derive(Debug, Parser)]
 #[command(name = "piton", version = env!("PITON_VERSION"))]
 pub(super) struct Cli {
@@ -63,11 +63,11 @@ pub(super) enum Verb {
     McpProxy(McpProxyArgs),
     /// Run an agent that has no hooks, guarded as a run of its own
     Run(RunArgs),
-    /// Save what changes in a directory, whoever changes it
+    /// Save all changes in a directory, without any agent
     Watch(WatchArgs),
     /// Take a checkpoint now
     Checkpoint(CheckpointArgs),
-    /// List checkpoints, newest first; or runs, or turns
+    /// List checkpoints, newest first; or runs, turns or commands of git
     #[command(aliases = ["ls", "log"])]
     List(ListArgs),
     /// Show a checkpoint, a directory or a file in it
@@ -89,9 +89,10 @@ pub(super) enum Verb {
     /// Bring back the newest version of a path that is not the one on the disk
     #[command(hide = true)]
     Recover(RecoverArgs),
-    /// Bring files back from a checkpoint, or the newest other version of a path
+    /// Restore files from a checkpoint, or the newest other version of a path; or roll a run back
     Restore(RestoreArgs),
-    /// Roll a run back: bring files back, and let the run continue from there
+    /// Roll a run back: restore files, and let the run continue from there
+    #[command(hide = true)]
     Rollback(RollbackArgs),
     /// List runs, with their timelines
     #[command(hide = true)]
@@ -99,11 +100,12 @@ pub(super) enum Verb {
     /// List the turns of agents that changed files
     #[command(hide = true)]
     Turns(TurnsArgs),
-    /// Undo the newest turn, restore or rollback; or one turn, or its changes of some paths
+    /// Undo the newest turn, restore or rollback; or one turn, its changes of some paths, or a command of git
     Undo(UndoArgs),
     /// Redo what was undone
     Redo(RedoArgs),
     /// Take back what a command of git did to refs, the index, the stash and files
+    #[command(hide = true)]
     GitUndo(GitUndoArgs),
     /// Pin checkpoints, so that retention never drops them; or unpin them
     Pin(PinArgs),
@@ -121,7 +123,7 @@ pub(super) enum Verb {
     /// Give the history of a moved directory to the directory that it is now
     #[command(hide = true)]
     Adopt(AdoptArgs),
-    /// Take content out of every checkpoint on purpose, and prove that its bytes are gone
+    /// Remove content from every checkpoint on purpose, and prove that its bytes are deleted
     Forget(ForgetArgs),
     /// Show the state of this workspace's protection
     #[command(alias = "st")]

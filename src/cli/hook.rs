@@ -113,7 +113,7 @@ fn asked(arguments: &[String]) -> Result<HookCall> {
     let (flags, words): (Vec<&String>, Vec<&String>) = arguments.iter().partition(|word| word.starts_with("--"));
     let [client, rest @ ..] = words.as_slice() else {
         return Err(Error::new(Code::BadRequest, "`piton hook` needs a client and an event")
-            .hint("`piton install` writes the hooks anew"));
+            .hint("`piton install` writes the hooks again"));
     };
     Ok(HookCall {
         client: Client::named(client)?,

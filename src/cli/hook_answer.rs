@@ -84,7 +84,7 @@ fn restore(talk: &mut Exchange<'_>, checkpoint: &str, files: &[String], words: &
         }
         // The text shows this plan: another one is refused.
         let after: RestoreReply = talk.ask(&Body::Restore(back(Some(before.plan.digest.clone()))))?;
-        Ok(report::answer(&before, &after, "Restored", words.undo) + &rewind(talk, &after))
+        Ok(report::answer(&before, &after, report::RESTORED, words.undo) + &rewind(talk, &after))
     })
 }
 
@@ -97,7 +97,7 @@ fn while_files_move(mut work: impl FnMut() -> Result<String, ErrorBody>) -> Resu
         }
     }
     let error =
-        Error::new(Code::StalePlan, "files of the workspace keep changing, so that no preview holds: nothing was done");
+        Error::new(Code::StalePlan, "files of the workspace keep changing, so no preview stays true: nothing was done");
     Err(error.hint("stop what writes there, and type it again").into())
 }
 
@@ -118,8 +118,8 @@ fn step_once(talk: &mut Exchange<'_>, direction: Direction, words: &Words) -> Re
     };
     let Some(over) = &before.over else { return Err(unasked().into()) };
     let (word, verb, back) = match direction {
-        Direction::Undo => ("Undo", "Undone", words.redo),
-        Direction::Redo => ("Redo", "Redone", words.undo),
+        Direction::Undo => ("Undo", report::UNDID, words.redo),
+        Direction::Redo => ("Redo", report::REDID, words.undo),
     };
     let head = report::step(word, over);
     if before.changes_nothing() && over.run.is_none() {
@@ -145,7 +145,7 @@ fn step_once(talk: &mut Exchange<'_>, direction: Direction, words: &Words) -> Re
 /// Says how the conversation can go back too, where files did and the client has a command for it.
 fn rewind(talk: &Exchange<'_>, after: &RestoreReply) -> String {
     let how = talk.client().how_to_rewind().filter(|_| after.operation.is_some());
-    how.map(|how| format!("Only files went back. To take the conversation back too: {how}.\n")).unwrap_or_default()
+    how.map(|how| format!("Only files were restored. To rewind the conversation too: {how}.\n")).unwrap_or_default()
 }
 
 fn unasked() -> Error {

@@ -91,7 +91,7 @@ pub(super) fn undo(context: &Context, timeline: &mut Timeline, choice: &StepChoi
     stepping.agree(&preview);
     let done = stepping.take(timeline, &control)?;
     print::settled(timeline.leave());
-    finished(context, (next, &done), ("Undone", &format!("piton redo{}", context.option())), (&preview, &said))
+    finished(context, (next, &done), (report::UNDID, &format!("piton redo{}", context.option())), (&preview, &said))
 }
 
 /// Asks if the permissions of a file go back with its chosen hunks, where they changed too. A file that goes as a whole takes them along.

@@ -7,6 +7,7 @@ use clap::Args;
 use super::context::Context;
 use super::deleted;
 use super::exit::Exit;
+use super::git_undo::{GitUndoArgs, git_undo};
 use super::lists::{self, ListLayout};
 use super::named::{is_known, run, unknown_path};
 use super::print;
@@ -41,6 +42,9 @@ pub(super) struct ListArgs {
     /// List the turns of agents that changed files instead
     #[arg(long, conflicts_with_all = ["kind", "all", "steps", "remote", "path"])]
     pub turns: bool,
+    /// List the commands of git that `piton undo g-N` takes back instead
+    #[arg(long, conflicts_with_all = ["runs", "turns", "run", "kind", "all", "steps", "remote", "path"])]
+    pub git: bool,
     /// Only those of a run
     #[arg(long)]
     pub run: Option<String>,
@@ -81,6 +85,9 @@ impl ListArgs {
 pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
     if args.runs {
         return runs(context, &RunsArgs { tree: args.tree, limit: args.limit() });
+    }
+    if args.git {
+        return git_undo(context, &GitUndoArgs::listing());
     }
     if args.turns {
         return turns(context, &TurnsArgs { run: args.run.clone(), limit: args.limit.unwrap_or(TURNS) });

@@ -96,14 +96,14 @@ pub(super) fn list(title: &str, listing: &ListReply, layout: &ListLayout) -> Str
         add_line!(text, "  … and {} older ones: `piton list -n {total}`", total - rows.len());
     }
     if *words == Words::OUTSIDE {
-        add_line!(text, "\n  {:<32}what checkpoint N holds", words.diff);
+        add_line!(text, "\n  {:<32}the contents of checkpoint N", words.diff);
         add_line!(text, "  {:<32}bring a file or a directory back", words.file);
     }
     if !words.in_client {
         return text;
     }
     text.push('\n');
-    add_line!(text, "  {:<25}go back to checkpoint N (`{}` takes it back)", words.restore, words.undo);
+    add_line!(text, "  {:<25}restore checkpoint N (`{}` takes it back)", words.restore, words.undo);
     add_line!(text, "  {:<25}what changed since checkpoint N", words.diff);
     add_line!(text, "  {:<25}bring one file back", words.file);
     text
@@ -199,7 +199,7 @@ fn commands<'a>(actions: impl Iterator<Item = &'a ActionItem>) -> String {
     named.join("; ")
 }
 
-/// Names the paths that a checkpoint does not have: `not held: cache (30 MB), vendor/.git`.
+/// Names the paths that a checkpoint does not have: `not saved: cache (30 MB), vendor/.git`.
 fn not_held(gaps: &[NotHeld]) -> Option<String> {
     coverage::not_held(gaps.iter().map(|gap| (gap.item.shown(), gap.weight())))
 }

@@ -7,6 +7,7 @@ use clap_mangen::Man;
 
 use super::exit::Exit;
 use super::help;
+use super::page;
 use super::print;
 use crate::error::{IoContext, Result};
 use crate::sys::clock::{now_ms, rfc3339};
@@ -18,8 +19,11 @@ const DAY: usize = "2026-11-30".len();
 #[derive(Debug, Args)]
 pub(super) struct ManArgs {
     /// The directory for the pages
-    #[arg(value_name = "DIR")]
-    pub dir: PathBuf,
+    #[arg(value_name = "DIR", required_unless_present = "page")]
+    pub dir: Option<PathBuf>,
+    /// Print the page of all verbs (docs/CLI.md)
+    #[arg(long, conflicts_with = "dir")]
+    pub page: bool,
 }
 
 /// Writes `piton.1` and one page for each verb in view.
@@ -27,12 +31,16 @@ pub(super) struct ManArgs {
 /// # Errors
 /// When the directory cannot be made or written.
 pub(super) fn man(args: &ManArgs) -> Result<Exit> {
-    std::fs::create_dir_all(&args.dir).at("making", &args.dir)?;
     let mut command = help::command().disable_help_subcommand(true);
     command.build();
+    let Some(dir) = &args.dir else {
+        print::data(&page::page(&command))?;
+        return Ok(Exit::Done);
+    };
+    std::fs::create_dir_all(dir).at("making", dir)?;
     let date = rfc3339(now_ms());
-    write_pages(&command, &date[..DAY], &args.dir)?;
-    print::data(&format!("Wrote the manual pages to {}.\n", print::path(&args.dir)))?;
+    write_pages(&command, &date[..DAY], dir)?;
+    print::data(&format!("Wrote the manual pages to {}.\n", print::path(dir)))?;
     Ok(Exit::Done)
 }
 

@@ -1,4 +1,4 @@
-//! The verbs: parse, call, print (rank 6). `docs/CLI.md` has the table of verbs and exit codes.
+//! The verbs: parse, call, print (rank 6). `docs/CLI.md` lists the verbs, `docs/TEAMS.md` the exit codes.
 //!
 //! stdout is data, stderr is talk. Nothing is restored without a preview and, on a terminal, a question.
 
@@ -29,6 +29,7 @@ mod git_door;
 mod git_undo;
 mod git_variables;
 mod grammar;
+mod guards;
 mod help;
 mod hook;
 mod hook_answer;
@@ -43,6 +44,7 @@ mod man;
 mod mcp_proxy;
 mod named;
 mod overview;
+mod page;
 mod person;
 mod pin;
 mod print;
@@ -72,6 +74,7 @@ mod turns;
 mod undo;
 mod undo_args;
 mod unguarded;
+mod verbs;
 mod view;
 mod watch;
 

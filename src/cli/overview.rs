@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::exit::Exit;
+use super::guards;
 use super::print;
 use super::protection::{protection_of, unwritable};
 use super::unguarded;
@@ -18,7 +19,7 @@ use crate::protocol::{ProtectionBlock, ProtectionState};
 const INSTALL: &str = "  piton install --all                   guard the agent clients of this machine\n";
 
 /// Says what is done in a directory that is too broad to be captured as a whole.
-const BROAD: &str = "It is too broad for whole checkpoints: one holds only the files that an action is about to destroy, or \
+const BROAD: &str = "It is too broad for whole checkpoints: one contains only the files that an action is about to destroy, or \
                      that you name (`piton checkpoint LABEL -- PATH`). In a project below it checkpoints are whole.\n";
 
 /// `piton` alone: a few lines.
@@ -66,21 +67,11 @@ pub(super) fn overview(context: &mut Context) -> Result<Exit> {
 fn unknown(context: &Context) -> Result<Exit> {
     let (root, settings) = (context.root()?, context.settings()?);
     settings.faults().iter().for_each(|fault| print::warning(fault));
-    let (shown, unwritable) = (print::path(&root), unwritable(context, None));
+    let unwritable = unwritable(context, None);
     let protection = protection_of(context, (&root, None), &settings, unwritable.as_ref());
     let is_broad = scope_of(&root) == Scope::TargetsOnly;
-    let mut text = match protection.state {
-        ProtectionState::Unseen => {
-            let mut text = format!("{shown}: {}. No checkpoint was taken yet.\n", words::waiting(&protection));
-            words::further(&protection).iter().for_each(|line| add_line!(text, "  {}", printable(line)));
-            text
-        }
-        ProtectionState::CannotTell => format!(
-            "{shown}: piton cannot tell whether it is protected, and no checkpoint was taken.\n{}",
-            reasons(&protection)
-        ),
-        _ => format!("{shown} is not guarded, and no checkpoint was taken.\n{}", reasons(&protection)),
-    };
+    let mut text = format!("{}. No checkpoint was taken yet.\n", guards::headline(&root, &protection));
+    text.push_str(&guards::table(&protection));
     if is_broad {
         text.push_str(BROAD);
     }
@@ -91,7 +82,7 @@ fn unknown(context: &Context) -> Result<Exit> {
     if !is_broad {
         text.push_str("  piton checkpoint \"before the agent\"   take one now\n");
     }
-    text.push_str("  piton demo                            see it at work\n");
+    text.push_str("  piton demo                            see how it works\n");
     print::data(&text)?;
     Ok(if unwritable.is_some() { Exit::Failed } else { Exit::Nothing })
 }
@@ -101,45 +92,15 @@ fn is_nobody(protection: &ProtectionBlock) -> bool {
     protection.reasons.iter().any(|reason| reason.text == words::NOBODY)
 }
 
-/// Returns a line for each reason for which something does not guard.
-fn reasons(protection: &ProtectionBlock) -> String {
-    let mut text = String::new();
-    // The step where nobody guards stands at the end.
-    let reasons = if is_nobody(protection) { vec![words::NOBODY.to_owned()] } else { words::faults(protection) };
-    reasons.iter().for_each(|reason| add_line!(text, "  {}", printable(reason)));
-    text
-}
-
 /// Says whether the workspace is protected, and by whom.
 fn state(context: &Context, workspace: &Workspace, unwritable: Option<&Error>) -> Result<String> {
     let settings = context.settings()?;
     let protection = protection_of(context, (&workspace.path, Some(workspace)), &settings, unwritable);
-    let root = print::bold(&print::path(&workspace.path));
     let since = print::local_time(&workspace.since);
-    let mut text = match protection.state {
-        ProtectionState::Protected => {
-            let mut text = format!("{root} is protected {}; known since {since}.\n", words::guards(&protection));
-            words::further(&protection).iter().for_each(|line| add_line!(text, "  {}", printable(line)));
-            text
-        }
-        ProtectionState::Unseen => {
-            let mut text = format!("{root} is known since {since}: {}.\n", words::waiting(&protection));
-            words::further(&protection).iter().for_each(|line| add_line!(text, "  {}", printable(line)));
-            text
-        }
-        ProtectionState::CannotTell => format!(
-            "{root} is known since {since}, and piton cannot tell whether it is protected now.\n{}",
-            reasons(&protection)
-        ),
-        ProtectionState::NotGuarded | ProtectionState::Unknown => {
-            format!("{root} is known since {since}, but not guarded now.\n{}", reasons(&protection))
-        }
-    };
+    let mut text = format!("{}; known since {since}.\n", guards::headline(&workspace.path, &protection));
+    text.push_str(&guards::table(&protection));
     if let Some(last) = words::last_seen(&protection).filter(|_| protection.state != ProtectionState::Protected) {
         add_line!(text, "{last}");
-    }
-    if is_nobody(&protection) {
-        text.push_str(INSTALL);
     }
     if workspace.scope == Scope::TargetsOnly {
         text.push_str(BROAD);

@@ -104,7 +104,7 @@ pub(super) fn prune(context: &mut Context, args: &PruneArgs) -> Result<Exit> {
     if let Some(digest) = &args.plan {
         plan.require(digest)?;
     }
-    plan.faults.iter().for_each(|fault| print::warning(&format!("nothing of this workspace goes: {fault}")));
+    plan.faults.iter().for_each(|fault| print::warning(&format!("nothing of this workspace is deleted: {fault}")));
     if !context.json {
         print::data(&table(&plan))?;
     }
@@ -188,7 +188,12 @@ fn table(plan: &PrunePlan) -> String {
     }
     let workspaces = plan.workspaces.len() as u64;
     match plan.lines.len() as u64 {
-        0 => add_line!(text, "No checkpoint goes: {}, {} in all.", count(workspaces, "workspace"), bytes(plan.stored)),
+        0 => add_line!(
+            text,
+            "No checkpoint is deleted: {}, {} in all.",
+            count(workspaces, "workspace"),
+            bytes(plan.stored)
+        ),
         lines => {
             let freed = bytes(plan.lines.iter().map(|line| line.bytes).sum());
             add_line!(
@@ -210,7 +215,7 @@ fn table(plan: &PrunePlan) -> String {
         );
     }
     if plan.over > 0 {
-        add_line!(text, "The checkpoints that stay in any case are {} over the cap.", bytes(plan.over));
+        add_line!(text, "The checkpoints that are always kept are {} over the limit.", bytes(plan.over));
     }
     text
 }
@@ -222,7 +227,7 @@ fn outcome(plan: &PrunePlan, pruned: &Pruned) -> String {
         add_line!(text, "Dropped {}.", count(pruned.gone.len() as u64, "checkpoint"));
     }
     for line in plan.lines.iter().filter(|line| !pruned.gone.contains(&line.checkpoint.id)) {
-        add_line!(text, "  left, because it is needed by now, or is gone: {}", named(plan, line));
+        add_line!(text, "  kept, because it is needed by now, or was deleted: {}", named(plan, line));
     }
     match upkept.freed.checked_sub(upkept.written) {
         Some(0) | None => add_line!(text, "Nothing more was to be freed."),

@@ -135,8 +135,8 @@ fn say_sent(
     for it in withheld {
         add_line!(text, "  not sent: {}: {}", printable(&it.what), printable(&it.why));
     }
-    if withheld.iter().any(|it| it.why.contains("holds secrets")) {
-        add_line!(text, "`--with-secrets` sends those that hold secrets too.");
+    if withheld.iter().any(|it| it.why.contains("contains secrets")) {
+        add_line!(text, "`--with-secrets` sends those that contain secrets too.");
     }
     sent.refused.iter().for_each(|line| add_line!(text, "  refused there: {}", printable(line)));
     print::data(&text)

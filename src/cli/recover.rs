@@ -39,7 +39,7 @@ pub(super) fn recover(context: &mut Context, args: &RecoverArgs) -> Result<Exit>
     let present = timeline.present(newest.as_ref(), &|| Flow::Continue)?;
     let Some(found) = timeline.catalog().newest_other(&path, &present)? else {
         if timeline.catalog().versions(&path)?.is_empty() {
-            return Err(unknown_path(&path, "no checkpoint holds that path"));
+            return Err(unknown_path(&path, "no checkpoint contains that path"));
         }
         let message = "Nothing to restore: no checkpoint has another version.".to_owned();
         match context.json {

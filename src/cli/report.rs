@@ -17,8 +17,20 @@ use crate::worktree::restore::KeepReason;
 /// Paths of one list that are shown before it is cut.
 const SHOWN: usize = 20;
 
+/// The width of the words for what happens to a path.
+const WORD: usize = 8;
+
 /// The most paths that the line about changes that were left names.
 const LEFT_SHOWN: usize = 5;
+
+/// The word for a restore that was done.
+pub(super) const RESTORED: &str = "Restored";
+
+/// The word for an undo that was done.
+pub(super) const UNDID: &str = "Undid";
+
+/// The word for a redo that was done.
+pub(super) const REDID: &str = "Redid";
 
 /// Says that a restore or undo would change no file.
 pub(super) const NOTHING: &str = "Nothing to do.\n";
@@ -84,7 +96,7 @@ fn not_undone(warning: &WarningBlock) -> Option<String> {
     let past = warning.past.as_ref();
     let action = past.and_then(|past| past.action.as_ref()).map(|action| format!(" [{}]", printable(action)));
     let when = past.map(|past| format!(" ({})", print::local_time(&past.time))).unwrap_or_default();
-    Some(format!("  NOT UNDONE: {}{}{when}", printable(&warning.message), action.unwrap_or_default()))
+    Some(format!("  piton cannot undo: {}{}{when}", printable(&warning.message), action.unwrap_or_default()))
 }
 
 /// Says what is no effect.
@@ -92,14 +104,14 @@ fn note(warning: &WarningBlock) -> Option<String> {
     warning.class.is_none().then(|| format!("  note: {}", printable(&warning.message)))
 }
 
-/// Names the operation that an undo or redo steps over; `word` is `Undo` or `Redo`.
+/// Names the turn or operation that is undone or redone; `word` is `Undo` or `Redo`.
 pub(super) fn step(word: &str, over: &StepBlock) -> String {
     let (operation, kind) = (printable(&over.operation), printable(&over.kind.text()));
     if let Some(turn) = &over.turn {
         let client = turn.client.as_deref().map(|client| format!("{}, ", printable(client))).unwrap_or_default();
         let open = if turn.open { ", still open" } else { "" };
         return format!(
-            "{word} of turn {} ({operation}, {client}run {}, {}{open}): {}\n",
+            "{word} turn {} ({operation}, {client}run {}, {}{open}): {}\n",
             turn_name(&turn.turn, turn.prompt.as_deref()),
             printable(&turn.run),
             print::local_time(&over.time),
@@ -107,7 +119,7 @@ pub(super) fn step(word: &str, over: &StepBlock) -> String {
         );
     }
     let moves = over.run.as_ref().map(|run| format!("; run {} moves with it", printable(run))).unwrap_or_default();
-    format!("{word} of operation {operation} ({kind}, {}){moves}\n", print::local_time(&over.time))
+    format!("{word} the {kind} of {} ({operation}){moves}\n", print::local_time(&over.time))
 }
 
 /// Counts the paths of a turn by its share in them: `3 paths: 2 sure, 1 touched`; `3 paths` where all are sure.
@@ -122,7 +134,7 @@ pub(super) fn shares(counts: &ShareCounts) -> String {
         let parts = if sure == total { String::new() } else { format!(": {}", parts.join(", ")) };
         all.push(format!("{}{parts}", count(total as u64, "path")));
     }
-    all.extend((missed > 0).then(|| format!("{} not held", count(missed as u64, "changed path"))));
+    all.extend((missed > 0).then(|| format!("{} not saved", count(missed as u64, "changed path"))));
     all.join("; ")
 }
 
@@ -144,28 +156,31 @@ pub(super) fn turn_title(turn: &TurnItem) -> String {
     )
 }
 
-/// Renders a preview.
+/// Renders a preview: a line for each path with what happens to it, then the number of lines, then what files cannot undo.
 pub(super) fn preview(preview: &PreviewReply) -> String {
     let (target, plan) = (&preview.target, &preview.plan);
     let mut text = String::new();
-    // Of a turn only its own changes go back, whatever else the checkpoint holds.
+    // Of a turn only its own changes are undone, whatever else the checkpoint contains.
     if preview.over.as_ref().is_none_or(|over| over.turn.is_none()) {
         let (time, reason) = (print::local_time(&target.time), printable(&target.reason));
-        add_line!(text, "{}", print::bold(&format!("Back to checkpoint {} ({time}, {reason})", target.n)));
+        add_line!(text, "{}", print::bold(&format!("Restore checkpoint {} ({time}, {reason})", target.n)));
     }
-    section(&mut text, "bring back", &plan.create);
-    section(&mut text, "change", &plan.replace);
-    let back = if preview.over.as_ref().is_some_and(|over| over.kind.text() != "undo") { "redo" } else { "undo" };
-    let kept = if preview.over.is_none() { ", `--keep-new` keeps them" } else { "" };
-    section(&mut text, &format!("delete (created since; {back} brings them back{kept})"), &plan.delete);
+    section(&mut text, "restore", &plan.create);
+    section(&mut text, "replace", &plan.replace);
+    section(&mut text, "delete", &plan.delete);
     section(&mut text, "keep", &plan.keep);
-    section(&mut text, "in conflict, left as it is", &plan.conflict);
-    text.push_str(&left(&preview.left));
-    text.push_str(&older_version(preview));
-    section(&mut text, "edits of others among these", &preview.outside_edits);
+    section(&mut text, "conflict", &plan.conflict);
     if preview.stat.files > 0 {
         add_line!(text, "  {}", stat_text(&preview.stat));
     }
+    if plan.delete.total > 0 {
+        let back = if preview.over.as_ref().is_some_and(|over| over.kind.text() != "undo") { "redo" } else { "undo" };
+        let kept = if preview.over.is_none() { ", and `--keep-new` keeps them" } else { "" };
+        add_line!(text, "  Deleted paths were created since; {back} restores them{kept}.");
+    }
+    text.push_str(&left(&preview.left));
+    text.push_str(&older_version(preview));
+    section(&mut text, "edited by others", &preview.outside_edits);
     for line in preview.warnings.iter().filter_map(not_undone) {
         add_line!(text, "{line}");
     }
@@ -202,17 +217,14 @@ pub(super) fn nothing(preview: &PreviewReply, direction: Direction) -> String {
     text
 }
 
-fn section(text: &mut String, title: &str, paths: &List) {
-    if paths.total == 0 {
-        return;
-    }
-    add_line!(text, "  {title}:");
+/// Adds a line for each path of a list: the word for what happens to it, the path, and the reason if there is one.
+fn section(text: &mut String, word: &str, paths: &List) {
     for item in paths.items.iter().take(SHOWN) {
         let why = item.why.as_ref().map(|why| format!("  ({})", printable(why))).unwrap_or_default();
-        add_line!(text, "    {}{why}", item.shown());
+        add_line!(text, "  {word:WORD$}  {}{why}", item.shown());
     }
     if paths.total > SHOWN {
-        add_line!(text, "    … and {} more", paths.total - SHOWN);
+        add_line!(text, "  {word:WORD$}  … and {} more", paths.total - SHOWN);
     }
 }
 
@@ -257,37 +269,37 @@ fn counted(paths: &List) -> String {
     }
 }
 
-/// Counts what a restore has done: `3 files brought back, 1 file changed`.
+/// Lists what a restore has done: `restored 3 files, replaced 1 file`; empty if nothing.
 fn changed(done: &ChangedLists) -> String {
-    let lists = [
-        (&done.created, "brought back"),
-        (&done.replaced, "changed"),
-        (&done.deleted, "deleted"),
-        (&done.kept, "kept"),
-    ];
-    let some: Vec<String> = lists
-        .iter()
-        .filter(|(list, _)| list.total > 0)
-        .map(|(list, what)| format!("{} {what}", counted(list)))
-        .collect();
-    if some.is_empty() { "No file was changed".to_owned() } else { some.join(", ") }
+    let lists =
+        [("restored", &done.created), ("replaced", &done.replaced), ("deleted", &done.deleted), ("kept", &done.kept)];
+    let some = lists.iter().filter(|(_, list)| list.total > 0);
+    some.map(|(what, list)| format!("{what} {}", counted(list))).collect::<Vec<_>>().join(", ")
 }
 
-/// Renders the result of a restore. `verb` is `Restored`, `Undone` and the like; `back` is the command that takes it back.
+/// Renders the result of a restore. `verb` is `Restored`, `Undid` and the like; `back` is the command that takes it back.
 pub(super) fn outcome(outcome: &RestoreReply, verb: &str, back: &str) -> String {
     let done = &outcome.done;
-    let turn = outcome.over.as_ref().and_then(|over| over.turn.as_ref());
+    let over = outcome.over.as_ref();
     let number = outcome.target.as_ref().map_or(Number::NONE, |target| target.n);
-    let what = match turn {
-        Some(turn) => format!("turn {}", turn_name(&turn.turn, turn.prompt.as_deref())),
-        None => format!("checkpoint {number}"),
+    let what = match (over, over.and_then(|over| over.turn.as_ref())) {
+        (_, Some(turn)) => format!("turn {}", turn_name(&turn.turn, turn.prompt.as_deref())),
+        (Some(over), None) => format!("the {} of {}", printable(&over.kind.text()), print::local_time(&over.time)),
+        // In another workspace of the turn: the line above names it.
+        (None, None) if [UNDID, REDID].contains(&verb) => "there".to_owned(),
+        (None, None) => format!("checkpoint {number}"),
     };
     let did_something = [&done.created, &done.replaced, &done.deleted].iter().any(|list| list.total > 0);
-    let verb = match did_something || done.failed.total == 0 {
-        true => verb.to_owned(),
-        false => format!("Not {}", verb.to_lowercase()),
+    let only_restored = [&done.replaced, &done.deleted, &done.kept].iter().all(|list| list.total == 0);
+    let mut text = match (did_something, done.failed.total) {
+        (true, _) if over.is_none() && only_restored && verb == RESTORED => {
+            format!("Restored {} from {what}.\n", counted(&done.created))
+        }
+        (true, _) => format!("{verb} {what}: {}.\n", changed(done)),
+        (false, 0) if done.kept.total == 0 => format!("{verb} {what}: no file was changed.\n"),
+        (false, 0) => format!("{verb} {what}: no file was changed, {}.\n", changed(done)),
+        (false, _) => format!("No file was changed: {what}.\n"),
     };
-    let mut text = format!("{verb}: {what}. {}.\n", changed(done));
     text.push_str(&left(&outcome.left));
     for item in done.failed.items.iter().take(SHOWN) {
         let why = item.why.as_deref().unwrap_or_default();
@@ -296,12 +308,12 @@ pub(super) fn outcome(outcome: &RestoreReply, verb: &str, back: &str) -> String 
     if done.failed.total > SHOWN {
         add_line!(text, "  … and {} more that were not changed", done.failed.total - SHOWN);
     }
-    section(&mut text, "left as it is", &done.not_agreed);
+    section(&mut text, "skipped", &done.not_agreed);
     for line in outcome.warnings.iter().filter_map(not_undone) {
         add_line!(text, "{line}");
     }
     if outcome.operation.is_some() && did_something {
-        add_line!(text, "`{back}` takes this back.");
+        add_line!(text, "To take this back: `{back}`");
     }
     text
 }
@@ -374,14 +386,14 @@ mod tests {
             warnings: vec![effect, plain("left out"), plain("late")],
             ..RestoreReply::default()
         };
-        let said = answer(&before, &after, "Restored", "/undo");
-        for line in ["    \"a\\033\"\n", "  1 file, +2/-0\n", "[shell: psql -c x]", "left out", "note: late"] {
+        let said = answer(&before, &after, RESTORED, "/undo");
+        for line in ["  restore   \"a\\033\"\n", "  1 file, +2/-0\n", "[shell: psql -c x]", "left out", "note: late"] {
             assert_eq!(said.matches(line).count(), 1, "{line}: {said}");
         }
-        assert!(said.contains("Restored: checkpoint 5. 1 file brought back.\n") && said.contains("`/undo` takes"));
+        assert!(said.contains("Restored 1 file from checkpoint 5.\n") && said.contains("To take this back: `/undo`\n"));
         let plan = PlanLists { keep: some, ..PlanLists::default() };
         let nothing = PreviewReply { target, plan, ..PreviewReply::default() };
-        let said = answer(&nothing, &RestoreReply::default(), "Restored", "/undo");
+        let said = answer(&nothing, &RestoreReply::default(), RESTORED, "/undo");
         assert!(said.ends_with("Nothing to do.\n") && !said.contains("undo"), "{said}");
     }
 }

@@ -11,6 +11,8 @@ use super::exit::Exit;
 use super::named::{checkpoint, is_path, refuse_path_too, split, tell_replaced};
 use super::print;
 use super::recover::{RecoverArgs, recover};
+use super::report::RESTORED;
+use super::rollback::{RollbackArgs, rollback_to};
 use crate::checkpoint::catalog::held::refusal;
 use crate::checkpoint::catalog::selector::is_counted;
 use crate::checkpoint::history::request::Restore;
@@ -36,9 +38,12 @@ pub(super) struct RestoreArgs {
     /// Only these paths; nothing here is a checkpoint
     #[arg(last = true, value_name = "PATH")]
     pub only: Vec<PathBuf>,
-    /// Into another, absent or empty directory
-    #[arg(long, value_name = "DIR")]
+    /// Into another, absent or empty directory; with --run: roll the run back to `last-success`, CODON[:TYPE] or a checkpoint
+    #[arg(long, value_name = "DIR|TARGET")]
     pub to: Option<PathBuf>,
+    /// Roll this run back: restore the files, and let the run continue from there
+    #[arg(long, requires = "to", conflicts_with_all = ["checkpoint", "local", "go_on", "abort"])]
+    pub run: Option<String>,
     /// Keep files created since
     #[arg(long)]
     pub keep_new: bool,
@@ -101,6 +106,16 @@ fn newest_differing(timeline: &mut Timeline) -> Result<Checkpoint> {
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit> {
+    if let (Some(run), Some(to)) = (&args.run, &args.to) {
+        let how = RollbackArgs {
+            target: Vec::new(),
+            run: Some(run.clone()),
+            keep_new: args.keep_new,
+            yes: args.yes,
+            preview: args.preview,
+        };
+        return rollback_to(context, &to.to_string_lossy(), &how);
+    }
     let mut timeline = context.timeline_to_read()?;
     if args.go_on || args.abort {
         return end_interrupted(context, &mut timeline, args.go_on);
@@ -163,7 +178,7 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
     let restore = if args.yes { restore } else { restore.agreeing(&preview) };
     let restored = timeline.restore(&restore, &|| Flow::Continue)?;
     print::settled(timeline.leave());
-    finished(context, &restored, ("Restored", None), Some(&preview))
+    finished(context, &restored, (RESTORED, None), Some(&preview))
 }
 
 /// Restores the newest version that differs of each path.
@@ -182,7 +197,7 @@ fn recover_all(context: &mut Context, paths: Vec<PathBuf>, args: &RestoreArgs) -
 
 /// Ends the interrupted restore here, or those in other workspaces of a turn's undo that was begun here.
 fn end_interrupted(context: &Context, timeline: &mut Timeline, go_on: bool) -> Result<Exit> {
-    let verb = if go_on { "Finished" } else { "Given up" };
+    let verb = if go_on { "Finished the restore of" } else { "Gave up the restore of" };
     let members = timeline.interrupted_members()?;
     if members.is_empty() || timeline.catalog().history()?.interrupted.is_some() {
         let restored = timeline.resume(go_on, &|| Flow::Continue)?;
@@ -212,7 +227,7 @@ pub(super) fn refuse_unnamed(context: &Context, number: Number) -> Result<()> {
     if !context.is_outside() {
         return Ok(());
     }
-    let text = "files outside of all workspaces go back only by their names";
+    let text = "files outside of all workspaces are restored only by their names";
     Err(Error::new(Code::BadRequest, text).hint(format!(
         "`piton show --outside {number}` lists them; name them: `piton restore --outside {number} PATH…`"
     )))
@@ -232,7 +247,7 @@ fn repositories(
     args: &RestoreArgs,
 ) -> Result<Exit> {
     if let Some(other) = paths.iter().find(|path| !is_of_repository(path)) {
-        let text = format!("`{}` is a file, and a repository is brought back by itself", other.display());
+        let text = format!("`{}` is a file, and a repository is restored by itself", other.display());
         return Err(Error::new(Code::BadRequest, text).hint("restore the files with a command of their own"));
     }
     let all = timeline.catalog().repositories_of(checkpoint)?;
@@ -252,7 +267,7 @@ fn repositories(
     if args.preview {
         return Ok(Exit::Done);
     }
-    if let Some(exit) = Some(()).filter(|()| !args.yes).and_then(|()| agreed("Bring it back")) {
+    if let Some(exit) = Some(()).filter(|()| !args.yes).and_then(|()| agreed("Restore it")) {
         return Ok(exit);
     }
     let (mut files, mut is_part) = (0, chosen.iter().any(|kept| kept.left.is_some()));
@@ -269,7 +284,7 @@ fn repositories(
         let to = timeline.workspace().path.to_string_lossy().into_owned();
         print::json(&ExportDocument { to, created, failed: List::default() })?;
     } else {
-        print::data(&format!("Brought back: {names}, {}. No undo takes that back.\n", count(files, "file")))?;
+        print::data(&format!("Restored {names}: {}. `piton undo` cannot take this back.\n", count(files, "file")))?;
     }
     Ok(if is_part { Exit::Part } else { Exit::Done })
 }
@@ -294,8 +309,8 @@ fn damaged(leading: &str, kept: &KeptRepository, paths: &[RelPath]) -> Option<St
     let what = count(number, "file");
     (number > 0).then(|| {
         format!(
-            "{what} of the objects of {leading}{of} changed after the copy was made, so what they held is lost{first}. `git fsck` there \
-             tells what that was"
+            "{what} of the objects of {leading}{of} changed after the copy was made, so their contents are lost{first}. `git fsck` there \
+             lists them"
         )
     })
 }

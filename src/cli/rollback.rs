@@ -43,24 +43,56 @@ pub(super) struct RollbackArgs {
 /// Returns the error of what could not be done.
 pub(super) fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exit> {
     let aim = aim(&args.target)?;
-    let mut timeline = context.timeline()?;
+    let timeline = context.timeline()?;
+    roll_back(context, timeline, &[aim], args)
+}
+
+/// Rolls a run back to a word: `last-success`, `CODON:TYPE`, a checkpoint, or the end of a codon.
+///
+/// # Errors
+/// Returns the error of what could not be done.
+pub(super) fn rollback_to(context: &mut Context, word: &str, args: &RollbackArgs) -> Result<Exit> {
+    let typed = word.rsplit_once(':').and_then(|(id, kind)| Some((id, Point::parse(kind)?)));
+    let aims = match (word, typed) {
+        ("last-success", _) => vec![Aim::LastSuccess],
+        (_, Some((id, point))) if !id.contains(':') => vec![Aim::Codon { id: id.to_owned(), point }],
+        _ => vec![Aim::Checkpoint(word.to_owned()), Aim::Codon { id: word.to_owned(), point: Point::End }],
+    };
+    let timeline = context.timeline()?;
+    roll_back(context, timeline, &aims, args)
+}
+
+/// Rolls a run back to the first of the targets that there is.
+fn roll_back(context: &mut Context, mut timeline: Timeline, aims: &[Aim], args: &RollbackArgs) -> Result<Exit> {
     timeline.catalog().refuse_interrupted()?;
     let run = going_back(&mut timeline, args.run.as_deref())?;
-    let target = timeline.catalog().aim(&aim, &run)?;
+    let (last, first) = aims.split_last().ok_or_else(|| Error::new(Code::Internal, "a rollback without a target"))?;
+    let mut found = None;
+    for aim in first {
+        match timeline.catalog().aim(aim, &run) {
+            Err(error) if error.code() == Code::NoSuchCheckpoint => {}
+            other => found = Some(other?),
+        }
+    }
+    let target = match found {
+        Some(target) => target,
+        None => timeline.catalog().aim(last, &run)?,
+    };
     refuse_unnamed(context, target.record.number)?;
     timeline.refuse_running(&run)?;
     let restore = Restore::to(target.id, &run, Vec::new(), args.keep_new);
     let preview = timeline.preview(&restore, &|| Flow::Continue)?;
     let question = format!("Roll run {run} back");
+    if !context.json {
+        print::data(&format!("Run {run} continues from checkpoint {} on a new timeline.\n", target.record.number))?;
+    }
     if !preview.plan.changes_nothing() || args.preview || (context.json && !args.yes) {
         if let Some(exit) = ask_first(context, &preview, (args.yes, args.preview), &question)? {
             Context::leave(timeline);
             return Ok(exit);
         }
     } else {
-        let n = preview.target.record.number;
-        let what = format!("Back to checkpoint {n}: no file changes, the run continues from there.");
-        if let Some(exit) = ask_to_move(context, &what, args.yes, &question)? {
+        if let Some(exit) = ask_to_move(context, "No file changes.", args.yes, &question)? {
             return Ok(exit);
         }
     }
@@ -72,7 +104,7 @@ pub(super) fn rollback(context: &mut Context, args: &RollbackArgs) -> Result<Exi
         let part = !rolled.restored.outcome.failed.is_empty() || !rolled.restored.conflicts.is_empty();
         return Ok(if part { Exit::Part } else { Exit::Done });
     }
-    let exit = finished(context, &rolled.restored, ("Rolled back", None), Some(&preview))?;
+    let exit = finished(context, &rolled.restored, ("Rolled back to", None), Some(&preview))?;
     print::data(&format!("Run {} continues on {}; its old timeline stays.\n", rolled.run, rolled.next_branch))?;
     // The run has moved, even where no file had to.
     Ok(if exit == Exit::Nothing { Exit::Done } else { exit })

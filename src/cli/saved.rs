@@ -97,7 +97,6 @@ fn ask<T: serde::de::DeserializeOwned>(link: &mut Link, body: &Body, patience: D
     let deadline = Instant::now() + patience;
     let id = link.send(body, deadline)?;
     let reply = link.reply(id, deadline).map_err(|refused: ErrorBody| Error::from(refused))?;
-    reply.ok_or_else(|| {
-        Error::new(Code::Busy, "piton's daemon did not answer in time").hint("`piton doctor` looks at it")
-    })
+    reply
+        .ok_or_else(|| Error::new(Code::Busy, "piton's daemon did not answer in time").hint("`piton doctor` checks it"))
 }

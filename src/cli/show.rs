@@ -102,14 +102,14 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
     }
     match private.files() {
         0 if catalog.is_layer_expired(checkpoint)? => {
-            text.push_str("private  its ignored and secret files were kept for a while, and are gone\n");
+            text.push_str("private  its ignored and secret files were kept for a while, and were dropped\n");
         }
         0 => {}
         files => add_line!(text, "private  {}, which no git command shows", count(files, "file")),
     }
     if let Some(repository) = &facts.repository {
         let name = checkpoint.shown();
-        add_line!(text, "git      {}  `piton git-undo --to {name}` goes back to it", git_text(repository));
+        add_line!(text, "git      {}  `piton undo --git --to {name}` restores it", git_text(repository));
     }
     let (root, is_file) = (&catalog.workspace.path, |kept: &KeptRepository| matches!(kept.data, KeptData::File(_)));
     // Each checkpoint contains the `.git` files; only missing and changed ones are worth a line.

@@ -1,9 +1,11 @@
 //! `piton status`.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::context::Context;
 use super::exit::Exit;
+use super::guards;
 use super::print;
 use super::protection::protection_of;
 use super::unguarded;
@@ -44,8 +46,8 @@ fn watcher(context: &Context, workspace: &Workspace) -> (WatcherWord, Option<Str
 
 fn watcher_text(watcher: WatcherWord) -> String {
     match watcher {
-        WatcherWord::None => "none at work".to_owned(),
-        WatcherWord::Elsewhere => "in the process of a sidecar or proxy, which cannot be asked from here".to_owned(),
+        WatcherWord::None => "none".to_owned(),
+        WatcherWord::Elsewhere => "in the process of a sidecar or proxy, which cannot be queried from here".to_owned(),
         word => format!("{} (the daemon's)", spelling(&word)),
     }
 }
@@ -92,8 +94,10 @@ pub(super) fn status(context: &mut Context) -> Result<Exit> {
 }
 
 fn text(facts: &StatusFacts, settings: &Effective, looked: &str, left: Option<&str>, removal: &str) -> String {
-    let mut text = String::new();
     let workspace = &facts.workspace;
+    let mut text = format!("{}\n", guards::headline(Path::new(&workspace.path), &facts.protection));
+    text.push_str(&guards::table(&facts.protection));
+    text.push('\n');
     for (name, value) in [
         ("workspace", printable(&workspace.path)),
         ("scope", spelling(&workspace.scope)),
@@ -106,12 +110,8 @@ fn text(facts: &StatusFacts, settings: &Effective, looked: &str, left: Option<&s
     ] {
         add_line!(text, "{name:<12} {value}");
     }
-    add_line!(text, "{:<12} {}", "protection", printable(&words::summary(&facts.protection)));
-    for line in words::further(&facts.protection) {
-        add_line!(text, "{:<12} {}", "", printable(&line));
-    }
     if facts.broken.is_empty() {
-        add_line!(text, "{:<12} {looked}", "looked at");
+        add_line!(text, "{:<12} {looked}", "checked");
     }
     if let Some(last) = &facts.last {
         let (time, reason) = (print::local_time(&last.time), printable(&last.reason));

@@ -42,6 +42,10 @@ pub(super) fn undo(context: &mut Context, args: &UndoArgs) -> Result<Exit> {
             &GitUndoArgs { operation, list: false, to: None, yes: args.yes, preview: args.preview },
         );
     }
+    if args.git {
+        let (to, yes, preview) = (args.to.clone(), args.yes, args.preview);
+        return git_undo(context, &GitUndoArgs { operation: None, list: false, to, yes, preview });
+    }
     let mut timeline = context.timeline_to_read()?;
     let named = undo_args::read(context, &mut timeline, args)?;
     let mut choice = StepChoice {
@@ -109,7 +113,7 @@ fn run_of_turns(
     if how.only && turns.len() > 1 && !context.json {
         print::data(&format!(
             "{} of run {}, the newest first. Each is compared with the files as they are now: a file that \
-             a newer one of them changed again is listed as kept by the older one, and goes back all the same.\n\n",
+             a newer one of them changed again is listed as kept by the older one, and is restored all the same.\n\n",
             count(turns.len() as u64, "turn"),
             printable(run)
         ))?;
@@ -287,8 +291,8 @@ fn step(
 /// Returns the words for a step and for one that was taken.
 fn words(direction: Direction) -> (&'static str, &'static str) {
     match direction {
-        Direction::Undo => ("Undo", "Undone"),
-        Direction::Redo => ("Redo", "Redone"),
+        Direction::Undo => ("Undo", report::UNDID),
+        Direction::Redo => ("Redo", report::REDID),
     }
 }
 
@@ -343,7 +347,7 @@ fn elsewhere(context: &Context, direction: Direction) -> Result<String> {
     if let Some(outside) = outside {
         text.push_str(match may_undo(&outside) {
             true => "A restore of files of no workspace is undone with `piton undo --outside`.\n",
-            false => "Files of no workspace come back by their names: `piton list --outside` has the checkpoints.\n",
+            false => "Files of no workspace are restored by their names: `piton list --outside` has the checkpoints.\n",
         });
     }
     Ok(text)
@@ -370,7 +374,7 @@ fn below(timeline: &Timeline, direction: Direction, step: &UndoStep) -> Result<O
     let before = before.record.number;
     let kind = if below.kind == OperationKind::Rollback { "rollback" } else { "restore" };
     Ok(Some(format!(
-        "Before that turn came {kind} {}: `piton restore {before}` goes back to how the files were before it.\n",
+        "Before that turn came {kind} {}: `piton restore {before}` restores the files as they were before it.\n",
         below.op
     )))
 }

@@ -57,6 +57,12 @@ pub(super) struct UndoArgs {
     /// Undo these changes too, which may be someone else's
     #[arg(long, value_name = "SHARE", value_delimiter = ',')]
     pub include: Vec<Included>,
+    /// Undo the newest command of git: refs, the index, the stash and files; `piton list --git` lists the commands
+    #[arg(long, conflicts_with_all = ["what", "turn", "run", "include", "hunk", "paths"])]
+    pub git: bool,
+    /// With --git: restore the repository, without the files, as it was at this checkpoint
+    #[arg(long, value_name = "CHECKPOINT", requires = "git")]
+    pub to: Option<String>,
     /// Choose among the hunks of the turn, on a terminal
     #[arg(long, conflicts_with_all = ["yes", "json"])]
     pub hunk: bool,

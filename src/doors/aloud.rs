@@ -121,7 +121,7 @@ mod tests {
         let heavy = Some(Weight { bytes: 2000, is_least: true });
         assert_eq!(
             act(ActionDecision { not_held: vec![gap("vendor/.git", heavy)], ..action() }),
-            "not held: vendor/.git (2.0 kB or more); if this action deletes that, no checkpoint can bring it back"
+            "not saved: vendor/.git (2.0 kB or more); if this action deletes that, no checkpoint can bring it back"
         );
         let turn = |protection| {
             let turn = TurnDecision { turn: "t".into(), notices: Vec::new(), protection: Some(protection) };
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(settled(Protection::Failed("full".into()), Vec::new()), "a checkpoint failed: full");
         assert_eq!(
             settled(Protection::NotNeeded(None), vec![gap("a", None)]),
-            "not held: a; if this action deletes that, no checkpoint can bring it back"
+            "not saved: a; if this action deletes that, no checkpoint can bring it back"
         );
         let failed = Notice::JobFailed { reason: "full".into(), kind: None };
         assert_eq!(of_notice(&failed), ["a checkpoint failed: full"]);

@@ -103,7 +103,7 @@ fn write_line(out: &mut impl Write, line: &[u8]) -> bool {
         Ok(()) => true,
         Err(error) => {
             if error.kind() != ErrorKind::BrokenPipe {
-                tracing::warn!(%error, "replies cannot be written; guarding goes on");
+                tracing::warn!(%error, "replies cannot be written; guarding continues");
             }
             false
         }

@@ -13,7 +13,7 @@ use crate::shell::HookedShell;
 use crate::sys::clock::{ago, ms_of, rfc3339};
 
 /// The reason where nobody guards.
-pub const NOBODY: &str = "no agent client has hooks of piton's, and no sidecar is at work";
+pub const NOBODY: &str = "no agent client has piton's hooks, and no sidecar is running";
 
 /// The reason for which agents are not guarded, where a shell's lines are.
 pub const AGENTS: &str = "agents are not guarded: no agent client has hooks of piton's";
@@ -57,8 +57,11 @@ pub struct Installed {
     pub git: Option<SetGit>,
 }
 
-/// The name of the git door, beside those of clients and shells.
+/// The name of the git integration, as clients and shells have theirs.
 const GIT: &str = "git";
+
+/// The git integration for people.
+const COMMANDS_OF_GIT: &str = "commands of git";
 
 /// A reason for which hooks do not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,27 +180,37 @@ fn is_narrow(door: &DoorItem) -> bool {
     matches!(door.door.known(), Some(Door::Shell | Door::Git))
 }
 
+/// Returns the name of an installed integration for people: a client, `lines typed in bash`, `commands of git`.
+pub fn title_of_name(name: &str) -> String {
+    match name {
+        GIT => COMMANDS_OF_GIT.to_owned(),
+        shell if HookedShell::named(shell).is_ok() => format!("lines typed in {shell}"),
+        client => title(client),
+    }
+}
+
 /// Returns a client's name for people.
 pub fn title(name: &str) -> String {
     let client = Client::of_lines(name).map_or_else(|| Client::named(name), Ok);
     client.map_or_else(|_| name.to_owned(), |client| client.title().to_owned())
 }
 
-/// Returns a door for people: the client, and the kind of door where it is no hook.
-fn door_title(door: &DoorItem) -> String {
+/// Returns an integration for people: the client, and the kind of integration where it is no hook.
+pub fn title_of_door(door: &DoorItem) -> String {
     let client = door.client.as_deref().map_or_else(|| "a client without a name".to_owned(), title);
     match door.door.known() {
         Some(Door::Hook) => client,
         Some(Door::Shell) => format!("lines typed in {client}"),
         Some(Door::McpProxy) => "the MCP proxy".to_owned(),
         Some(Door::Run) => format!("{client} (piton run)"),
-        Some(Door::Git) => "commands of git".to_owned(),
+        Some(Door::Git) => COMMANDS_OF_GIT.to_owned(),
         Some(Door::Watch) => "autosaves (piton watch)".to_owned(),
         Some(Door::Sidecar | Door::Stream) | None => format!("{client} ({})", door.door.text()),
     }
 }
 
-fn last_event(door: &DoorItem) -> String {
+/// Says how long ago the last event of an integration was.
+pub fn last_event(door: &DoorItem) -> String {
     ms_of(&door.last).map_or_else(|| door.last.clone(), ago)
 }
 
@@ -206,14 +219,14 @@ pub fn guards(protection: &ProtectionBlock) -> String {
     let guarding: Vec<&DoorItem> = protection.doors.iter().filter(|door| door.guards).collect();
     let is_all = guarding.iter().any(|door| !is_narrow(door));
     let told: Vec<String> =
-        guarding.iter().map(|door| format!("{}, last event {}", door_title(door), last_event(door))).collect();
+        guarding.iter().map(|door| format!("{}, last event {}", title_of_door(door), last_event(door))).collect();
     format!("{} {}", if is_all { "by" } else { "for" }, told.join("; "))
 }
 
 /// Says through which door the last event came, if one has come.
 pub fn last_seen(protection: &ProtectionBlock) -> Option<String> {
     let door = protection.doors.first()?;
-    Some(format!("The last event came from {} {}.", door_title(door), last_event(door)))
+    Some(format!("The last event came from {} {}.", title_of_door(door), last_event(door)))
 }
 
 /// Says which hooks, lines of shells and the git door are installed without an event so far. Of a shell and of git, events are only
@@ -228,11 +241,11 @@ pub fn waiting(protection: &ProtectionBlock) -> String {
         .then(|| format!("hooks of {} are installed, and no event has come from here yet", clients.join(", ")));
     let is_told = hooks.is_none() || protection.state == ProtectionState::Unseen;
     let commands = (is_told && !git.is_empty())
-        .then(|| "git asks piton, and no command of it that may destroy something was run here yet".to_owned());
+        .then(|| "git calls piton, and no git command that may destroy something was run here yet".to_owned());
     let lines = (is_told && !shells.is_empty()).then(|| {
-        let ask = if shells.len() == 1 { "asks" } else { "ask" };
+        let call = if shells.len() == 1 { "calls" } else { "call" };
         let shells = shells.join(" and ");
-        format!("{shells} {ask} piton, and no line that may destroy something was typed here yet")
+        format!("{shells} {call} piton, and no line that may destroy something was typed here yet")
     });
     hooks.into_iter().chain(lines).chain(commands).collect::<Vec<_>>().join("; ")
 }
@@ -414,7 +427,7 @@ mod tests {
         let git = |fault: Option<HookFault>| Installed { git: Some(SetGit { fault }), ..Installed::default() };
         let judged = judge(None, &git(None), &[], Vec::new());
         assert_eq!(judged.state, Unseen);
-        let waits = "git asks piton, and no command of it that may destroy something was run here yet";
+        let waits = "git calls piton, and no git command that may destroy something was run here yet";
         assert_eq!(summary(&judged), format!("installed, not used yet: {waits}"));
         // Its events come from whoever runs a command.
         for client in ["git", "claude-code"] {

@@ -67,7 +67,7 @@ impl<R: Read, W: Write> Read for Tee<R, W> {
         if let Some(copy) = &mut self.copy
             && let Err(error) = copy.write_all(&buffer[..length]).and_then(|()| copy.flush())
         {
-            tracing::warn!(%error, "the stream cannot be passed on any more; guarding goes on");
+            tracing::warn!(%error, "the stream cannot be passed on any more; guarding continues");
             self.copy = None;
         }
         Ok(length)

@@ -314,7 +314,7 @@ impl Session {
         if let Some(protection) = without {
             return reply(self, Ok(with(decision, protection, None)));
         }
-        let take = self.take_for("at the start of a turn: nobody waits for this stream");
+        let take = self.take_for("at the start of a turn: no client waits for this stream");
         let task = Task {
             take,
             turn: None,

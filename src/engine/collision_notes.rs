@@ -123,7 +123,7 @@ pub(super) fn sentence(collisions: &[Collision], root: Option<&Path>) -> String 
 /// Names an owner.
 fn who(owner: &WorkOwner) -> String {
     match owner {
-        WorkOwner::Person => "a person, changed while no agent was at work".to_owned(),
+        WorkOwner::Person => "a person, changed while no agent was active".to_owned(),
         WorkOwner::Run { run, client, turn, operation } => {
             let turn = operation.clone().unwrap_or_else(|| cut(&printable(turn), MAX_TURN));
             let turn = if turn.is_empty() { String::new() } else { format!(", turn `{turn}`") };

@@ -51,7 +51,7 @@ impl CollisionQuestion {
             return Vec::new();
         }
         timeline.collisions(&self.asker, &places, present).unwrap_or_else(|error| {
-            tracing::warn!(%error, "whose work an action would destroy cannot be told");
+            tracing::warn!(%error, "whose work an action would destroy cannot be determined");
             Vec::new()
         })
     }
@@ -230,7 +230,7 @@ mod tests {
             (vec![collision(run(None, None), &["a\u{1b}"])], "run `codex.b`, turn `fix it` (`\"a\\033\"`)"),
             (
                 vec![many, collision(WorkOwner::Person, &["x"])],
-                "codex, run `codex.b`, turn `t-3` (`a`, `b`, `c` and 2 more) and of a person, changed while no agent was at work (`x`)",
+                "codex, run `codex.b`, turn `t-3` (`a`, `b`, `c` and 2 more) and of a person, changed while no agent was active (`x`)",
             ),
         ] {
             let said = sentence(&collisions, None);

@@ -62,7 +62,7 @@ impl SessionDoor {
         let (told, done) = channel();
         let work = move || {
             if let Err(error) = write(&mark, kind, client.as_deref(), &dir) {
-                tracing::debug!(%error, "an event goes on without the mark of its door");
+                tracing::debug!(%error, "an event continues without the mark of its integration");
             }
             // The session may have gone on.
             let _ = told.send(());
@@ -79,7 +79,7 @@ fn write(mark: &Mutex<Option<DoorMark>>, kind: Door, client: Option<&str>, dir: 
     if mark.is_none() {
         *mark = Some(DoorMark::open(dir, kind, client)?);
     }
-    mark.as_mut().map_or(Ok(()), DoorMark::note).at("setting the mark of a door among", dir)
+    mark.as_mut().map_or(Ok(()), DoorMark::note).at("setting the mark of an integration among", dir)
 }
 
 type Work = Box<dyn FnOnce() + Send>;

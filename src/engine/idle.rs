@@ -179,7 +179,7 @@ impl Idle {
         self.gave_way = match looked {
             Err(error) if error.code() == Code::ShuttingDown => self.gave_way + 1,
             Err(error) => {
-                tracing::warn!(%error, "the workspace could not be looked at in idle time");
+                tracing::warn!(%error, "the workspace could not be checked in idle time");
                 0
             }
             Ok(()) => 0,

@@ -172,7 +172,7 @@ impl Session {
         let lines = match Journal::in_dir(&dir).read() {
             Ok(contents) => contents.lines,
             Err(error) => {
-                tracing::warn!(%error, "what was restored cannot be told");
+                tracing::warn!(%error, "what was restored cannot be determined");
                 return None;
             }
         };

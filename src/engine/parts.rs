@@ -32,7 +32,7 @@ pub const OUTSIDE: &str = "/";
 const MAX_PARTS: usize = 16;
 
 /// The reason to hold an action without a checkpoint.
-const HELD: &str = "no checkpoint could be taken, and the policy holds the action then";
+const HELD: &str = "no checkpoint could be taken, and the policy blocks the action then";
 
 /// The part of an action in another workspace, before it is opened.
 pub(super) struct OtherReach {
@@ -212,7 +212,7 @@ pub(super) fn others(
         match places.around(&dir) {
             Some(root) if root == own.path => {}
             Some(root) => parts.entry(root.clone()).or_insert_with(|| OtherReach::at(&root)).reach.is_everything = true,
-            // The answer for the session's own directory says what is not held there.
+            // The answer for the session's own directory says what is not saved there.
             None if dir == own.path => {}
             None if trees.iter().any(|tree| tree.holds(&dir)) => {}
             None => add_unknown(&mut parts, &dir),
@@ -428,8 +428,8 @@ fn holding(other: &OtherPart) -> Option<String> {
     let holds_all = other.root == Path::new(OUTSIDE) && other.not_held.is_empty();
     holds_all.then(|| {
         format!(
-            "piton: checkpoint {number} holds the files outside of all workspaces that this action names: \
-             `piton restore --outside {number} PATH` brings them back"
+            "piton: checkpoint {number} contains the files outside of all workspaces that this action names: \
+             `piton restore --outside {number} PATH` restores them"
         )
     })
 }

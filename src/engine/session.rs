@@ -492,7 +492,7 @@ fn go_on<T>(then: &Mutex<Option<Reply<T>>>, session: &mut Session, done: Result<
 /// Returns the interrupted restore in the records of a workspace, if there is one.
 pub fn interrupted_in(dir: &Path) -> Vec<OperationStart> {
     let begun = interrupted(dir).unwrap_or_else(|error| {
-        tracing::warn!(%error, "whether a restore was interrupted cannot be told");
+        tracing::warn!(%error, "whether a restore was interrupted cannot be determined");
         None
     });
     begun.into_iter().collect()

@@ -173,7 +173,7 @@ impl ToldRecord {
         if is_short && !std::mem::replace(&mut self.is_end_told, true) {
             let budget = count(budget, "token");
             said.push(format!(
-                "piton: its warnings in this session have used up their {budget} (`limits.told_tokens`); only losses and restores are told from now on"
+                "piton: its warnings in this session have used up their {budget} (`limits.told_tokens`); only losses and restores are reported from now on"
             ));
         }
         said
@@ -224,7 +224,7 @@ impl Told {
         if let Some((file, known)) = &mut self.file {
             let text = serde_json::to_vec(&self.record).unwrap_or_default();
             if let Err(error) = replace_cache(file, &text) {
-                tracing::warn!(%error, "what the model was told is remembered by this process only");
+                tracing::warn!(%error, "the model's messages are remembered by this process only");
             }
             *known = FileMark::behind(file).ok().flatten();
         }
@@ -235,7 +235,7 @@ impl Told {
         let sessions = self.file.as_ref()?.0.parent()?;
         let lock = sessions.with_extension("lock");
         FileLock::acquire(&lock, Mode::Exclusive, "telling a model", PATIENCE)
-            .inspect_err(|error| tracing::warn!(%error, "what the model was told is not locked"))
+            .inspect_err(|error| tracing::warn!(%error, "the record of the model's messages is not locked"))
             .ok()
     }
 }
@@ -252,9 +252,9 @@ mod tests {
     fn warnings_of_a_kind_are_folded() {
         let mut record = ToldRecord::default();
         record.keep((1..=4).map(|n| warning("external-database", &format!("piton: write {n}"))).collect());
-        record.keep(vec![warning("external-cloud", "piton: cloud"), Note::of(Subject::Loss, "piton: not held: a")]);
+        record.keep(vec![warning("external-cloud", "piton: cloud"), Note::of(Subject::Loss, "piton: not saved: a")]);
         let said = record.tell(400);
-        assert_eq!(said, ["piton: write 1 (3 more of this kind)", "piton: cloud", "piton: not held: a"]);
+        assert_eq!(said, ["piton: write 1 (3 more of this kind)", "piton: cloud", "piton: not saved: a"]);
         assert_eq!(record.tell(400), [""; 0], "told once");
         record
             .keep(vec![warning("external-database", "piton: write 5"), warning("external-database", "piton: write 6")]);

@@ -104,20 +104,17 @@ fn shortage(root: &Path, count: usize) -> Option<String> {
     let many = if count == 1 { "1 directory".to_owned() } else { format!("{count} directories") };
     (count > 0).then(|| {
         format!(
-            "no watches are left for {many} of {}, which piton looks at each time; raise fs.inotify.max_user_watches",
+            "no watches are left for {many} of {}, which piton scans each time; raise fs.inotify.max_user_watches",
             root.display()
         )
     })
 }
 
-/// Says that a watcher has lost its sight for a while, where an answer tells so; everything is looked at then.
+/// Says that a watcher has lost its sight for a while, where an answer tells so; everything is checked then.
 fn blindness(root: &Path, changes: &Changes) -> Option<String> {
     match changes {
         Changes::Everything(why @ (Why::Mounts | Why::RootMoved | Why::Uncovered | Why::NoCookie | Why::Failed)) => {
-            Some(format!(
-                "changes in {} were not watched for a while: {why}; piton looks at everything",
-                root.display()
-            ))
+            Some(format!("changes in {} were not watched for a while: {why}; piton scans everything", root.display()))
         }
         Changes::Everything(_) | Changes::Paths(_) => None,
     }

@@ -69,7 +69,7 @@ pub fn why_off(guard: Guard, dir: &Path, set: &str) -> Option<String> {
     let (state, now) = (WorkspaceState::load(dir), now_ms());
     let until = state.off_until.filter(|_| state.is_off(now))?;
     Some(match until {
-        i64::MAX => "the guard is switched off until somebody switches it on: `piton on`".to_owned(),
+        i64::MAX => "the guard is switched off until a person switches it on: `piton on`".to_owned(),
         until => format!("the guard is switched off until {}; `piton on` switches it on before", local_minute(until)),
     })
 }

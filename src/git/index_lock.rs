@@ -43,7 +43,7 @@ impl IndexLock {
         match made {
             Ok(file) => Ok(IndexLock { place, file }),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                let text = "a git command is at work here: it has locked the index";
+                let text = "a git command is running here: it has locked the index";
                 Err(Error::new(Code::Busy, text)
                     .path(&place)
                     .hint("try again when it has ended; one that was killed leaves that file"))
@@ -73,8 +73,8 @@ impl IndexLock {
         if self.stands() {
             return Ok(());
         }
-        let text = "somebody has taken away the lock of the index, so the index stays as it is";
-        Err(Error::new(Code::Busy, text).path(&self.place).hint("try again when no git command is at work here"))
+        let text = "another process removed the lock of the index, so the index stays as it is";
+        Err(Error::new(Code::Busy, text).path(&self.place).hint("try again when no git command is running here"))
     }
 }
 

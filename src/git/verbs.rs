@@ -40,7 +40,7 @@ const BARRED: &[(&str, &str, &str)] = &[
     ("grep", "--open-files-in-pager", "open what it prints yourself"),
     ("push", "--receive-pack", "`piton push REMOTE` sends to any server"),
     ("push", "--exec", "`piton push REMOTE` sends to any server"),
-    ("push", "--recurse-submodules", "checkpoints hold no submodules"),
+    ("push", "--recurse-submodules", "checkpoints contain no submodules"),
     ("push", "--signed", "`piton push REMOTE` sends to any server"),
 ];
 
@@ -267,7 +267,7 @@ fn instead_of(verb: &str) -> &'static str {
         "difftool" | "mergetool" => "`piton git diff A B` shows the difference",
         "filter-branch" | "fast-import" | "fast-export" => "a checkpoint's id never changes",
         "fsck" => {
-            "it would tell of all workspaces: `git --git-dir STORE fsck --full`, and `piton doctor --refs` for the names"
+            "it would report all workspaces: `git --git-dir STORE fsck --full`, and `piton doctor --refs` for the names"
         }
         "help" => "`git help VERB` without piton",
         _ => "verbs that only read pass: log, show, diff, ls-tree, cat-file, grep, blame, archive, status, …",

@@ -7,7 +7,7 @@
 pub const CUT: &str = "is cut";
 
 /// The reason of a file with a value that no writer writes.
-pub const BAD: &str = "holds impossible values";
+pub const BAD: &str = "contains impossible values";
 
 /// Appends a number.
 pub fn put(body: &mut Vec<u8>, mut number: u64) {

@@ -225,7 +225,7 @@ pub fn load(
             // Stored names that piton would not have made stand for themselves, and so may meet one that it made.
             if manifest.contains(&path) {
                 return Err(
-                    Error::new(Code::StoreDamaged, "a checkpoint's tree holds a path twice").path(path.to_path())
+                    Error::new(Code::StoreDamaged, "a checkpoint's tree contains a path twice").path(path.to_path())
                 );
             }
             if entry.mode == Mode::Dir {

@@ -162,7 +162,7 @@ pub enum Why {
     Overflow,
     /// So many paths changed that they are not kept one by one.
     TooManyPaths,
-    /// So many directories went that starting afresh is cheaper than letting go of each watch.
+    /// So many directories were deleted that starting afresh is cheaper than letting go of each watch.
     ManyGone,
     /// A file system below the root was mounted or unmounted.
     Mounts,
@@ -186,7 +186,7 @@ impl fmt::Display for Why {
             Why::Forgotten => "an older clock than the last one asked for",
             Why::Overflow => "the queue of events overflowed",
             Why::TooManyPaths => "too many paths changed",
-            Why::ManyGone => "many directories went",
+            Why::ManyGone => "many directories were deleted",
             Why::Mounts => "a file system was mounted or unmounted",
             Why::RootMoved => "the root was moved or deleted",
             Why::Uncovered => "the root cannot be watched",

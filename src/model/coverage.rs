@@ -37,13 +37,13 @@ impl fmt::Display for Weight {
 /// Paths that one sentence names.
 const NAMED: usize = 5;
 
-/// Says what no checkpoint holds: "not held: cache, vendor/.git (2.0 MB or more) and 3 more"; `None` without paths.
+/// Says what no checkpoint holds: "not saved: cache, vendor/.git (2.0 MB or more) and 3 more"; `None` without paths.
 pub fn not_held(paths: impl ExactSizeIterator<Item = (String, Option<Weight>)>) -> Option<String> {
     let more = paths.len().saturating_sub(NAMED);
     let size = |weight: Option<Weight>| weight.map(|weight| format!(" ({weight})")).unwrap_or_default();
     let named: Vec<String> = paths.take(NAMED).map(|(path, weight)| format!("{path}{}", size(weight))).collect();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    (!named.is_empty()).then(|| format!("not held: {}{more}", named.join(", ")))
+    (!named.is_empty()).then(|| format!("not saved: {}{more}", named.join(", ")))
 }
 
 /// Says before an action what no checkpoint holds of what it names; `None` without paths.

@@ -262,7 +262,7 @@ fn decode_info(bytes: &[u8], coverage: &mut Coverage) -> Result<()> {
                 Extent::Paths(paths) => paths.push(quoted_path(path)?),
                 Extent::Tree => return Err(damaged("has a path without an extent")),
             },
-            ["file-cap", cap] => coverage.file_cap = cap.parse().map_err(|_| damaged("has a bad cap"))?,
+            ["file-cap", cap] => coverage.file_cap = cap.parse().map_err(|_| damaged("has a bad limit"))?,
             ["secrets", "captured"] => coverage.secrets = true,
             ["exclude", base, pattern] => {
                 coverage.excludes.push(Pattern { base: quoted_path(base)?, text: quoted_text(pattern)? });

@@ -37,7 +37,7 @@ impl SecretPattern {
     /// `bad-request` for a secret that is too short or too long.
     pub fn literal(bytes: &[u8]) -> Result<SecretPattern> {
         if bytes.len() < SHORTEST {
-            return Err(refused("the secret has fewer than four bytes", "so few bytes stand in much that is harmless"));
+            return Err(refused("the secret has fewer than four bytes", "so few bytes are in much that is harmless"));
         }
         if bytes.len() > LONGEST {
             return Err(refused("the secret has more than 64 KB", "name a part of it, or the path of the file"));

@@ -90,6 +90,22 @@ pub fn fitted(text: &str, columns: usize) -> String {
     format!("{}…", text.chars().take_while(fits).collect::<String>())
 }
 
+/// Breaks a text between words into lines of at most so many columns of a terminal. A longer word has a line of its own; an empty text
+/// has none.
+pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(word) <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// As [`printable`], but lines stay lines and tabs tabs.
 pub fn printable_lines(text: &str) -> String {
     let line = |line: &str| line.split('\t').map(printable).collect::<Vec<_>>().join("\t");
@@ -157,6 +173,16 @@ pub fn bytes(n: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_wrapped_between_words() {
+        let lines = |columns| wrapped("one two, 日本 three-is-long", columns).join("|");
+        assert_eq!(
+            [lines(8), lines(12), lines(99)],
+            ["one two,|日本|three-is-long", "one two,|日本|three-is-long", "one two, 日本 three-is-long"]
+        );
+        assert_eq!((lines(0).as_str(), wrapped("", 3)), ("one|two,|日本|three-is-long", Vec::<String>::new()));
+    }
 
     #[test]
     fn escapes_are_shown_not_sent() {

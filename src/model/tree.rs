@@ -107,7 +107,7 @@ pub fn decode(mut bytes: &[u8]) -> Result<Vec<TreeEntry>> {
     let mut names: Vec<&[u8]> = entries.iter().map(|entry: &TreeEntry| entry.name.as_slice()).collect();
     names.sort_unstable();
     if names.windows(2).any(|pair| pair[0] == pair[1]) {
-        return Err(damaged("holds a name twice"));
+        return Err(damaged("contains a name twice"));
     }
     Ok(entries)
 }

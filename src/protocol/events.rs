@@ -301,7 +301,7 @@ impl BeforeReply {
     }
 }
 
-/// The answer that holds an action.
+/// The answer that blocks an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HoldAnswer {

@@ -47,7 +47,7 @@ pub struct GitOperationItem {
     pub undone: Option<String>,
 }
 
-/// `piton git-undo --list`.
+/// `piton list --git`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitOperationsDocument {
     /// The commands, newest first.
@@ -89,7 +89,7 @@ pub struct GitUndoDocument {
     pub index: bool,
     /// Files of a merge, rebase or the like in progress that go back, in the git directory.
     pub in_progress: Vec<String>,
-    /// The parts that stay: they have changed since, their objects are gone, or no checkpoint holds them.
+    /// The parts that stay: they have changed since, their objects are gone, or no checkpoint contains them.
     pub kept: Vec<KeptItem>,
     /// The parts that stay because they are younger than the checkpoint.
     pub younger: Vec<KeptItem>,

@@ -216,7 +216,7 @@ pub fn parse(line: &[u8], number: u64) -> Result<Request, Box<Failure>> {
             _ if !read.is_utf8 => return Err(fail(id, not_utf8())),
             body if body.must_be_exact() => {
                 let error = bad_json("a text in the line was cut in the middle of a character");
-                return Err(fail(id, error.hint("what changes files or deletes checkpoints must be told exactly")));
+                return Err(fail(id, error.hint("a request that changes files or deletes checkpoints must be exact")));
             }
             _ => {}
         }

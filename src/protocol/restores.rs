@@ -154,12 +154,11 @@ impl Rollback {
             (true, false, false) => Rollback::at_checkpoint(fields),
             (false, true, false) => Rollback::at_codon(fields),
             (false, false, true) => Ok(Rollback::at_last_success(fields)),
-            _ => Err(Error::new(
-                Code::BadRequest,
-                "one of `sha`, `codonId` and `lastSuccess` must say what to go back to",
-            )
-            .field("sha")
-            .hint("see docs/PROTOCOL.md")),
+            _ => {
+                Err(Error::new(Code::BadRequest, "one of `sha`, `codonId` and `lastSuccess` must say what to restore")
+                    .field("sha")
+                    .hint("see docs/PROTOCOL.md"))
+            }
         }
     }
 }

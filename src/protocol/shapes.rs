@@ -158,7 +158,7 @@ impl NotHeld {
     }
 }
 
-/// Says in one sentence what an answer lists as not held.
+/// Says in one sentence what an answer lists as not saved.
 pub fn not_held_sentence(items: &[NotHeld]) -> Option<String> {
     coverage::not_held_sentence(items.iter().map(|gap| (gap.item.shown(), gap.weight())))
 }

@@ -31,7 +31,7 @@ pub struct ShareCounts {
     pub shared: usize,
     /// Changed while nobody watched.
     pub unknown: usize,
-    /// Further paths that it changed, and that no undo takes back: they are not held.
+    /// Further paths that it changed, and that no undo takes back: they are not saved.
     #[serde(skip_serializing_if = "super::checkpoints::is_zero")]
     pub missed: usize,
 }

@@ -79,7 +79,7 @@ pub(super) fn find(name: &str) -> Result<&'static Key, (String, Option<&'static 
         return Ok(key);
     }
     if KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))) {
-        return Err(("holds keys of its own, and no value".to_owned(), None));
+        return Err(("contains keys of its own, and no value".to_owned(), None));
     }
     if let Some(foreign) = foreign::foreign(name) {
         let (tool, ours) = (foreign.tool, foreign.ours);

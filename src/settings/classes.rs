@@ -59,7 +59,7 @@ pub(super) fn without_collisions(policy: &Policy) -> Option<String> {
     (policy.collision > Stance::Warn && !classes.is_empty()).then(|| {
         let classes = classes.join("`, `");
         format!(
-            "`policy.collision` does not hold for `{classes}`: `checkpoint: false` takes the checkpoint away by which piton \
+            "`policy.collision` does not apply to `{classes}`: `checkpoint: false` removes the checkpoint with which piton \
              finds whose work is at stake"
         )
     })

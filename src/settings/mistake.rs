@@ -191,7 +191,7 @@ impl Mistake {
             (_, None) => "the whole file is ignored, using defaults".to_owned(),
             (Some((setting, _)), Some(key)) if *key != setting.key && key.starts_with(&format!("{}.", setting.key)) => {
                 let part = if is_running { "of this part what was in force stays" } else { "this part is passed over" };
-                format!("{part}, the rest of `{}` holds", setting.key)
+                format!("{part}, the rest of `{}` is in force", setting.key)
             }
             (Some((setting, value)), Some(key)) if *key == setting.key && is_running => {
                 format!("{stays}: `{value}` ({})", setting.origin)

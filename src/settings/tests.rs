@@ -92,7 +92,7 @@ fn mistakes_of_the_user_have_a_place_and_a_way_out() {
         ("watcher: maybe\n", "`watcher` wants `recommended` or `poll` or `none`"),
         ("retention:\n  enabled: yes\n", "`retention.enabled` wants true or false"),
         ("exclude: build\n", "`exclude` wants a list of patterns"),
-        ("- a\n- b\n", "must hold keys and values"),
+        ("- a\n- b\n", "must contain keys and values"),
         ("exclude:\n  - *.rs\n", "quote patterns that begin with `*`"),
         ("guard: turn\nguard: off\n", "u.yaml"),
         ("policy:\n  file-delte: {warn: true}\n", "`file-delte`, which is not an effect class"),
@@ -124,7 +124,7 @@ fn a_mistake_costs_its_own_key_and_no_other() {
     for (at, expected) in [
         "u.yaml:1:8: `guard` wants `turn` or `action` or `off`, not \"offf\"; `guard` is `turn` (default)",
         "u.yaml:3:19: `limits.file_mb` wants",
-        "u.yaml:4:14: `exclude.1` wants a list of patterns, not 5; this part is passed over, the rest of `exclude` holds",
+        "u.yaml:4:14: `exclude.1` wants a list of patterns, not 5; this part is passed over, the rest of `exclude` is in force",
         "u.yaml:6:10: `policy.cloud` wants",
         "u.yaml:7:24: `policy.database.severity` wants",
         "u.yaml:8:13: `policy.nonsense` has `nonsense`, which is not an effect class",
@@ -242,7 +242,7 @@ fn a_class_without_checkpoints_takes_the_answer_to_collisions_away_and_says_so()
         ("policy: {collision: ask, vcs-discard: {checkpoint: false}}", true),
     ] {
         let effective = workspace(text, "", false);
-        assert_eq!(effective.warnings.iter().any(|text| text.contains("does not hold for")), told, "{text}");
+        assert_eq!(effective.warnings.iter().any(|text| text.contains("does not apply to")), told, "{text}");
         assert!(effective.mistakes.is_empty(), "{text}");
     }
 }

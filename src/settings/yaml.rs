@@ -185,7 +185,7 @@ pub(super) fn leaves(text: &str) -> Result<Vec<Leaf>, Broken> {
         }
         YamlNode::Scalar(Value::Null) => Ok(Vec::new()),
         YamlNode::List(_) | YamlNode::Scalar(_) => {
-            let message = "the file must hold keys and values, like `guard: turn`".to_owned();
+            let message = "the file must contain keys and values, like `guard: turn`".to_owned();
             Err(Broken { message, line: 1, column: 1, excerpt: excerpt(text, 1, 1) })
         }
     }

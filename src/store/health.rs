@@ -37,10 +37,10 @@ impl fmt::Display for Ailment {
         match self {
             Ailment::PackWithoutIndex(pack) => write!(f, "{} has no index", pack.display()),
             Ailment::IndexWithoutPack(index) => {
-                write!(f, "{} is the index of a pack that is gone, with what only that held", index.display())
+                write!(f, "{} is the index of a missing pack; objects stored only there are lost", index.display())
             }
             Ailment::DamagedIndex(index, why) => {
-                write!(f, "the index {} is damaged: {why}; the next checkpoint writes it anew", index.display())
+                write!(f, "the index {} is damaged: {why}; the next checkpoint writes it again", index.display())
             }
             Ailment::TornPack(pack, 0) => {
                 write!(f, "{} is damaged at one of its ends; all its objects are there", pack.display())

@@ -91,7 +91,7 @@ fn configure(git_dir: &Path) -> Result<()> {
             .hint("update piton; nothing was changed"));
     }
     if known.is_some() && format.is_none_or(|format| format == FORMAT) {
-        tracing::warn!(path = %path.display(), "the store's configuration was not as piton writes it; it is written anew");
+        tracing::warn!(path = %path.display(), "the store's configuration was not as piton writes it; it is written again");
     }
     replace_file(&path, wanted.as_bytes())
 }

@@ -281,7 +281,7 @@ fn look(stem: &Path, old: Option<&[Arc<Pack>]>, known: Option<&Inventory>, now: 
     let why = match Index::verified(Arc::clone(&bytes)) {
         Ok(index) => match missing(&file, &index, pack, known).map_err(reading)? {
             Some(bad) => return Ok(made(index, bad, None)),
-            None => "the pack holds more than it says",
+            None => "the pack contains more than it says",
         },
         Err(_) if idx.is_none() => "it is missing",
         Err(why) => why,

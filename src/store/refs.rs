@@ -383,7 +383,7 @@ pub(super) fn loose_target(path: &Path) -> Result<Option<ObjectId>, String> {
 }
 
 fn moved(name: &str) -> Error {
-    Error::new(Code::Conflict, format!("`{name}` was moved by somebody else")).hint("try again")
+    Error::new(Code::Conflict, format!("`{name}` was moved by another process")).hint("try again")
 }
 
 /// Adds the refs below a directory.
@@ -442,7 +442,7 @@ pub(super) fn parse(content: &[u8]) -> Result<ObjectId, String> {
     if text.starts_with("ref:") {
         return Err("the ref points to another ref".to_owned());
     }
-    text.trim().parse().map_err(|_| "the ref does not hold an object id".to_owned())
+    text.trim().parse().map_err(|_| "the ref does not contain an object id".to_owned())
 }
 
 fn damaged_ref(name: &str, what: &str) -> Error {

@@ -254,7 +254,7 @@ impl Store {
         Ok(self.objects.describe(id)?.1)
     }
 
-    /// Writes a blob's bytes to `out` and gives their number. Large blobs are not held in memory. The delivered bytes
+    /// Writes a blob's bytes to `out` and gives their number. Large blobs are not saved in memory. The delivered bytes
     /// are hashed: a wrong byte anywhere is an error.
     ///
     /// # Errors

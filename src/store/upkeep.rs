@@ -135,7 +135,7 @@ impl Store {
         let interrupted =
             |why: &str| Ok(Upkept { left: Some(why.to_owned()), is_interrupted: true, ..Upkept::default() });
         let Some(_ours) = try_lock(&self.home.join("consolidate.lock"))? else {
-            return interrupted("another process is at work on the store");
+            return interrupted("another process is active on the store");
         };
         self.sweep()?;
         let seen = match mark_newcomers(self, marks, None, control) {

@@ -31,7 +31,7 @@ impl fmt::Display for Refusal {
                 f.write_str("no watches are left; raise fs.inotify.max_user_watches to have more")
             }
             Refusal::Root(Uncovered::Unreadable) => f.write_str("the root cannot be read"),
-            Refusal::Root(Uncovered::Foreign(name)) => write!(f, "the root stands on a {name} file system"),
+            Refusal::Root(Uncovered::Foreign(name)) => write!(f, "the root is on a {name} file system"),
             Refusal::Root(Uncovered::Twin) => f.write_str("the root is mounted twice"),
             Refusal::Share(most) => write!(
                 f,

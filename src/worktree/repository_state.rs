@@ -300,7 +300,7 @@ pub(super) fn below(root: &Path, dir: &Path, most: usize) -> Result<(Vec<PathBuf
             let entry = entry.at("listing", &place)?;
             seen += 1;
             if seen > most {
-                let text = format!("there are more than {most} files of refs, and they are not looked at");
+                let text = format!("there are more than {most} files of refs, and they are not checked");
                 return Err(Error::new(Code::TooLarge, text)
                     .path(root)
                     .hint("`git pack-refs --all` makes one of them"));

@@ -1,4 +1,4 @@
-//! The count guard: who stays when there are more files than a checkpoint may hold.
+//! The count guard: who stays when there are more files than a checkpoint may contain.
 //!
 //! Files captured before come first, then what git tracks, then the order of paths. Files over the limit are listed, as
 //! a directory where nothing below it was taken or where the files would be many. The walk lists every directory that

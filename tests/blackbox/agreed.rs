@@ -38,7 +38,7 @@ fn what_was_agreed_to_is_done() {
     assert_eq!((typed.code, tree(&lab.work)), (5, before.clone()), "{typed:?}");
     // Nobody to ask: the preview, and nothing else.
     let shown = lab.piton(&["restore", &n.to_string()]);
-    assert!(shown.code == 5 && shown.stdout.contains("bring back"), "{shown:?}");
+    assert!(shown.code == 5 && shown.stdout.contains("  restore   "), "{shown:?}");
     assert_eq!(tree(&lab.work), before);
 }
 

@@ -712,7 +712,7 @@ fn a_turn_that_switched_branches_offers_the_command_of_git_first() {
     let first = session.undo(&[]);
     let message = first.json()["message"].as_str().unwrap_or_default().to_owned();
     assert_eq!((first.code, session.lab.work.join("b").exists()), (4, false), "{}", first.stdout);
-    assert!(message.contains("`piton git-undo g-1`") && message.contains("`piton undo --turn t-1`"), "{message}");
+    assert!(message.contains("`piton undo g-1`") && message.contains("`piton undo --turn t-1`"), "{message}");
     assert_eq!(session.lab.piton(&["git-undo", "g-1", "--yes"]).code, 0);
     let rest = session.lab.piton(&["undo", "--turn", "t-1", "--yes"]);
     assert!([0, 3].contains(&rest.code), "what git-undo left, if anything: {rest:?}");

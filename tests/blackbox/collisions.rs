@@ -328,7 +328,7 @@ fn a_persons_work_between_the_turns_counts() {
     lab.write("g", "of a person\n");
     let reply = a.line("git reset --hard");
     assert_eq!(collisions(&reply), ["person: dir/h g"], "{reply}");
-    assert!(message(&reply).contains("work of a person, changed while no agent was at work (`dir/h`, `g`)"), "{reply}");
+    assert!(message(&reply).contains("work of a person, changed while no agent was active (`dir/h`, `g`)"), "{reply}");
     commit(&lab);
     a.write(&lab, "f", "of a again\n");
     a.end();

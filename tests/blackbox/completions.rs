@@ -139,6 +139,19 @@ fn fish_completes() {
 }
 
 #[test]
+fn the_page_of_all_verbs_is_that_of_the_grammar() {
+    let lab = Lab::new();
+    let page = lab.piton(&["man", "--page"]);
+    assert_eq!(page.code, 0, "{page:?}");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/CLI.md");
+    if std::env::var_os("PITON_RECORD").is_some() {
+        std::fs::write(&file, page.stdout).unwrap();
+        return;
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), page.stdout, "PITON_RECORD=1 writes it again");
+}
+
+#[test]
 fn manual_pages_are_written() {
     let lab = Lab::new();
     let dir = lab.root().join("man");

@@ -88,7 +88,7 @@ fn a_bare_undo_above_a_deleted_workspace_undoes_its_turn() {
     assert!(preview.code == 0 && said(&preview).contains("src/a.py") && !lab.work.exists(), "{preview:?}");
     let undone = lab.piton_in(&lab.root(), &["undo", "--yes"]);
     assert_eq!((undone.code, tree(&lab.work), root_mode(&lab)), (0, before, 0o750), "{undone:?}");
-    let back = format!("`piton redo --workspace {}` takes this back.", lab.work.display());
+    let back = format!("To take this back: `piton redo --workspace {}`", lab.work.display());
     assert!(undone.stdout.contains(&back), "{undone:?}");
     assert_eq!(lab.piton_in(&lab.root(), &["undo", "--yes"]).code, 3, "it is not deleted any more");
 

@@ -397,6 +397,6 @@ fn off_says_until_when_and_on_says_what_is_so() {
         reason.contains("guard: off") && reason.contains("config.yaml:2") && !reason.contains("piton on"),
         "{reply}"
     );
-    assert!(lab.piton(&[]).stdout.contains("not guarded now"));
+    assert!(lab.piton(&[]).stdout.contains("is not guarded"));
     assert_eq!(sidecar.finish(), 0);
 }

@@ -530,7 +530,7 @@ fn hooks_of_clients() {
                 at.lab.set("");
             },
             "claude-code",
-            "holds an action where piton cannot be run",
+            "blocks an action where piton cannot be run",
             1,
         ),
         by_command(
@@ -679,7 +679,7 @@ fn what_clients_have_against_hooks() {
             "hooks that Hermes Agent was not told of",
             |at| installed(at, "hermes-agent", ".hermes"),
             "hermes-agent",
-            "has not been told",
+            "does not allow the hooks",
             |at| {
                 let events = [
                     "on_session_start",
@@ -702,7 +702,7 @@ fn what_clients_have_against_hooks() {
             "hooks that Hermes Agent was not told of, all accepted",
             |at| installed(at, "hermes-agent", ".hermes"),
             "hermes-agent",
-            "has not been told",
+            "does not allow the hooks",
             |at| {
                 at.put(
                     ".hermes/config.yaml",
@@ -759,5 +759,5 @@ fn a_working_directory_that_is_gone_is_told() {
     let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
     let row = told["rows"].as_array().unwrap().iter().find(|row| row["about"] == "workspace").unwrap();
     assert_eq!((row["state"].as_str(), output.status.code()), (Some("wrong"), Some(1)), "{row}");
-    assert!(row["text"].as_str().unwrap().contains("was not looked at"), "{row}");
+    assert!(row["text"].as_str().unwrap().contains("was not checked"), "{row}");
 }

@@ -393,7 +393,7 @@ fn the_doctor_says_what_git_is_told() {
     let until = Instant::now() + WAIT;
     loop {
         let watched = doctor(&asked);
-        if watched.contains("it is told the paths that have changed") {
+        if watched.contains("it gets the paths that have changed") {
             break;
         }
         // A watcher that is late says so, and is asked again.

@@ -142,7 +142,7 @@ fn each_command_of_git_is_taken_back_exactly() {
             let back = place.picture();
             assert_eq!((&back.0, back.1 == was.1), (&was.0, true), "{git}: {command}: {undone:?}");
             // Taken back in turn, it is as the command left it.
-            let by = undone.stdout.rsplit("`piton git-undo ").next().unwrap().split('`').next().unwrap().to_owned();
+            let by = undone.stdout.rsplit("`piton undo ").next().unwrap().split('`').next().unwrap().to_owned();
             let again = place.undo(&[&by, "--yes"]);
             assert_eq!(again.code, 0, "{git}: {command}: {again:?}");
             let again = place.picture();
@@ -173,7 +173,7 @@ fn a_switch_that_git_told_of_late_is_taken_back_exactly() {
         }
         assert_eq!((undone.code, &place.picture().0), (0, &was.0), "{command}: {undone:?}");
         assert!(place.picture().1 == was.1, "{command}: {undone:?}");
-        let by = undone.stdout.rsplit("`piton git-undo ").next().unwrap().split('`').next().unwrap().to_owned();
+        let by = undone.stdout.rsplit("`piton undo ").next().unwrap().split('`').next().unwrap().to_owned();
         let again = place.undo(&[&by, "--yes"]);
         assert_eq!((again.code, &place.picture().0), (0, &now.0), "{command}: {again:?}");
         assert!(place.picture().1 == now.1, "{command}: {again:?}");
@@ -497,7 +497,7 @@ fn a_command_is_known_though_its_checkpoint_was_late() {
     place.ended();
     let (branch, reset) = (place.undo(&["g-1", "--yes"]), place.undo(&["g-2", "--yes"]));
     assert!(
-        branch.stdout.contains("branch `x` comes back") && reset.stdout.contains("branch `main` goes back"),
+        branch.stdout.contains("branch `x` is restored") && reset.stdout.contains("branch `main` moves back"),
         "{branch:?} {reset:?}"
     );
 }
@@ -668,7 +668,7 @@ fn a_stash_that_cannot_go_back_keeps_nothing_else_from_it_and_the_next_try_does_
     let failed = place.undo(&["--yes"]);
     assert_eq!(failed.code, 5, "{failed:?}");
     let told = "back: the index, files; not back: the stash";
-    assert!(failed.stderr.contains(told) && failed.stderr.contains("`piton git-undo g-1` tries again"), "{failed:?}");
+    assert!(failed.stderr.contains(told) && failed.stderr.contains("`piton undo g-1` tries again"), "{failed:?}");
     assert_eq!(place.run("git status -s").stdout, "M  f\n M sub/g\n", "{failed:?}");
     std::fs::remove_file(&lock).unwrap();
     assert_eq!(place.undo(&["--list", "--json"]).json()["operations"][1]["undone"], Value::Null);
@@ -705,7 +705,7 @@ fn an_undo_of_the_files_alone_says_so() {
     assert_eq!(place.undo(&["--yes"]).code, 0);
     let told = "this takes back only the files of `piton git-undo g-1`";
     let preview = place.lab.piton(&["undo", "--preview"]);
-    assert!(preview.stdout.contains(told) && preview.stdout.contains("`piton git-undo g-2` takes all"), "{preview:?}");
+    assert!(preview.stdout.contains(told) && preview.stdout.contains("`piton undo g-2` takes all"), "{preview:?}");
     let json = place.lab.piton(&["undo", "--preview", "--json"]);
     assert!(json.stdout.contains(told), "{json:?}");
     assert_eq!(place.undo(&["g-2", "--yes"]).code, 0);
@@ -730,12 +730,12 @@ fn files_that_no_checkpoint_holds_are_named() {
         place.ended();
         let undone = place.undo(&["--yes"]);
         assert_eq!(undone.code, 4, "{command}: {undone:?}");
-        // A path that a command names is held though it is over the limit. One that is not held does not go.
+        // A path that a command names is held though it is over the limit. One that is not saved does not go.
         let length = |name: &str| place.lab.work.join(name).metadata().unwrap().len();
         let large = if named.contains(&"large") { 2 } else { 2_000_000 };
         assert_eq!((length("big"), length("large")), (2_000_000, large), "{command}: {undone:?}");
         for name in ["x.skip", "big", "dir", "t.skip", "large"] {
-            let line = format!("stays: `{name}`: no checkpoint holds it");
+            let line = format!("stays: `{name}`: no checkpoint contains it");
             assert_eq!(undone.stdout.contains(&line), named.contains(&name), "{command}: {name}: {undone:?}");
         }
     }

@@ -605,7 +605,7 @@ fn a_hook_that_was_written_anew_over_pitons_stays() {
     assert!(door.hook("piton-next/pre-push").exists());
     put_hook(&door.hook("pre-push"), "#!/usr/bin/env ruby\n", 0o755);
     let gone = door.uninstall(&[]);
-    assert!(gone.stderr.contains("another program has written pre-push anew"), "{gone:?}");
+    assert!(gone.stderr.contains("another program has replaced pre-push"), "{gone:?}");
     assert_eq!(std::fs::read_to_string(door.hook("pre-push")).unwrap(), "#!/usr/bin/env ruby\n");
     assert!(!door.hook("piton-next").exists() && !door.hook("reference-transaction").exists());
     let kept = door.lab.home.join("piton/backups");
@@ -1159,7 +1159,7 @@ fn a_hook_that_is_written_through_the_link_is_its_owners() {
         assert_ne!(program, others, "each hook has a program of its own");
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
         std::fs::write(&hook, theirs).unwrap();
-        assert_eq!(row(&door, "written the hook reference-transaction anew")["state"], "wrong");
+        assert_eq!(row(&door, "replaced the hook reference-transaction")["state"], "wrong");
         if takes_out {
             door.uninstall(&[]);
         } else {
@@ -1215,7 +1215,7 @@ fn a_script_of_pitons_that_its_owner_has_changed_is_kept() {
 #[test]
 fn the_doctor_tries_the_door_and_says_how_to_mend_it() {
     let Some(door) = Door::new() else { return };
-    assert_eq!(row(&door, "`piton install git` has it ask piton")["state"], "note");
+    assert_eq!(row(&door, "`piton install git` guards them")["state"], "note");
     door.install(&["--global"]);
     assert_eq!(row(&door, "before it destroys files")["state"], "well");
     assert_eq!(row(&door, "`piton install git` adds the hooks")["state"], "note");
@@ -1228,7 +1228,7 @@ fn the_doctor_tries_the_door_and_says_how_to_mend_it() {
         assert_eq!(found["state"], "wrong", "{found}");
         assert_eq!(found["mend"]["command"].as_str(), mend, "{found}");
         let said = door.piton(&["status"]).stdout;
-        assert!(said.contains("not guarded: git: ") && said.contains(part), "{said}");
+        assert!(said.contains("  commands of git  FAIL  ") && said.contains(part), "{said}");
         if mend.is_some() {
             door.install(&[]);
             well();
@@ -1240,7 +1240,7 @@ fn the_doctor_tries_the_door_and_says_how_to_mend_it() {
     std::fs::remove_file(door.hook_program()).unwrap();
     wrong("the program of the hook reference-transaction is gone", again);
     put_hook(&door.hook("pre-push"), "#!/bin/sh\nexit 0\n", 0o755);
-    wrong("another program has written the hook pre-push anew", again);
+    wrong("another program has replaced the hook pre-push", again);
     std::fs::set_permissions(door.hook("reference-transaction"), PermissionsExt::from_mode(0o644)).unwrap();
     wrong("which is not executable", again);
     let text = std::fs::read_to_string(door.config()).unwrap();
@@ -1257,7 +1257,7 @@ fn the_doctor_tries_the_door_and_says_how_to_mend_it() {
     wrong("which is not there or cannot be run", again);
 
     let unseen = door.piton(&["status"]).stdout;
-    assert!(unseen.contains("git asks piton, and no command of it"), "{unseen}");
+    assert!(unseen.contains("  commands of git  installed, not used yet\n"), "{unseen}");
     door.lab.write("f", "changed");
     door.git(&["reset", "-q", "--hard"]);
     let seen = door.piton(&["status"]).stdout;
@@ -1268,7 +1268,7 @@ fn the_doctor_tries_the_door_and_says_how_to_mend_it() {
 #[test]
 fn init_asks_for_the_git_door_in_a_repository() {
     let Some(door) = Door::new() else { return };
-    let question = "Shall git ask piton before it destroys something in this repository? [git]";
+    let question = "Guard git commands that destroy something in this repository? [git]";
     let unasked = door.piton(&["init"]);
     assert!(unasked.code == 2 && unasked.stderr.contains(question), "{unasked:?}");
     let none = door.lab.root().join("none");

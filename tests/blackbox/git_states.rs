@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::git_door::{GITS, Place};
 use crate::support::tree;
 
-/// The parts that go back with `piton git-undo --to`, as a person would compare them.
+/// The parts that go back with `piton undo --git --to`, as a person would compare them.
 const STATE: &str = "git rev-parse HEAD; git symbolic-ref -q HEAD; git for-each-ref; git stash list --format=%H; git ls-files -s; \
     cd .git; ls -d *_HEAD rebase-* sequencer 2>/dev/null | grep -v -e ORIG -e AUTO";
 
@@ -121,7 +121,7 @@ fn a_checkpoint_shows_its_repository_and_shares_a_state_that_has_not_moved() {
         let shown = place.lab.piton(&["show", &number]).stdout;
         let line = shown.lines().find_map(|line| line.strip_prefix("git ")).unwrap_or_default().trim();
         assert!(line.starts_with(branch), "{script}: {shown}");
-        assert!(line.ends_with(&format!("`piton git-undo --to {number}` goes back to it")), "{script}: {shown}");
+        assert!(line.ends_with(&format!("`piton undo --git --to {number}` restores it")), "{script}: {shown}");
         assert_eq!(line.contains("1 stash"), state > 2, "{script}: {line}");
         expected.push(state);
     }
@@ -152,7 +152,7 @@ fn a_state_that_is_not_known_is_never_that_of_another_checkpoint() {
     let second = checkpoint(&place);
     refused(&first, "pruned", "not known");
     assert!(!place.lab.piton(&["show", &first]).stdout.contains("git-undo"));
-    assert!(place.lab.piton(&["show", &second]).stdout.contains(&format!("`piton git-undo --to {second}`")));
+    assert!(place.lab.piton(&["show", &second]).stdout.contains(&format!("`piton undo --git --to {second}`")));
     // Another repository at the same place.
     place.run("rm -rf .git; git init -q; git commit -q --allow-empty -m other");
     refused(&second, "conflict", "another one is at its place");
@@ -443,7 +443,7 @@ fn a_stash_that_is_partly_gone_goes_back_without_a_hole() {
     let undone = place.undo(&["--to", &number, "--yes"]);
     assert!(undone.code == 4 && undone.stdout.contains("a part of the stash"), "{undone:?}");
     let again = place.undo(&["--to", &number, "--yes"]);
-    assert!(again.code == 4 && !again.stdout.contains("goes back, with its list"), "{again:?}");
+    assert!(again.code == 4 && !again.stdout.contains("is restored, with its list"), "{again:?}");
     let stashes = "git stash list --format=%gd; git show 'stash@{0}:f' 'stash@{1}:f'; git fsck 2>&1 | grep reflog";
     assert_eq!(place.run(stashes).stdout, "stash@{0}\nstash@{1}\n3\n1\n");
 }
@@ -469,7 +469,7 @@ fn a_state_goes_with_its_checkpoint_and_a_damaged_one_stops_no_later_one() {
     place.unseen("git branch more; echo m > m");
     let third = checkpoint(&place);
     let shown = place.lab.piton(&["show", &third]).stdout;
-    assert!(shown.contains("`piton git-undo --to 3`"), "{shown}");
+    assert!(shown.contains("`piton undo --git --to 3`"), "{shown}");
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn a_renamed_project_keeps_its_history() {
     assert_eq!(take_in(&lab, &new, "second")["n"], 3);
     assert_eq!(listed(&lab, &new), [3, 2, 1]);
     let status = lab.piton_in(&new, &["status"]);
-    assert!(status.stdout.contains("its history went with it"), "{status:?}");
+    assert!(status.stdout.contains("its history moved with it"), "{status:?}");
     assert_eq!((standing(&lab, &new), stored(&lab, &new)["was"].as_str()), ("live".into(), lab.work.to_str()));
     std::fs::create_dir(&lab.work).unwrap();
     let refused = sidecar.ask(json!({"id": 2, "type": "checkpoint.create", "label": "into the wrong history"}));

@@ -248,7 +248,7 @@ fn a_person_sees_warnings_and_no_ordinary_checkpoints() {
             assert_eq!(seen("t", command), "", "{client}: {command}");
         }
         assert!(seen("t", "psql -c 'drop table t'").contains("psql"), "{client}");
-        assert!(seen("t", "sh ./clean.sh").contains("not held: big"), "{client}");
+        assert!(seen("t", "sh ./clean.sh").contains("not saved: big"), "{client}");
     }
     hooked.lab.set("policy: {database: deny}\n");
     let refused = hooked.bash("u", "psql -c 'drop table t'");
@@ -319,7 +319,7 @@ fn warnings_keep_to_a_budget() {
     assert_eq!(all.matches("used up their 40 tokens").count(), 1, "{all}");
     assert!(all.contains("psql") && !all.contains("kubectl"), "{all}");
     let lost = to_model(&hooked.bash("t", "sh ./clean.sh; psql -c 'drop table v'"));
-    assert!(lost.contains("not held: big") && !lost.contains("database"), "{lost}");
+    assert!(lost.contains("not saved: big") && !lost.contains("database"), "{lost}");
 }
 
 /// Returns what a prompt of a client that speaks Claude Code's words is answered.
@@ -358,9 +358,13 @@ fn a_prompt_is_answered_as_the_terminal_is() {
         let preview: String = preview.lines().filter(is_news).map(|line| format!("{line}\n")).collect();
         let said = answered(&hooked, client, &format!("/rollback {n}"));
         assert!(said.starts_with(&preview), "{client}: {said}\nnot as\n{preview}");
-        for part in
-            ["NOT UNDONE: ", "psql -c 'drop table accounts'", "3 files, +2/-2", "1 file changed, 1 file deleted", undo]
-        {
+        for part in [
+            "piton cannot undo: ",
+            "psql -c 'drop table accounts'",
+            "3 files, +2/-2",
+            "replaced 1 file, deleted 1 file",
+            undo,
+        ] {
             assert!(said.contains(part), "{client} {part}: {said}");
         }
         assert_eq!((lab.read("out/x").as_str(), lab.read("a").as_str()), ("product", "old"));
@@ -372,31 +376,31 @@ fn a_prompt_is_answered_as_the_terminal_is() {
         assert!(!nothing.contains("takes"), "{nothing}");
         // An undo says which operation it takes back: it is the older one.
         let undone = answered(&hooked, client, "/undo");
-        assert!(undone.starts_with("Undo of operation o-1 (restore, "), "{undone}");
+        assert!(undone.starts_with("Undo the restore of "), "{undone}");
         assert!(undone.contains(&format!("before restore to checkpoint {n}")), "{undone}");
         assert_eq!(undone.contains("`/rewind`"), client == "claude-code", "{undone}");
         assert!(!lab.work.join("out/x").exists() && lab.read("new") == "n\n", "{undone}");
         // Older than the restore is what the turn did.
         let turn = answered(&hooked, client, "/rollback undo");
-        assert!(turn.starts_with(&format!("Undo of turn `t1` (t-1, {client}, run ")), "{turn}");
+        assert!(turn.starts_with(&format!("Undo turn `t1` (t-1, {client}, run ")), "{turn}");
         assert!(lab.work.join("out/x").exists() && !lab.work.join("new").exists(), "{turn}");
         let none = answered(&hooked, client, "/rollback undo");
         assert!(none.contains("nothing to undo"), "{none}");
         let redone = answered(&hooked, client, "/rollback redo");
-        assert!(redone.starts_with(&format!("Redo of turn `t1` (t-1, {client}, run ")), "{redone}");
+        assert!(redone.starts_with(&format!("Redo turn `t1` (t-1, {client}, run ")), "{redone}");
         assert!(!lab.work.join("out/x").exists() && lab.read("new") == "n\n", "{redone}");
         // A path that is nowhere is refused with the terminal's words and its code.
         let before = hooked.checkpoints();
         let refused = answered(&hooked, client, &format!("/rollback {n} no/such"));
         let terminal = lab.piton(&["restore", &n.to_string(), "no/such", "--yes"]);
-        assert!(terminal.code == 3 && terminal.stderr.contains("does not hold that path"), "{terminal:?}");
+        assert!(terminal.code == 3 && terminal.stderr.contains("does not contain that path"), "{terminal:?}");
         assert!(refused.starts_with(terminal.stderr.trim()) && refused.ends_with("(no-such-path)"), "{refused}");
         let outside = answered(&hooked, client, &format!("/rollback {n} ../../elsewhere"));
         assert!(outside.ends_with("(bad-path)"), "{outside}");
         assert_eq!(hooked.checkpoints(), before);
         // One file, through `..` as it was typed.
         let one = answered(&hooked, client, &format!("/rollback {n} out/../out/x"));
-        assert!(one.contains("brought back") && lab.read("out/x") == "product", "{one}");
+        assert!(one.contains("Restored 1 file from checkpoint ") && lab.read("out/x") == "product", "{one}");
         assert_eq!(lab.read("new"), "n\n");
     }
 }

@@ -223,7 +223,7 @@ fn what_is_not_understood_is_left() {
     let table = [
         ("claude-code", "bad-json", "line 3"),
         ("hermes-agent", "conflict", "hooks:\n"),
-        ("cline", "conflict", "somebody else"),
+        ("cline", "conflict", "another program"),
         ("qwen-code", "bad-path", "leads nowhere"),
         ("no-such", "bad-request", "claude-code, codex"),
     ];

@@ -286,7 +286,7 @@ fn a_word_that_names_nothing_or_two_things_is_refused_with_the_commands() {
         (&["undo", "t-9"], "no-such-turn", 3, "`piton list --turns`"),
         (&["undo", "o-9"], "stale-selection", 5, "nothing left to undo"),
         (&["show", "o-9"], "no-such-checkpoint", 3, "`piton list`"),
-        (&["show", "g-9"], "no-such-checkpoint", 3, "`piton git-undo --list`"),
+        (&["show", "g-9"], "no-such-checkpoint", 3, "`piton list --git`"),
         (&["restore", "t-9", "--yes"], "no-such-checkpoint", 3, "`piton list --turns`"),
         (&["restore", "2020-01-31", "--yes"], "no-such-checkpoint", 3, "`piton list`"),
     ];

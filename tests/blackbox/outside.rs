@@ -202,7 +202,7 @@ fn a_file_outside_that_an_undo_restores_is_not_called_lost() {
     lab.write("own.txt", "own\n");
     let mut sidecar = Sidecar::start(&lab, &[]);
     turn(&mut sidecar, "t1");
-    let lost = "bringing files back will not undo that";
+    let lost = "restoring files does not undo that";
     let warnings = |reply: &Value| reply["warnings"].to_string();
     // Nothing restores a file of the system, or one that does not exist yet.
     for command in ["rm ../notes.txt /etc/passwd", "cp own.txt ~/.new"] {
@@ -226,14 +226,14 @@ fn a_file_outside_that_an_undo_restores_is_not_called_lost() {
     assert!(!listed.stdout.contains("not undone by files"), "{listed:?}");
     for flag in ["--preview", "--yes"] {
         let undone = lab.piton(&["undo", flag]);
-        assert!(undone.code == 0 && !undone.stdout.contains("NOT UNDONE"), "{undone:?}");
+        assert!(undone.code == 0 && !undone.stdout.contains("piton cannot undo"), "{undone:?}");
         // The directory of a deleted file still exists.
         assert!(!undone.stdout.contains("/home/\n"), "{undone:?}");
     }
     assert!(files.iter().all(|file| file.exists()) && lab.work.join("own.txt").exists());
     // A restore of the workspace does not change them, and lists all effects since the checkpoint.
     let restored = lab.piton(&["restore", "1", "--yes"]);
-    assert!(restored.stdout.contains("NOT UNDONE: `rm` changes files outside the workspace"), "{restored:?}");
+    assert!(restored.stdout.contains("piton cannot undo: `rm` changes files outside the workspace"), "{restored:?}");
 }
 
 #[test]
@@ -470,7 +470,7 @@ fn what_is_beyond_the_budget_is_named_before_the_action_runs() {
     }
     assert_eq!(sidecar.finish(), 0);
     let listed = lab.piton(&["list", "--outside"]).stdout;
-    assert!(listed.contains(&format!("not held: {}", dir.display())), "{listed}");
+    assert!(listed.contains(&format!("not saved: {}", dir.display())), "{listed}");
 }
 
 /// Holds the lock of a workspace's records until it is dropped.
@@ -560,7 +560,7 @@ fn hooks_without_a_daemon_guard_what_is_outside_too() {
     };
     hook("rm ../notes.txt");
     let said = hook("rm -rf ../p2");
-    assert!(said.contains(&format!("not held: {}", lab.root().join("p2").display())), "{said}");
+    assert!(said.contains(&format!("not saved: {}", lab.root().join("p2").display())), "{said}");
     std::fs::remove_file(&notes).unwrap();
     let rows = lab.piton(&["list", "--outside", "--json", "--steps"]).json();
     let rows: Vec<String> = rows["checkpoints"].as_array().unwrap().iter().map(number).collect();

@@ -1,5 +1,5 @@
 //! The fields that the pages name are those of the types: an example of each type, with every field filled, against the
-//! tables of `docs/PROTOCOL.md` and `docs/CLI.md`.
+//! tables of `docs/PROTOCOL.md`.
 //!
 //! An example names all fields of its type, so that a new field does not compile until it is here, and does not pass until
 //! it is on the page.
@@ -1134,7 +1134,7 @@ fn tables_of_the_protocol_name_no_field_that_is_gone() {
 
 #[test]
 fn the_page_of_the_command_line_has_the_fields_of_the_documents() {
-    let page = page("CLI.md");
+    let page = page("PROTOCOL.md");
     compare("fields of documents", &of_types(documents()), &of_page(&page, "### Documents of verbs", 1, false));
 }
 

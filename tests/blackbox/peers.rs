@@ -284,7 +284,7 @@ fn a_late_checkpoint_is_answered_before_the_hook_gives_up() {
         command.arg("--no-daemon");
     };
     let said = place.hook("t", alone);
-    assert!(said.contains("the policy holds the action then"), "{said} {}", place.mishaps());
+    assert!(said.contains("the policy blocks the action then"), "{said} {}", place.mishaps());
     // A denial stands, although another command of the action finds no time left.
     place.lab.set("policy:\n  cloud: deny\n");
     let program = Path::new(env!("CARGO_BIN_EXE_piton"));

@@ -158,7 +158,7 @@ fn no_git_command_reaches_a_secret() {
     let (shared, private) = (objects(&lab.store()), objects(&local(&lab)));
     for secret in &secrets {
         assert!(!has(&shared, secret), "{secret} is where git shows it");
-        assert!(has(&private, secret), "{secret} is not held");
+        assert!(has(&private, secret), "{secret} is not saved");
     }
     if lab.store_git(&["fsck", "--full"]).is_none() {
         return;
@@ -245,9 +245,9 @@ fn a_step_serves_the_moment_of_its_turn_as_long_as_nothing_had_changed() {
     for said in [
         "`data/big` from 1.1",
         "`node_modules/m/index.js` from 1.3",
-        "did not look at `data/moved`, which 1.2 holds as it was later",
+        "did not check `data/moved`, which 1.2 has as it was later",
         // Nothing proves that it was in this very directory: files of that have come and gone.
-        "did not look at `data/last`, which 1.3 holds as it was later",
+        "did not check `data/last`, which 1.3 has as it was later",
     ] {
         assert!(preview.contains(said), "{said}: {preview}");
     }
@@ -285,7 +285,7 @@ fn a_renamed_directory_does_not_pass_its_files_off_as_others() {
     assert_eq!(sidecar.finish(), 0);
     let restored = lab.piton(&["restore", "1", "--yes"]);
     assert!(!lab.work.join("data/p/f").exists(), "that one was `data/q/f` then: {restored:?}");
-    assert!(restored.stdout.contains("did not look at `data/p/f`, which 1.1 holds as it was later"), "{restored:?}");
+    assert!(restored.stdout.contains("did not check `data/p/f`, which 1.1 has as it was later"), "{restored:?}");
     assert!(!lab.work.join("data/old").exists(), "{restored:?}");
     assert_eq!(lab.piton(&["restore", "1.1", "data", "--yes"]).code, 0);
     assert_eq!(std::fs::read(lab.work.join("data/p/f")).unwrap(), vec![b'B'; 2_000_000]);
@@ -345,7 +345,7 @@ fn whatever_may_reach_anything_is_told_what_is_not_held() {
     }
     lab.sh("rm public");
     let preview = lab.piton(&["restore", "1", "--preview"]).stdout;
-    assert!(preview.contains("not held: public (4.0 MB)"), "{preview}");
+    assert!(preview.contains("not saved: public (4.0 MB)"), "{preview}");
     assert_eq!(sidecar.finish(), 0);
 }
 

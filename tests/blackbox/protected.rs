@@ -23,7 +23,21 @@ impl Drop for Guarded {
     }
 }
 
+/// The line of a client that guards, and the words of the doctor for it.
+const GUARDS: &str = "  Claude Code  ok    last event less than a minute ago\n";
 const PROTECTED: &str = "protected by Claude Code, last event less than a minute ago";
+
+/// Returns a table without the blanks that align its columns: two blanks separate two columns, four the state and the rest.
+fn without_width(table: &str) -> String {
+    let line = |line: &str| {
+        let cells: Vec<&str> = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+        match cells.as_slice() {
+            [name, "ok", rest] => format!("  {name}  ok    {rest}\n"),
+            _ => format!("{line}\n"),
+        }
+    };
+    table.lines().map(line).collect()
+}
 
 impl Guarded {
     /// A project with Claude Code's hooks, through which no event has come.
@@ -53,7 +67,9 @@ impl Guarded {
 
     fn assert_protected(&self, when: &str) {
         for said in self.said() {
-            assert!(said.code == 0 && said.stdout.contains(PROTECTED), "{when}: {said:?}");
+            let is_said = said.stdout.contains(PROTECTED)
+                || (said.stdout.contains(" is protected") && without_width(&said.stdout).contains(GUARDS));
+            assert!(said.code == 0 && is_said, "{when}: {said:?}");
             assert!(!said.stdout.contains("not guarded"), "{when}: {said:?}");
         }
         assert_eq!(self.state(), "protected", "{when}");
@@ -64,7 +80,7 @@ impl Guarded {
         let [alone, status, doctor] = self.said();
         for said in [&alone, &status, &doctor] {
             assert!(said.stdout.contains(word) && said.stdout.contains(reason), "{when}: {said:?}");
-            assert!(!said.stdout.contains("protected by"), "{when}: {said:?}");
+            assert!(!said.stdout.contains("protected by") && !said.stdout.contains("is protected"), "{when}: {said:?}");
         }
         assert_eq!(doctor.code, 1, "{when}: {doctor:?}");
         assert!(doctor.stdout.contains("fix:") || doctor.stdout.contains("to do:"), "{when}: {doctor:?}");
@@ -83,9 +99,11 @@ impl Guarded {
 #[test]
 fn hooks_are_protection_once_an_event_has_come() {
     let guarded = Guarded::installed();
-    let waits = "hooks of Claude Code are installed, and no event has come from here yet";
+    let waits = "  Claude Code  installed, not used yet\n";
+    let doctor = "hooks of Claude Code are installed, and no event has come from here yet";
     for said in guarded.said() {
-        assert!(said.code == 0 && said.stdout.contains(waits) && !said.stdout.contains("protected by"), "{said:?}");
+        assert!(said.code == 0 && (said.stdout.contains(waits) || said.stdout.contains(doctor)), "{said:?}");
+        assert!(!said.stdout.contains("protected by") && !said.stdout.contains("is protected"), "{said:?}");
     }
     assert_eq!((guarded.state().as_str(), &guarded.protection()["waiting"]), ("unseen", &json!(["claude-code"])));
     guarded.event();
@@ -109,7 +127,7 @@ fn hooks_are_protection_once_an_event_has_come() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let told = later(&guarded.0);
-    assert!(told.contains("protected by Claude Code, last event 10 min ago"), "{told}");
+    assert!(told.contains("is protected") && told.contains("last event 10 min ago"), "{told}");
     // Without the hooks, the event is history.
     assert_eq!(guarded.0.piton(&["uninstall", "claude-code"]).code, 0);
     let [alone, status, doctor] = guarded.said();
@@ -190,7 +208,7 @@ fn codex_and_its_administrator() {
     let state =
         events.map(|event| format!("[hooks.state.\"{}:{event}:0:0\"]\ntrusted_hash = \"x\"\n", hooks.display()));
     put(&lab.home.join(".codex/config.toml"), &state.concat());
-    let waits = || lab.piton(&[]).stdout.contains("hooks of Codex are installed, and no event has come");
+    let waits = || lab.piton(&[]).stdout.contains("  Codex  installed, not used yet\n");
     assert!(waits(), "{:?}", lab.piton(&[]));
     let required = lab.etc().join("codex/requirements.toml");
     for (text, word, reason, state) in [
@@ -255,10 +273,15 @@ fn a_sidecar_protects_as_long_as_it_is_connected() {
     let door = &status["protection"]["doors"][0];
     assert_eq!((&status["protection"]["state"], &door["door"]), (&json!("protected"), &json!("sidecar")), "{status}");
     let alone = lab.piton(&[]);
-    assert!(alone.stdout.contains("is protected by my harness (sidecar), last event less than"), "{alone:?}");
+    assert!(
+        alone.stdout.contains("is protected")
+            && alone.stdout.contains("  my harness (sidecar)  ok  last event less than"),
+        "{alone:?}"
+    );
     assert_eq!(lab.piton(&["off"]).code, 0);
     assert_eq!(sidecar.ask(json!({ "type": "status" }))["protection"]["state"], "not-guarded");
-    assert!(lab.piton(&["status"]).stdout.contains("not guarded: the guard is switched off"));
+    let off = lab.piton(&["status"]).stdout;
+    assert!(off.contains("is not guarded") && off.contains("FAIL  the guard is switched off until a person"), "{off}");
     assert_eq!(lab.piton(&["doctor"]).code, 1);
     assert_eq!(lab.piton(&["on"]).code, 0);
     assert_eq!(sidecar.finish(), 0);

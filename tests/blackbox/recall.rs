@@ -197,16 +197,16 @@ fn what_no_checkpoint_holds_is_said_by_the_answer_the_list_and_the_restore() {
     assert_eq!(sidecar.finish(), 0);
     lab.sh("rm -rf app");
     let listed = lab.piton(&["list", "--steps"]);
-    assert!(listed.stdout.contains(" · not held: app/node_modules (2 B)\n"), "{}", listed.stdout);
+    assert!(listed.stdout.contains(" · not saved: app/node_modules (2 B)\n"), "{}", listed.stdout);
     let folded = lab.piton(&["list"]).stdout;
-    assert!(folded.contains(" steps · not held: app/node_modules (2 B)\n"), "{folded}");
+    assert!(folded.contains(" steps · not saved: app/node_modules (2 B)\n"), "{folded}");
     let n = number_of(&made);
     let said = |args: &[&str]| {
         let output = lab.piton(args);
         format!("{}{}", output.stdout, output.stderr)
     };
     assert!(said(&["show", &n]).contains("left out app/node_modules"), "{}", said(&["show", &n]));
-    let word = "not held: app/node_modules (2 B): this checkpoint cannot bring that back";
+    let word = "not saved: app/node_modules (2 B): this checkpoint cannot bring that back";
     assert!(said(&["restore", &n, "--preview"]).contains(word), "{}", said(&["restore", &n, "--preview"]));
     assert!(said(&["restore", &n, "--yes"]).contains(word));
     // Nothing is left to do, and it is said all the same.
@@ -214,7 +214,7 @@ fn what_no_checkpoint_holds_is_said_by_the_answer_the_list_and_the_restore() {
     assert!(nothing.contains(word) && nothing.contains("Nothing to do"), "{nothing}");
     // A path that exists is not reported as missing.
     lab.sh("mkdir app/node_modules");
-    assert!(!said(&["restore", &n, "--preview"]).contains("not held"));
+    assert!(!said(&["restore", &n, "--preview"]).contains("not saved"));
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn a_hook_says_what_no_checkpoint_holds() {
     let mut hook = hook.spawn().unwrap();
     hook.stdin.take().unwrap().write_all(payload.to_string().as_bytes()).unwrap();
     let said = String::from_utf8(hook.wait_with_output().unwrap().stdout).unwrap();
-    assert!(said.contains("piton: not held: app/node_modules (2 B); if this action deletes that"), "{said}");
+    assert!(said.contains("piton: not saved: app/node_modules (2 B); if this action deletes that"), "{said}");
 }
 
 #[test]

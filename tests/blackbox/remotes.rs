@@ -242,7 +242,7 @@ fn secrets_stay_here_until_they_are_asked_for() {
     assert_eq!(remote.refs().len(), 3, "{:?}", remote.refs());
     let everything = remote.git(&["rev-list", "--all", "--objects"], b"");
     assert!(!everything.contains(".env"), "{everything}");
-    assert!(lab.piton(&["push", &remote.url]).stdout.contains(&format!("{secret} holds secrets")));
+    assert!(lab.piton(&["push", &remote.url]).stdout.contains(&format!("{secret} contains secrets")));
     // git itself would not ask.
     for line in ["push --all", "bundle create ../x.bundle --all"] {
         let args: Vec<&str> = ["git"].into_iter().chain(line.split(' ')).chain([remote.url.as_str()]).collect();
@@ -283,7 +283,7 @@ fn a_secret_is_sent_only_while_the_commit_of_head_has_it() {
     git(&lab, &["rm", "-q", "--cached", "prod.env"]);
     git(&lab, &["commit", "-qm", "three"]);
     let kept = lab.piton(&["push", &remote.url]);
-    assert!(kept.code == 4 && kept.stdout.contains("holds secrets: `prod.env`"), "{kept:?}");
+    assert!(kept.code == 4 && kept.stdout.contains("contains secrets: `prod.env`"), "{kept:?}");
     assert!(!everything().contains("prod.env"));
     assert_eq!(lab.piton(&["git", "push", &remote.url, "--all"]).code, 5);
     assert_eq!(lab.piton(&["push", &remote.url, "--with-secrets"]).code, 0);
@@ -342,7 +342,7 @@ fn a_secret_in_a_name_or_in_the_target_of_a_link_is_not_sent() {
     let sent = lab.piton(&["push", &remote.url]);
     assert_eq!(sent.code, 4, "{sent:?}");
     for place in ["in the content of `link`", "`***.txt`", "`***`"] {
-        assert!(sent.stdout.contains(&format!("holds secrets: {place}")), "{place}: {sent:?}");
+        assert!(sent.stdout.contains(&format!("contains secrets: {place}")), "{place}: {sent:?}");
     }
     let everything = remote.git(&["rev-list", "--all", "--objects"], b"");
     assert!(!everything.contains("ghp_") && !everything.contains("link"), "{everything}");

@@ -116,16 +116,16 @@ fn forty_secrets_leave_by_no_door() {
     assert_eq!(sent.code, 4, "{sent:?}");
     for (n, path) in kept {
         let place = if path.starts_with('c') { "in the content of " } else { "" };
-        let line = format!("checkpoint {n} holds secrets: {place}`{path}`");
+        let line = format!("checkpoint {n} contains secrets: {place}`{path}`");
         assert!(sent.stdout.contains(&line), "{line}: {}", sent.stdout);
         let id = lab.piton(&["show", &n.to_string(), "--json"]).json()["id"].as_str().unwrap().to_owned();
         let refused = lab.piton(&["git", "archive", &id]);
         assert_eq!((refused.code, refused.stdout.as_str()), (5, ""), "{path}: {refused:?}");
-        assert!(refused.stderr.contains(&format!("holds secrets: {place}`{path}`")), "{refused:?}");
+        assert!(refused.stderr.contains(&format!("contains secrets: {place}`{path}`")), "{refused:?}");
     }
     for line in [&["git", "push", &remote.url, "--all"][..], &["git", "bundle", "create", "out.bundle", "--all"]] {
         let refused = lab.piton(line);
-        assert!(refused.code == 5 && refused.stderr.contains("holds secrets: "), "{line:?}: {refused:?}");
+        assert!(refused.code == 5 && refused.stderr.contains("contains secrets: "), "{line:?}: {refused:?}");
     }
     let there = remote.everything();
     secrets.iter().for_each(|(path, _, word)| assert!(!has(&there, word), "{path} was sent"));

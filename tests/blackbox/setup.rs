@@ -509,7 +509,10 @@ fn lines_of_a_shell_that_was_set_up_are_protected() {
         assert_eq!((&door["door"], &door["client"], &door["guards"]), (&json!("shell"), &json!(shell), &json!(true)));
         for args in [&[][..], &["status"], &["doctor"]] {
             let said = lab.piton(args).stdout;
-            assert!(said.contains(&format!("protected for lines typed in {shell}, last event")), "{shell}: {said}");
+            let is_said = said.contains(&format!("protected for lines typed in {shell}, last event"))
+                || (said.contains(" is protected")
+                    && said.contains(&format!("  lines typed in {shell}  ok    last event")));
+            assert!(is_said, "{shell}: {said}");
             assert!(said.contains("agents are not guarded") && said.contains("piton install --all"), "{said}");
         }
         // Without the line, the event is history.

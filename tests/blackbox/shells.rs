@@ -247,7 +247,7 @@ fn the_damage_of_a_line_in_the_home_directory_is_undone() {
         person.run("rm -rf x");
         assert!(!person.lab.home.join("x").exists(), "{shell}");
         let said = person.run(&format!("'{}' undo --yes", env!("CARGO_BIN_EXE_piton")));
-        assert!(said.contains("Undone: turn `") && said.contains(": rm -rf x`"), "{shell}: {said}");
+        assert!(said.contains("Undid turn `") && said.contains(": rm -rf x`"), "{shell}: {said}");
         assert_eq!(std::fs::read_to_string(&lost).unwrap(), "c", "{shell}: {said}");
     }
 }

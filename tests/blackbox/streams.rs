@@ -138,7 +138,7 @@ fn each_turn_of_each_client_has_its_checkpoint_before_it_edits() {
         let rows = listed["checkpoints"].as_array().unwrap();
         assert_eq!(rows.len(), 3, "{}: {listed}", shape.client);
         assert!(
-            rows.iter().all(|row| row["reason"] == "at the start of a turn: nobody waits for this stream"),
+            rows.iter().all(|row| row["reason"] == "at the start of a turn: no client waits for this stream"),
             "{listed}"
         );
     }
@@ -171,7 +171,7 @@ fn what_comes_after_the_start_of_a_turn_is_not_told_as_if_it_were_before() {
     let listed = lab.piton(&["list", "--json", "--steps"]).json();
     let reasons: Vec<&str> =
         listed["checkpoints"].as_array().unwrap().iter().map(|row| row["reason"].as_str().unwrap()).collect();
-    let start = "at the start of a turn: nobody waits for this stream";
+    let start = "at the start of a turn: no client waits for this stream";
     assert_eq!(reasons, ["maybe too late for shell: rm a.txt", "maybe too late for shell: rm a.txt", start]);
     assert!(listed.to_string().contains("database"), "the effect is noted: {listed}");
 }

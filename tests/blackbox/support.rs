@@ -77,6 +77,8 @@ impl Lab {
         std::fs::create_dir_all(&home).unwrap();
         std::fs::create_dir_all(&work).unwrap();
         std::fs::create_dir_all(root.join("run")).unwrap();
+        // Without it, each interactive fish starts a process that parses all manual pages of the machine, for minutes.
+        std::fs::create_dir_all(home.join("data/fish/generated_completions")).unwrap();
         let lab = Lab { home, work, scratch };
         std::fs::create_dir_all(lab.user_file().parent().unwrap()).unwrap();
         std::fs::write(lab.user_file(), PATIENT).unwrap();

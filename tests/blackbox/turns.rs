@@ -1036,7 +1036,7 @@ fn an_undo_that_changes_nothing_is_not_done() {
     let stuck = lab.piton(&["redo", "--yes"]);
     assert!(stuck.code == 3 && stuck.stdout.contains("piton redo --turn TURN"), "{stuck:?}");
     let one = lab.piton(&["redo", "--turn", "t1", "--yes"]);
-    assert!(one.code == 0 && one.stdout.contains("`piton undo` takes this back"), "{one:?}");
+    assert!(one.code == 0 && one.stdout.contains("To take this back: `piton undo`"), "{one:?}");
     assert_eq!([lab.read("f"), lab.read("g")], ["of the agent\n", "of a person\n"]);
     lab.write("g", "g 0\n");
     assert_eq!(lab.piton(&["redo", "--turn", "t2", "--yes"]).code, 0);
@@ -1044,7 +1044,7 @@ fn an_undo_that_changes_nothing_is_not_done() {
     undo(&lab, &["--turn=t1"]);
     assert_eq!(lab.piton(&["recover", "g", "--yes"]).code, 0);
     let back = lab.piton(&["redo", "--yes"]);
-    assert!(back.code == 0 && back.stdout.contains("`piton undo --turn t-1` takes this back"), "{back:?}");
+    assert!(back.code == 0 && back.stdout.contains("To take this back: `piton undo --turn t-1`"), "{back:?}");
     assert_eq!(lab.read("f"), "of the agent\n");
     // Nobody may write there: nothing is done, and the same command does it later.
     undo(&lab, &[]);

@@ -31,7 +31,7 @@ fn status_asks_the_daemon_for_its_watcher() {
     lab.take("first");
     assert_eq!(
         (row(lab, "watcher").as_str(), &lab.piton(&["status", "--json"]).json()["watcher"]),
-        ("none at work", &json!("none"))
+        ("none", &json!("none"))
     );
     lab.write(".claude/settings.json", "{}");
     let payload = json!({ "hook_event_name": "PreToolUse", "session_id": "s", "cwd": lab.work, "tool_name": "Bash",
@@ -43,10 +43,10 @@ fn status_asks_the_daemon_for_its_watcher() {
     assert!(row(lab, "watcher").ends_with("(the daemon's)"), "{}", row(lab, "watcher"));
     // An event of hooks that nobody has installed protects nothing, though the daemon is at work.
     let alone = lab.piton(&[]);
-    let told = ["not guarded now", "The last event came from Claude Code less than a minute ago."];
+    let told = ["is not guarded", "The last event came from Claude Code less than a minute ago."];
     assert!(told.iter().all(|text| alone.stdout.contains(text)) && !alone.stdout.contains("is protected"), "{alone:?}");
     lab.piton(&["daemon", "stop"]);
-    assert_eq!(row(lab, "watcher"), "none at work");
+    assert_eq!(row(lab, "watcher"), "none");
 }
 
 #[test]
@@ -58,16 +58,18 @@ fn a_sidecar_that_cannot_be_asked_is_not_nobody() {
     sidecar.ask(json!({ "type": "shell.before", "command": "rm a.txt" }));
     assert_eq!(lab.piton(&["status", "--json"]).json()["watcher"], "elsewhere");
     assert!(row(&lab, "watcher").contains("sidecar"));
-    let by = "protected by my harness (sidecar), last event less than a minute ago";
-    assert_eq!(row(&lab, "protection"), by);
-    assert!(lab.piton(&[]).stdout.contains(&format!("is {by}; known since ")));
+    for args in [&[][..], &["status"]] {
+        let said = lab.piton(args).stdout;
+        let guards = "\n  my harness (sidecar)  ok  last event less than a minute ago\n";
+        assert!(said.contains(" is protected") && said.contains(guards), "{said}");
+    }
     let runs = lab.piton(&["runs", "--json"]).json();
     let run = &runs["runs"][0];
     assert_eq!((&run["client"], &run["named"]), (&json!("my harness"), &json!("A Session")), "{runs}");
     assert_eq!(sidecar.finish(), 0);
     assert_eq!(lab.piton(&["status", "--json"]).json()["watcher"], "none");
     let alone = lab.piton(&[]);
-    let told = ["not guarded now", "The last event came from my harness (sidecar) less than a minute ago."];
+    let told = ["is not guarded", "The last event came from my harness (sidecar) less than a minute ago."];
     assert!(told.iter().all(|text| alone.stdout.contains(text)) && !alone.stdout.contains("is protected"), "{alone:?}");
 }
 
@@ -80,14 +82,11 @@ fn only_what_is_guarded_is_called_protected() {
     lab.write("a.txt", "a");
     lab.take("by hand");
     let by_hand = lab.piton(&[]);
-    assert!(
-        by_hand.stdout.contains("not guarded now") && by_hand.stdout.contains("piton install --all"),
-        "{by_hand:?}"
-    );
+    assert!(by_hand.stdout.contains("is not guarded") && by_hand.stdout.contains("piton install --all"), "{by_hand:?}");
     std::fs::create_dir_all(lab.home.join(".claude")).unwrap();
     assert_eq!(lab.piton(&["install", "claude-code"]).code, 0);
     let hooked = lab.piton(&[]);
-    let waits = "hooks of Claude Code are installed, and no event has come from here yet";
+    let waits = "  Claude Code  installed, not used yet\n";
     assert!(hooked.stdout.contains(waits) && !hooked.stdout.contains("is protected"), "{hooked:?}");
     // Hooks that the client does not run guard nothing, and another installation would not mend that.
     let file = lab.home.join(".claude/settings.json");
@@ -104,7 +103,7 @@ fn only_what_is_guarded_is_called_protected() {
     assert!(lab.piton(&[]).stdout.contains(waits));
     let off = lab.piton(&["off"]);
     assert_eq!(off.code, 0);
-    assert!(lab.piton(&[]).stdout.contains("not guarded now"));
+    assert!(lab.piton(&[]).stdout.contains("is not guarded"));
     let home = lab.piton_in(&lab.home, &[]);
     assert!(home.stdout.contains("too broad for whole checkpoints"), "{home:?}");
 }
@@ -278,7 +277,7 @@ fn files_are_counted_and_directories_are_said_apart() {
         (&json!(3), &json!(2))
     );
     let done = lab.piton(&["restore", "1", "--yes"]);
-    assert!(done.stdout.contains("1 file and 2 directories brought back, 1 directory deleted"), "{done:?}");
+    assert!(done.stdout.contains("restored 1 file and 2 directories, deleted 1 directory"), "{done:?}");
 }
 
 #[test]
@@ -372,12 +371,12 @@ fn what_a_restore_does_not_undo_is_said_once_with_the_command() {
     assert_eq!(sidecar.finish(), 0);
     lab.write("a.txt", "two");
     let done = lab.piton(&["restore", "1", "--yes"]);
-    let said: Vec<&str> = done.stdout.lines().filter(|line| line.contains("NOT UNDONE")).collect();
+    let said: Vec<&str> = done.stdout.lines().filter(|line| line.contains("piton cannot undo")).collect();
     assert!(!said.is_empty() && said.iter().all(|line| line.contains("git push origin main")), "{done:?}");
     let mut once = said.clone();
     once.dedup();
     assert_eq!(once, said, "{done:?}");
-    assert_eq!(done.stdout.matches("Restored: checkpoint 1.").count(), 1);
+    assert_eq!(done.stdout.matches("Restored checkpoint 1: ").count(), 1);
 }
 
 #[test]

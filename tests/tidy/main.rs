@@ -65,7 +65,15 @@ fn language(files: &[File], sources: &[Source]) -> Vec<Finding> {
     found.extend(own().filter(|file| file.is_rust_in("")).flat_map(prose::openings));
     found.extend(own().flat_map(prose::sentences_of));
     found.extend(sources.iter().flat_map(prose::long_strings));
+    found.extend(sources.iter().flat_map(prose::unplain_strings));
+    found.extend(own().filter(|file| is_for_users(file)).flat_map(prose::unplain_pages));
     found
+}
+
+/// Returns true for a page for users: how piton is built, and its protocol, are for developers.
+fn is_for_users(file: &File) -> bool {
+    let is_page = file.path.starts_with("docs/") || !file.path.contains('/');
+    is_page && !["docs/ARCHITECTURE.md", "docs/PROTOCOL.md"].contains(&file.path.as_str())
 }
 
 fn sources(files: &[File]) -> Vec<Source<'_>> {
@@ -98,6 +106,15 @@ fn the_ranks_are_documented() {
     }
     let table: BTreeMap<&str, i8> = tables::RANKS.iter().copied().collect();
     assert_eq!(documented, table, "docs/ARCHITECTURE.md differs from tests/tidy/tables.rs");
+}
+
+/// The pages for users are short enough to be read.
+#[test]
+fn the_pages_are_short() {
+    let files = tree();
+    let is_page = |file: &&File| file.path.ends_with(".md") && is_for_users(file);
+    let words: usize = files.iter().filter(is_page).map(|file| file.text.split_whitespace().count()).sum();
+    assert!((5_000..=tables::MAX_PAGE_WORDS).contains(&words), "{words} words in the pages for users");
 }
 
 /// Every message type and error code has its place in the specification.

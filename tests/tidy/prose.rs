@@ -3,7 +3,7 @@
 use super::Finding;
 use super::files::File;
 use super::rust::{Source, line_of, literal_end};
-use super::tables::{ABBREVIATIONS, MAX_WORDS, OPENINGS, PREPOSITIONS, SUBJECTS};
+use super::tables::{ABBREVIATIONS, MAX_WORDS, OPENINGS, PLAIN, PREPOSITIONS, SUBJECTS};
 
 /// The marks of doc comments, of all comments in Rust, and of comments in YAML. A longer mark comes before its beginning.
 const DOCS: &[&str] = &["///", "//!"];
@@ -45,6 +45,35 @@ pub(crate) fn sentences_of(file: &File) -> Vec<Finding> {
 pub(crate) fn long_strings(source: &Source) -> Vec<Finding> {
     let strings = strings(source).into_iter();
     strings.flat_map(|(at, text)| long_in(source.path, line_of(&source.text, at), &text)).collect()
+}
+
+/// Returns the sentences of a page for users that use a word of [`PLAIN`].
+pub(crate) fn unplain_pages(file: &File) -> Vec<Finding> {
+    if file.path.ends_with(".md") { unplain_in(&file.path, 1, &file.text) } else { Vec::new() }
+}
+
+/// Returns the messages outside tests that use a word of [`PLAIN`]. A string without a blank is a name or a pattern.
+pub(crate) fn unplain_strings(source: &Source) -> Vec<Finding> {
+    let strings = strings(source).into_iter().filter(|(_, text)| text.trim().contains(' '));
+    strings.flat_map(|(at, text)| unplain_in(source.path, line_of(&source.text, at), &text)).collect()
+}
+
+/// The words of [`PLAIN`] in a text in Markdown that begins at a line of its file.
+fn unplain_in(path: &str, first: usize, text: &str) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (line, paragraph) in paragraphs(text) {
+        for sentence in sentences(&paragraph) {
+            // The place of a value has the value's name.
+            let own = sentence.iter().filter(|word| !word.contains('{'));
+            let bare = |word: &String| word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+            let plain = format!(" {} ", own.map(bare).collect::<Vec<_>>().join(" "));
+            for (word, instead) in PLAIN.iter().filter(|(word, _)| plain.contains(&format!(" {word} "))) {
+                let start = start_of(&sentence.join(" "));
+                found.push(Finding::new(path, first + line, format!("`{word}` (write: {instead}): {start}")));
+            }
+        }
+    }
+    found
 }
 
 /// Each comment with one of the marks: its first line, and its text without the marks.
@@ -246,6 +275,24 @@ fn long_sentences_of_sources_are_seen() {
         lines(&format!("#[cfg(test)]\nmod tests {{\n    const A: &str = \"{long}\";\n}}\n")),
         Vec::<usize>::new()
     );
+}
+
+#[test]
+fn words_that_are_not_plain_are_seen() {
+    let page = |text: &str| unplain_pages(&File::new("docs/X.md", text)).iter().map(Finding::text).collect::<Vec<_>>();
+    for (word, _) in PLAIN {
+        assert!(!page(&format!("A file\n({word}) is.\n")).is_empty(), "{word}");
+        let source = format!("fn f() {{ say(\"it {word} there\"); }}\n");
+        let file = File::new("src/a.rs", &source);
+        assert!(!unplain_strings(&Source::new(&file)).is_empty(), "{word}");
+    }
+    assert_eq!(page("A mendicant `holds` what\n```\nholds\n```\nis withheld.\n"), Vec::<String>::new());
+    assert_eq!(page("x\n\nIt holds.\n"), ["docs/X.md:3: `holds` (write: contains): It holds."]);
+    let file = File::new(
+        "src/a.rs",
+        "// It holds.\nconst A: &str = \"holds\";\n#[cfg(test)]\nmod t { const B: &str = \"it holds\"; }\n",
+    );
+    assert!(unplain_strings(&Source::new(&file)).is_empty());
 }
 
 #[test]

@@ -103,6 +103,45 @@ pub(crate) const PREPOSITIONS: &[&str] = &[
 /// No sentence has one of these for its subject: a noun says who or which thing it is.
 pub(crate) const SUBJECTS: &[&str] = &["What", "Whatever", "Who", "Whoever"];
 
+/// Words and phrases that messages and pages do not use, each with the plain words to use instead. They are compared in lower case.
+pub(crate) const PLAIN: &[(&str, &str)] = &[
+    ("aimed at", "targets"),
+    ("anew", "again"),
+    ("ask piton", "call piton"),
+    ("asks piton", "calls piton"),
+    ("at work", "running, active"),
+    ("beside", "next to, in addition to"),
+    ("by which", "with which"),
+    ("cap", "limit"),
+    ("come back", "are restored"),
+    ("comes back", "is restored"),
+    ("go back", "return, are restored"),
+    ("goes", "is deleted, continues, moves"),
+    ("goes back", "is restored"),
+    ("held", "saved, contained"),
+    ("holds", "contains"),
+    ("in any case", "always"),
+    ("look at", "check"),
+    ("looked at", "checked"),
+    ("looks at", "checks"),
+    ("mend", "fix"),
+    ("mended", "fixed"),
+    ("mends", "fixes"),
+    ("nobody", "no person, no process"),
+    ("of which", "whose"),
+    ("somebody", "a person, another process"),
+    ("stands", "is, is stored"),
+    ("step over", "undo"),
+    ("steps over", "undoes"),
+    ("tells", "reports"),
+    ("told", "reported"),
+    ("went", "moved, was deleted"),
+    ("whoever", "the person, the process"),
+];
+
+/// The number of words that the pages for users may have together.
+pub(crate) const MAX_PAGE_WORDS: usize = 25_000;
+
 /// The number of words that a sentence may have.
 pub(crate) const MAX_WORDS: usize = 35;
 

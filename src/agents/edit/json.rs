@@ -130,7 +130,7 @@ fn created(wanted: &[(&'static str, NewValue)], style: Style) -> String {
 }
 
 fn wrong(what: &str) -> Error {
-    Error::new(Code::Conflict, format!("the file has {what}")).hint("mend the file first; it was not touched")
+    Error::new(Code::Conflict, format!("the file has {what}")).hint("fix the file first; it was not changed")
 }
 
 /// Returns the root, if what piton edits has the form it knows.

@@ -130,7 +130,7 @@ impl Scanner<'_> {
         let line = 1 + self.text[..self.at].matches('\n').count();
         Error::new(Code::BadJson, format!("the file is not JSON: line {line}: {what}"))
             .line(line as u64)
-            .hint("mend the file first; it was not touched")
+            .hint("fix the file first; it was not changed")
     }
 
     fn peek(&self) -> Option<u8> {

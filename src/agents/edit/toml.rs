@@ -73,7 +73,7 @@ fn read(text: &str) -> Result<Document<&str>> {
         // Further lines show the place again.
         let error = error.to_string();
         Error::new(Code::BadRequest, format!("the file is not TOML: {}", error.lines().next().unwrap_or_default()))
-            .hint("mend the file first; it was not touched")
+            .hint("fix the file first; it was not changed")
     })
 }
 

@@ -72,7 +72,7 @@ fn parsed(text: &str) -> Result<Value> {
     }
     serde_saphyr::from_str(text).map_err(|error| {
         Error::new(Code::BadRequest, format!("the file is not YAML: {error}"))
-            .hint("mend the file first; it was not touched")
+            .hint("fix the file first; it was not changed")
     })
 }
 

@@ -24,7 +24,7 @@ fn odd(layer: &SettingsLayer) -> Option<Doubt> {
     if !hooks.is_array() || listed.iter().any(|hook| !fits(hook)) {
         return Some(Doubt {
             what: format!("a hook in {shown} is not as Kimi Code wants it: no hook runs"),
-            step: "mend the `[[hooks]]` there: `event`, `command`, `timeout` of 1 to 600, `matcher`, and nothing else"
+            step: "fix the `[[hooks]]` there: `event`, `command`, `timeout` of 1 to 600, `matcher`, and nothing else"
                 .to_owned(),
             is_certain: true,
         });

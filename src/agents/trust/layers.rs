@@ -25,7 +25,7 @@ pub(super) struct SettingsLayers {
 pub(super) fn unreadable(shown: &str, why: &str) -> Doubt {
     Doubt {
         what: format!("piton cannot tell whether hooks run: {shown}: {why}"),
-        step: "mend that file, or have it readable".to_owned(),
+        step: "fix that file, or make it readable".to_owned(),
         is_certain: false,
     }
 }
@@ -60,7 +60,7 @@ impl SettingsLanguage {
             SettingsLanguage::Json if text.trim().is_empty() => Ok(Value::Null),
             SettingsLanguage::Json => {
                 let value = scan(text).map_err(|error| error.text())?.value();
-                if value.is_object() { Ok(value) } else { Err("it holds no JSON object".to_owned()) }
+                if value.is_object() { Ok(value) } else { Err("it contains no JSON object".to_owned()) }
             }
             SettingsLanguage::Toml => toml_edit::de::from_str(text).map_err(|error| {
                 // Further lines show the place, which the path and the first line name already.

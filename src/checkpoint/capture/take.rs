@@ -193,7 +193,7 @@ impl Locked<'_> {
             codon_id: None,
             codon_name: None,
             duration_ms: None,
-            reason: format!("the whole workspace beside `{}`", record.kind.as_str()),
+            reason: format!("the whole workspace in addition to `{}`", record.kind.as_str()),
             files,
             bytes,
             skipped: whole.coverage.skipped.len() as u64,
@@ -261,8 +261,8 @@ impl Locked<'_> {
             return;
         }
         let text = format!(
-            "`{}` looks like a secret. Checkpoints hold it in `local.git`, where no git command and no push reaches it; `piton forget` \
-             takes it out, and `secrets: on-target` holds less. This is said once",
+            "`{}` looks like a secret. Checkpoints save it in `local.git`, where no git command and no push reaches it; `piton forget` \
+             removes it, and `secrets: on-target` saves less. This is said once",
             path.display()
         );
         match self.change_state(|state| state.told_secrets = true) {

@@ -276,7 +276,7 @@ fn targets_that_rules_leave_out_are_captured_beside_what_is_warm() {
 
 #[test]
 fn a_scan_beside_the_warm_tree_does_not_take_older_trees_for_the_present() {
-    // A target that no checkpoint can hold, so that everything is looked at.
+    // A target that no checkpoint can hold, so that everything is checked.
     let mut lab = Lab::with(|work| drop(std::os::unix::net::UnixListener::bind(work.join("socket")).unwrap()));
     lab.write("f", "changed");
     let base = loop {

@@ -199,7 +199,7 @@ impl Attempt {
         let (tree, pending) = match &mut self.warmth {
             Warmth::Cold(_) => return Ok(None),
             Warmth::Scanned(_, why) => {
-                tracing::debug!(%why, "everything is looked at");
+                tracing::debug!(%why, "everything is checked");
                 return Ok(None);
             }
             Warmth::Live(tree, pending) => (&mut tree.warm, pending),
@@ -214,7 +214,7 @@ impl Attempt {
         let (stats, reach) = match tree.renew(&plain.on_workspace(), &dirty, sinks, control)? {
             Renewed::Done { stats, ruled, reached } => (stats, NewReach { ruled, reached }),
             Renewed::Rescan(why) => {
-                tracing::debug!(why, "everything is looked at");
+                tracing::debug!(why, "everything is checked");
                 self.warmth.forget_changes(Why::FirstLook);
                 return Ok(None);
             }

@@ -24,7 +24,7 @@ pub struct Gap {
     pub why: SkipReason,
 }
 
-/// Says which paths are not held; `None` without gaps.
+/// Says which paths are not saved; `None` without gaps.
 pub fn sentence(gaps: &[Gap]) -> Option<String> {
     not_held(gaps.iter().map(|gap| (gap.path.display(), gap.weight)))
 }
@@ -297,9 +297,9 @@ mod tests {
             let targets: Vec<Target> = names.iter().map(|name| Target { path: path(name), recursive: true }).collect();
             sentence(&of_targets(&coverage, &targets))
         };
-        assert_eq!(told(&["cache"]).unwrap(), "not held: cache (15 B)");
-        assert_eq!(told(&["vendor"]).unwrap(), "not held: vendor/.git (2.0 MB or more)");
-        assert_eq!(told(&["vendor/.git/config"]).unwrap(), "not held: vendor/.git (2.0 MB or more)");
+        assert_eq!(told(&["cache"]).unwrap(), "not saved: cache (15 B)");
+        assert_eq!(told(&["vendor"]).unwrap(), "not saved: vendor/.git (2.0 MB or more)");
+        assert_eq!(told(&["vendor/.git/config"]).unwrap(), "not saved: vendor/.git (2.0 MB or more)");
         assert_eq!(told(&["src"]), None);
         assert_eq!(told(&["tree/a"]), None, "what is named in another worktree is captured");
         let all = Target { path: RelPath::root(), recursive: true };

@@ -36,7 +36,7 @@ impl Catalog {
 
 /// Returns the error for a path that a checkpoint does not hold, in the same words for every door.
 pub fn refusal(number: Number, path: &std::path::Path) -> Error {
-    Error::new(Code::NoSuchPath, format!("checkpoint {number} does not hold that path"))
+    Error::new(Code::NoSuchPath, format!("checkpoint {number} does not contain that path"))
         .path(path)
         .hint("`piton find PATH` says which checkpoints do")
 }

@@ -228,7 +228,7 @@ impl Catalog {
         for (step, paths) in by_step(&moment.later, selects) {
             let command = paths.first().map(|path| self.restore_command(step, path)).unwrap_or_default();
             notes.push(format!(
-                "checkpoint {number} did not look at {}, which {step} holds as it was later: `{command}` brings that back",
+                "checkpoint {number} did not check {}, which {step} has as it was later: `{command}` restores that",
                 self.some_named(&paths)
             ));
         }

@@ -280,7 +280,7 @@ impl Catalog {
             Some(newest) => {
                 let text = format!("checkpoint {} was recorded since", newest.record.number);
                 Err(Error::new(Code::StaleSelection, text)
-                    .hint("look at the list again, then repeat the request")
+                    .hint("list the checkpoints again, then repeat the request")
                     .candidates(vec![newest.id.to_string()]))
             }
         }

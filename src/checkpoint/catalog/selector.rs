@@ -144,7 +144,7 @@ impl Selector {
             return refused("is empty", "name the checkpoint, or leave the label out");
         }
         if label.chars().any(char::is_control) {
-            return refused("holds a control character", "write one line of plain text");
+            return refused("contains a control character", "write one line of plain text");
         }
         match Selector::parse(label) {
             Ok(Selector::Label(_)) if is_word(label) => refused(

@@ -124,7 +124,7 @@ pub(super) fn explain_word(word: &str, all: &[Checkpoint]) -> Option<Error> {
     if is_git_command(word) {
         return none(
             format!("no checkpoint was taken before a command of git `{typed}`"),
-            "`piton git-undo --list` lists the commands of git",
+            "`piton list --git` lists the commands of git",
         );
     }
     let is_missing = word == LATEST || NamedTime::parse(word, now_ms()).is_some();

@@ -109,7 +109,7 @@ impl Restore {
 pub(super) fn stale() -> Error {
     Error::new(Code::StalePlan, "the files have changed since that plan was shown; nothing was done")
         .field("plan")
-        .hint("look at the fresh preview, and send the digest of its plan")
+        .hint("check the new preview, and send the digest of its plan")
 }
 
 /// Names the paths that an interrupted restore announced, and their entries before and after it.

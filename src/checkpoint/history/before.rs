@@ -37,7 +37,7 @@ impl Locked<'_> {
             if !self.capturer.distrust_moved(self.catalog, &touched, known, control)? {
                 return Ok((taken, observed));
             }
-            tracing::info!("files changed and nothing told of it: the checkpoint before the restore is taken anew");
+            tracing::info!("files changed and nothing reported it: the checkpoint before the restore is taken again");
             self.drop_ref(&taken.checkpoint.name, taken.checkpoint.id)?;
         }
         self.take(take, control)

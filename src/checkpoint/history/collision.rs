@@ -422,7 +422,7 @@ impl Catalog {
         for (top, files) in of_top {
             let found = uncommitted(&top, &files).unwrap_or_else(|error| {
                 // Then git cannot tell that any of it is committed.
-                tracing::warn!(%error, "the uncommitted work of a repository cannot be told");
+                tracing::warn!(%error, "the uncommitted work of a repository cannot be determined");
                 files.keys().map(|path| (path.clone(), WorkSort::ALL.to_vec())).collect()
             });
             work.insert(top, found);

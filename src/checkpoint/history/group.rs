@@ -148,7 +148,7 @@ impl Stepping {
         let first = match timeline.catalog().branch_switch_of(turn)? {
             Some(one) => {
                 format!(
-                    " with `{}`. Take that back first: `piton git-undo {}`",
+                    " with `{}`. Take that back first: `piton undo {}`",
                     printable(&one.begin.command),
                     one.begin.name()
                 )

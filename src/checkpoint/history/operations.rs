@@ -87,7 +87,7 @@ impl UndoStep {
         changes.filter(|change| change.is_undone_by_default() && !self.undone.contains(&change.path)).count()
     }
 
-    /// Returns true if any change of a turn was not taken back, of whatever share; one that is not held counts until the turn is undone.
+    /// Returns true if any change of a turn was not taken back, of whatever share; one that is not saved counts until the turn is undone.
     pub fn is_anything_left(&self) -> bool {
         let is_left = |turn: &Arc<TurnEnd>| {
             let mut changes = turn.changes.iter();

@@ -62,7 +62,7 @@ impl Catalog {
             && let Err(error) = self.add_rest(&mut loaded, &beside)
         {
             // The checkpoint itself is of use all the same.
-            tracing::warn!(%error, "the base capture beside a narrowed checkpoint cannot be read");
+            tracing::warn!(%error, "the base capture of a narrowed checkpoint cannot be read");
         }
         Ok(loaded)
     }
@@ -119,13 +119,13 @@ impl Catalog {
         let mut warnings = in_use::warnings(plan, &self.workspace.path);
         match self.live_warnings(&restore.run) {
             Ok(live) => warnings.extend(live.into_iter().filter(|_| !plan.changes_nothing())),
-            Err(error) => tracing::warn!(%error, "who is at work cannot be told"),
+            Err(error) => tracing::warn!(%error, "the processes that are active cannot be determined"),
         }
         warnings.extend(self.target_warnings(&loaded.coverage, &|path| restore.is_about(path)));
         if self.is_layer_expired(&loaded.checkpoint)? {
             let number = loaded.checkpoint.record.number;
             warnings.push(format!(
-                "checkpoint {number} kept ignored files and secrets for a while, and they are gone: it brings none of those back"
+                "checkpoint {number} kept ignored files and secrets for a while, and they were dropped: it restores none of those"
             ));
         }
         let is_from_target = |path: &RelPath| restore.selects(path) && !restore.from.contains_key(path);
@@ -160,7 +160,7 @@ impl Catalog {
             let (command, name) = (&one.begin.command, one.begin.name());
             format!(
                 "this takes back only the files of `{command}`: refs, HEAD, the index and the stash stay as they are. \
-                 `piton git-undo {name}` takes all of it back"
+                 `piton undo {name}` takes all of it back"
             )
         }))
     }

@@ -120,7 +120,7 @@ impl Catalog {
     /// Returns the refusal of a step that damaged lines of the journal hide; it names the checkpoints from before restores.
     fn unsure_step(&self, history: &History, word: &str) -> Error {
         let damage = history.damage().unwrap_or_default();
-        let text = format!("{damage}, so the restore that {word} would step over is not known; nothing was done");
+        let text = format!("{damage}, so the restore that {word} would take back is not known; nothing was done");
         let known = self.all().unwrap_or_default(); // without a list the damage is named alone
         let newest = known.checkpoints.iter().rev();
         let before = newest.filter(|checkpoint| checkpoint.record.kind == CheckpointKind::PreRestore).take(MOST_NAMED);
@@ -168,7 +168,7 @@ impl Catalog {
         };
         if let Some(pruned) = next.and_then(|step| self.pruned_end(step)) {
             return Ok(format!(
-                "nothing more to {word}: the next step goes to a checkpoint that is gone: {pruned}. \
+                "nothing more to {word}: the next step needs a checkpoint that was deleted: {pruned}. \
                  `piton {word} --turn TURN` takes another turn by its name in `piton list --turns`"
             ));
         }
@@ -179,7 +179,7 @@ impl Catalog {
             (Direction::Redo, Some(OperationKind::Redo)) => "nothing to redo: what was undone last is redone already",
             (Direction::Redo, Some(_)) => "nothing to redo: nothing was undone since the last restore",
             (Direction::Undo, _) if history.has_older => {
-                "nothing more to undo: only the newest 20 turns can be undone, and older ones remain; a checkpoint of `piton list` goes \
+                "nothing more to undo: only the newest 20 turns can be undone, and older ones remain; a checkpoint of `piton list` reaches \
                  back further"
             }
             (Direction::Undo, _)

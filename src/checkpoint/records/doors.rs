@@ -58,7 +58,7 @@ impl DoorMark {
             }
             Err(error)
         });
-        let mut file = opened.at("opening the mark of a door", &path)?;
+        let mut file = opened.at("opening the mark of an integration", &path)?;
         let name = DoorName { door, client: client.map(str::to_owned) };
         if read(&mut file) != Some(name.clone()) {
             make_room(&doors);
@@ -68,9 +68,9 @@ impl DoorMark {
                 // On a full disk an empty file is left, which names no door.
                 let _ = std::fs::remove_file(&path);
             }
-            written.at("writing the mark of a door", &path)?;
+            written.at("writing the mark of an integration", &path)?;
         }
-        share(&file).at("setting the mark of a door", &path)?;
+        share(&file).at("setting the mark of an integration", &path)?;
         Ok(DoorMark { file, noted: None })
     }
 

@@ -76,7 +76,7 @@ impl Ground {
             elsewhere: None,
         };
         if let Some(remote) = mount.filter(|mount| mount.is_remote()) {
-            look.root = FoundNode::Failed(format!("a file system of another machine ({}) is not asked", remote.kind));
+            look.root = FoundNode::Failed(format!("a file system of another machine ({}) is not queried", remote.kind));
             return look;
         }
         look.root = found(path);
@@ -129,6 +129,6 @@ fn found(path: &Path) -> FoundNode {
         Ok(_) => FoundNode::Other,
         Err(error) if error.kind() == ErrorKind::NotFound => FoundNode::Missing,
         Err(error) if error.kind() == ErrorKind::NotADirectory => FoundNode::Other,
-        Err(error) => FoundNode::Failed(format!("it cannot be looked at: {error}")),
+        Err(error) => FoundNode::Failed(format!("it cannot be checked: {error}")),
     }
 }

@@ -29,7 +29,7 @@ use crate::sys::fs::durable::{create_private_dir, replace_file};
 use crate::sys::fs::lock::{FileLock, Mode};
 
 /// The lock under which workspaces are added, and their records changed.
-pub(crate) struct AddingLock(#[expect(dead_code, reason = "held for its life")] FileLock);
+pub(crate) struct AddingLock(#[expect(dead_code, reason = "locked for its life")] FileLock);
 
 impl AddingLock {
     /// Takes it.
@@ -239,7 +239,7 @@ pub(crate) fn join(home: &Home, workspace: &Workspace, above: Option<String>, lo
 /// # Errors
 /// `workspace-gone`.
 pub(crate) fn refuse_adopted(workspace: &Workspace) -> Result<()> {
-    let gone = |text: &str| Error::new(Code::WorkspaceGone, text).hint("open the workspace anew");
+    let gone = |text: &str| Error::new(Code::WorkspaceGone, text).hint("open the workspace again");
     let identity = match std::fs::read(workspace.dir.join("workspace.json")) {
         Ok(text) => Identity::parse(&text),
         Err(_) if !workspace.dir.exists() => return Err(gone("the history of this directory was cleared")),
@@ -247,7 +247,7 @@ pub(crate) fn refuse_adopted(workspace: &Workspace) -> Result<()> {
     };
     match identity.and_then(|identity| identity.path()).filter(|path| *path != workspace.path) {
         None => Ok(()),
-        Some(now) => Err(gone("the history of this directory went to another one").path(&now)),
+        Some(now) => Err(gone("the history of this directory was moved to another one").path(&now)),
     }
 }
 
@@ -310,7 +310,7 @@ pub(crate) fn all(home: &Home, thorough: bool) -> Result<Vec<(PathBuf, Identity)
             tracing::warn!(dir = %dir.display(), "a workspace record cannot be read");
             continue;
         };
-        tracing::warn!(dir = %dir.display(), path = identity.path, "a workspace record was lost and is written anew");
+        tracing::warn!(dir = %dir.display(), path = identity.path, "a workspace record was lost and is written again");
         let written = create_private_dir(&dir).and_then(|()| identity.write(&dir));
         if let Err(error) = written {
             tracing::warn!(%error, "the record could not be written");
@@ -384,7 +384,7 @@ pub(crate) fn is_of(dir: &Path, path: &Path) -> bool {
 
 /// Notes that a history went with its directory.
 pub(crate) fn tell_moved(home: &Home, from: &Path, to: &Path) {
-    note(home, &format!("the directory {} is {} now; its history went with it", from.display(), to.display()));
+    note(home, &format!("the directory {} is {} now; its history moved with it", from.display(), to.display()));
 }
 
 /// Notes that a directory began a new history, and may be one that has a history already.

@@ -47,7 +47,7 @@ impl WorkspaceLock {
 
 fn gone() -> Error {
     let text = "the records of this workspace were cleared or moved meanwhile";
-    Error::new(Code::WorkspaceGone, text).hint("open the workspace anew")
+    Error::new(Code::WorkspaceGone, text).hint("open the workspace again")
 }
 
 /// Runs `look` while no process writes; `None` if one does.

@@ -28,7 +28,7 @@ impl WorkMark {
     /// be set: the work goes on all the same, and only those who look cannot tell.
     pub fn set(mark: &Path) -> Option<WorkMark> {
         let marked =
-            WorkMark::try_set(mark).inspect_err(|error| tracing::warn!(%error, "work goes on without its mark"));
+            WorkMark::try_set(mark).inspect_err(|error| tracing::warn!(%error, "work continues without its mark"));
         marked.ok() // said above
     }
 

@@ -31,7 +31,7 @@ pub fn note(home: &Home, text: &str) -> Result<()> {
     }
     let line = format!("{} {}\n", rfc3339(now_ms()), told(text));
     // One call, so that the entries of two processes do not mix.
-    append_private(&path).and_then(|mut file| file.write_all(line.as_bytes())).at("writing down what went wrong", &path)
+    append_private(&path).and_then(|mut file| file.write_all(line.as_bytes())).at("recording a failure", &path)
 }
 
 /// As [`note`], but for a sentence that is among the newest already.

@@ -182,7 +182,7 @@ impl fmt::Display for Damage {
             Damage::Records { what } => write!(f, "{what}"),
             Damage::Hole { number, what } => write!(f, "checkpoint {number} is damaged: {what}"),
             Damage::Pack { what } => f.write_str(what),
-            Damage::Busy => write!(f, "somebody is at work there: not looked at"),
+            Damage::Busy => write!(f, "another process is active there: not checked"),
         }
     }
 }

@@ -251,7 +251,9 @@ fn seems_moved<'w>(known: &'w [Workspace], facts: &Metadata) -> Option<&'w Works
 /// `workspace-gone`, `bad-path`; I/O errors.
 pub(crate) fn canonical_dir(path: &Path) -> Result<(PathBuf, Metadata)> {
     let no_dir = || {
-        Error::new(Code::BadPath, "a workspace must be a directory").path(path).hint("name the directory that holds it")
+        Error::new(Code::BadPath, "a workspace must be a directory")
+            .path(path)
+            .hint("name the directory that contains it")
     };
     let canonical = path.canonicalize().map_err(|error| match error.kind() {
         ErrorKind::NotFound => {
@@ -405,7 +407,7 @@ mod tests {
         assert_eq!((&moved.id, &moved.path, moved.was.as_ref()), (&first.id, &new, Some(&old)));
         assert_eq!(identity::refuse_adopted(&first).unwrap_err().code(), Code::WorkspaceGone);
         assert_eq!(Workspace::open(&home, &new).unwrap(), moved);
-        assert!(mishaps::newest(&home).iter().any(|line| line.contains("its history went with it")));
+        assert!(mishaps::newest(&home).iter().any(|line| line.contains("its history moved with it")));
         // With the directories above it.
         let further = root.join("src/renamed");
         std::fs::rename(root.join("code"), root.join("src")).unwrap();

@@ -80,10 +80,10 @@ impl Catalog {
                 }
                 Some(WithholdReason::Secrets(n)) if !with_secrets => {
                     let file = judge.files.get(&n).map(|file| format!(": {}", file.text())).unwrap_or_default();
-                    withhold(what, format!("checkpoint {n} holds secrets{file}"));
+                    withhold(what, format!("checkpoint {n} contains secrets{file}"));
                 }
                 Some(WithholdReason::Told(n)) if !with_secrets => {
-                    withhold(what, format!("checkpoint {n} has a message that holds secrets"));
+                    withhold(what, format!("checkpoint {n} has a message that contains secrets"));
                 }
                 Some(WithholdReason::Large(n)) => {
                     withhold(

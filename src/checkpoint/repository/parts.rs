@@ -43,7 +43,7 @@ impl PartsBack {
     /// Returns the first error, with the parts that are back and those that are not.
     pub(super) fn ended(self, name: &str) -> Result<()> {
         let Some(error) = self.error else { return Ok(()) };
-        let rest = format!("`piton git-undo {name}` tries again");
+        let rest = format!("`piton undo {name}` tries again");
         let hint = error.hint_text().map_or_else(|| rest.clone(), |hint| format!("{hint}; then {rest}"));
         let left = self.left.join(", ");
         let told = match self.back.as_slice() {
@@ -76,7 +76,7 @@ mod tests {
         let error = parts.ended("g-7").unwrap_err();
         assert_eq!(error.code(), Code::DiskFull);
         assert_eq!(error.message(), "back: refs, the index, files; not back: the stash: no room");
-        assert_eq!(error.hint_text(), Some("make room; then `piton git-undo g-7` tries again"));
+        assert_eq!(error.hint_text(), Some("make room; then `piton undo g-7` tries again"));
     }
 
     #[test]
@@ -87,7 +87,7 @@ mod tests {
         parts.bring("the index", true, || panic!("the index belongs to the refs"));
         let error = parts.ended("g-7").unwrap_err();
         assert_eq!(error.message(), "nothing is back (refs, the index): locked");
-        assert_eq!(error.hint_text(), Some("`piton git-undo g-7` tries again"));
+        assert_eq!(error.hint_text(), Some("`piton undo g-7` tries again"));
         assert!(PartsBack::default().ended("g-7").is_ok());
     }
 }

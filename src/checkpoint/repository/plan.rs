@@ -45,16 +45,16 @@ pub(super) const LOST: &str =
     "content that it names is not in the repository any more; `git add` stages the files again";
 
 /// The reason of a ref whose name git cannot have beside another one.
-const IN_THE_WAY: &str = "another one stands in its way: git cannot have `a` beside `a/b`";
+const IN_THE_WAY: &str = "another one is in its way: git cannot have both `a` and `a/b`";
 
 /// The reason of a ref whose objects are gone.
 pub(super) const GONE: &str = "its commit is not in the repository any more (`git gc` removes what no ref names)";
 
 /// The reason of HEAD, and of the index, whose branch or commit stays as it is.
-const WITHOUT_BRANCH: &str = "its branch or commit cannot go back";
+const WITHOUT_BRANCH: &str = "its branch or commit cannot be restored";
 
 /// The reason of an operation in progress whose index stays as it is.
-pub(super) const WITHOUT_INDEX: &str = "the index cannot go back with it";
+pub(super) const WITHOUT_INDEX: &str = "the index cannot be restored with it";
 
 /// The reason of a part that stays because another one, which it depends on, stays.
 const TOGETHER: &str = "it has to fit the parts that stay";

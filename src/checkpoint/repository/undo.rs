@@ -197,7 +197,7 @@ impl Timeline {
         if let Some(op) = op {
             let chosen = all.into_iter().find(|one| one.begin.op == op).ok_or_else(|| {
                 Error::new(Code::NoSuchTurn, format!("there is no operation g-{op} of git"))
-                    .hint("`piton git-undo --list` has those that are known")
+                    .hint("`piton list --git` has those that are known")
             })?;
             return self.way_back(chosen, control).map(Some);
         }
@@ -232,9 +232,7 @@ impl Timeline {
         let (op, name) = (operation.begin.op, operation.begin.name());
         if !self.is_same_repository(&operation)? {
             let text = format!("{name} was a command in another repository, which is gone from here");
-            return Err(Error::new(Code::Conflict, text)
-                .path(&top)
-                .hint("`piton git-undo --list` has those of this one"));
+            return Err(Error::new(Code::Conflict, text).path(&top).hint("`piton list --git` has those of this one"));
         }
         let before = self.catalog().repository_state(op, OperationEdge::Before)?.ok_or_else(|| {
             Error::new(Code::Pruned, format!("the state of the repository before {name} is not kept any more"))
@@ -363,9 +361,7 @@ impl Timeline {
         let now = RepositoryNow::around(&way.place.top)?.ok_or_else(|| gone(&way.place.top))?;
         if let Some(part) = way.changed_since(now.state())? {
             let text = format!("{part} changed since the preview, so nothing was done");
-            return Err(
-                Error::new(Code::StalePlan, text).hint(format!("look again: `piton git-undo {name} --preview`"))
-            );
+            return Err(Error::new(Code::StalePlan, text).hint(format!("check again: `piton undo {name} --preview`")));
         }
         let over = way.goal.operation();
         let is_same =
@@ -374,7 +370,7 @@ impl Timeline {
             && !self.git_operations()?.iter().any(|one| is_same(one, over))
         {
             let text = format!("{name} has been taken back meanwhile, so nothing was done");
-            return Err(Error::new(Code::StalePlan, text).hint("look again: `piton git-undo --list`"));
+            return Err(Error::new(Code::StalePlan, text).hint("check again: `piton list --git`"));
         }
         let new = NewGitOperation {
             before: now,

@@ -20,10 +20,10 @@ use crate::model::path::RelPath;
 const MOST: usize = 1000;
 
 /// The reason of a file that the settings exclude.
-const EXCLUDED: &str = "no checkpoint holds it: `exclude` in the settings names it";
+const EXCLUDED: &str = "no checkpoint contains it: `exclude` in the settings names it";
 
 /// The reason of a file that is over a limit.
-const OVER: &str = "no checkpoint holds it: it is over a limit of the settings, or could not be read";
+const OVER: &str = "no checkpoint contains it: it is over a limit of the settings, or could not be read";
 
 /// Returns the moment at which a file has changed last; `None` where there is none.
 fn changed_at(place: &Path) -> Option<i64> {
@@ -45,7 +45,7 @@ impl Catalog {
         };
         let found = self.excluded_files(new).and_then(|excluded| Ok((excluded, self.skipped_files(files)?)));
         let (excluded, skipped) = found.unwrap_or_else(|error| {
-            tracing::warn!(%error, "files that no checkpoint holds are not listed");
+            tracing::warn!(%error, "files that no checkpoint contains are not listed");
             Default::default()
         });
         let mut all: BTreeMap<RelPath, bool> = skipped.into_iter().map(|path| (path, false)).collect();
@@ -105,7 +105,7 @@ pub(super) fn parts(files: &[UnheldFile]) -> Vec<KeptPart> {
         let why = if one.excluded { EXCLUDED } else { OVER };
         KeptPart { what: format!("`{}`", path.unwrap_or_default()), why: why.to_owned() }
     };
-    first_named(files.iter().map(named).collect(), "files", "no checkpoint holds them")
+    first_named(files.iter().map(named).collect(), "files", "no checkpoint contains them")
 }
 
 #[cfg(test)]

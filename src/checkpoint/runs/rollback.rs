@@ -105,13 +105,13 @@ impl Catalog {
         let left = all.checkpoints.iter().rev().find(|c| c.record.run == run && completed(&c.record));
         let hint = match left {
             Some(left) => format!(
-                "checkpoint {} of another timeline completed `{}`: name it to go back there",
+                "checkpoint {} of another timeline completed `{}`: name it to return to it",
                 left.record.number,
                 printable(codon_of(&left.record).unwrap_or_default())
             ),
             None => "`piton list` shows what there is".to_owned(),
         };
-        let text = format!("run `{run}` has no completed codon to go back to where it stands");
+        let text = format!("run `{run}` has no completed codon before its current position");
         Err(Error::new(Code::NoSuchCheckpoint, text).hint(hint))
     }
 

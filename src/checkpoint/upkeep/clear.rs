@@ -22,7 +22,7 @@ pub fn refuse_at_work(workspace: &Workspace) -> Result<()> {
         return Err(Error::new(Code::Conflict, format!("run `{run}` of {name} is open")).hint("end it first"));
     }
     if at_work(&guard_mark(&workspace.dir)) == AtWork::Now {
-        return Err(Error::new(Code::Conflict, format!("a sidecar or the daemon is at work in {name}"))
+        return Err(Error::new(Code::Conflict, format!("a sidecar or the daemon is active in {name}"))
             .hint("end the agent, and then the daemon with `piton daemon stop`"));
     }
     Ok(())

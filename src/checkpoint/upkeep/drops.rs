@@ -106,7 +106,7 @@ impl Catalog {
             match reasons.get(&one.id).copied().flatten() {
                 Some(StayReason::Needed) => {
                     let hint = "after another restore or rollback it may go";
-                    return Err(refusal(one, "is where the next undo, redo or checkpoint of a run goes on from", hint));
+                    return Err(refusal(one, "is where the next undo, redo or checkpoint of a run continues", hint));
                 }
                 Some(StayReason::OfOpenRun) => {
                     return Err(refusal(

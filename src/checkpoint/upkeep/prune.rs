@@ -302,7 +302,7 @@ impl PrunePlan {
             return Ok(());
         }
         Err(Error::new(Code::StalePlan, "the plan is another one by now; nothing was dropped")
-            .hint("look at it with `piton store prune --dry-run`, and give the digest of that"))
+            .hint("check it with `piton store prune --dry-run`, and give the digest of that"))
     }
 
     /// Drops the checkpoints of the plan that may still go, and has the store delete what nothing reaches. A workspace in

@@ -59,7 +59,7 @@ impl Relocation {
         let above = above.canonicalize().at("resolving", above)?;
         let (from, to) = (home.path().to_owned(), above.join(name));
         if to.starts_with(&from) || from.starts_with(&to) {
-            return Err(refused("one of both directories lies in the other", &to, "name a directory beside it"));
+            return Err(refused("one of both directories lies in the other", &to, "name a directory next to it"));
         }
         let known = Workspace::known(home)?;
         // Of the files outside of all workspaces, a checkpoint contains only those that an action names.
@@ -69,7 +69,7 @@ impl Relocation {
             return Err(refused("the store must not lie in a workspace", &around.path, hint));
         }
         if let Some(kind) = foreign(&above)? {
-            let text = format!("locks and syncs do not surely hold on a file system of another machine ({kind})");
+            let text = format!("locks and syncs are not reliable on a file system of another machine ({kind})");
             return Err(refused(&text, &above, "name a directory of this machine"));
         }
         let is_left = to.read_link().is_ok_and(|link| link == to);

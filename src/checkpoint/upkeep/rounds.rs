@@ -234,7 +234,7 @@ impl Rounds {
         let policy = |workspace: &Workspace| policy_of(self.home.path(), &self.flags, &common, workspace);
         let total = common.policy.retention.total_bytes;
         let plan = PrunePlan::make(&self.home, &policy, (PruneWish::default(), total), &mut looks, control)?;
-        plan.faults.iter().for_each(|fault| tracing::warn!(fault, "nothing of this workspace goes"));
+        plan.faults.iter().for_each(|fault| tracing::warn!(fault, "nothing of this workspace is deleted"));
         let pruned = plan.carry_out(&self.home, Duration::ZERO, control)?;
         let upkept = &pruned.upkept;
         if control() == Flow::Stop || upkept.is_interrupted {

@@ -92,7 +92,7 @@ pub fn judge(recorded: Option<&Place>, look: &PlaceLook) -> JudgedStanding {
             because(Standing::Unmounted, &format!("nothing is mounted at {mount}"))
         }
         FoundNode::Dir(node) if recorded.is_some() && !is_recorded(node) => {
-            because(Standing::Live, "the directory was made anew")
+            because(Standing::Live, "the directory was made again")
         }
         FoundNode::Dir(_) => because(Standing::Live, "the directory is there"),
         FoundNode::Failed(why) => unknown(why),
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_directory_that_is_there_is_live_also_if_it_was_made_anew() {
-        for (ino, reason) in [(11, "the directory is there"), (12, "the directory was made anew")] {
+        for (ino, reason) in [(11, "the directory is there"), (12, "the directory was made again")] {
             let judged = judge(Some(&place()), &PlaceLook { root: FoundNode::Dir(node(ino)), ..look() });
             assert_eq!((judged.standing, judged.reason.as_str()), (Standing::Live, reason));
         }

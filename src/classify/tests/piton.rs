@@ -227,7 +227,7 @@ fn what_reaches_pitons_own_files_is_held() {
         !verdict(line).hold.is_some_and(|hold| hold.contains("piton store move") && hold.contains("PITON_HOME"))
     };
     let missed: Vec<&str> = held.into_iter().filter(is_missed).collect();
-    assert!(missed.is_empty(), "not held: {missed:#?}");
+    assert!(missed.is_empty(), "not saved: {missed:#?}");
     // These only read there, or change something beside them.
     let free = [
         "ls -R ~/.local/share/piton",

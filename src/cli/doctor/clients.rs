@@ -135,7 +135,7 @@ impl InstalledHooks<'_> {
         let broken = self.rows.iter().find_map(|(_, path, presence)| Some((path, presence.as_ref().err()?)));
         if let Some((path, error)) = broken {
             let text = format!("{}: {}", print::path(path), error.text());
-            return Some((text, Mend::Step(format!("mend that file, then: {}", self.install()))));
+            return Some((text, Mend::Step(format!("fix that file, then: {}", self.install()))));
         }
         if let Some(call) = self.calls().into_iter().find(|call| !is_program(Path::new(&call.program))) {
             let text = format!("its hooks call {}, which is not there or cannot be run", call.program);
@@ -187,7 +187,7 @@ impl InstalledHooks<'_> {
         if let Some(path) = &self.other_form {
             let (value, does) = match self.scope.holds {
                 true => ("hold", "lets an action pass"),
-                false => ("proceed", "holds an action"),
+                false => ("proceed", "blocks an action"),
             };
             let path = print::path(path);
             let text = format!("`on_failure` is `{value}`, but {path} {does} where piton cannot be run");

@@ -44,7 +44,7 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
 
 fn silent(dir: &Path, report: &mut DoctorReport) {
     let by = holder(&dir.join("lock"));
-    let by = if by.is_empty() { "nobody known".to_owned() } else { by };
+    let by = if by.is_empty() { "no known process".to_owned() } else { by };
     let text = format!("the process at the daemon's socket does not greet ({by}); every hook starts an engine");
     report.open("daemon", text, "end that process; the next hook starts a new daemon");
 }

@@ -36,7 +36,7 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     let found = match FoundDoor::at(root) {
         Ok(Some(found)) => found,
         Ok(None) => return,
-        Err(error) => return report.note(GIT, format!("whether it asks piton is not known: {}", error.text())),
+        Err(error) => return report.note(GIT, format!("whether it calls piton is not known: {}", error.text())),
     };
     let Some(fault) = found.fault() else {
         match found.values.last() {
@@ -53,9 +53,14 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
             }
             Some(last) if matches!(last.scope.as_str(), "local" | "worktree") => {
                 let file = print::path(&last.file);
-                report.note(GIT, format!("its commands are not guarded: `{KEY}` is off by {file}; without that, `{INSTALL}` has it ask piton"));
+                report.note(
+                    GIT,
+                    format!(
+                        "its commands are not guarded: `{KEY}` is off by {file}; without that, `{INSTALL}` guards it"
+                    ),
+                );
             }
-            _ => report.note(GIT, format!("its commands are not guarded: `{INSTALL}` has it ask piton")),
+            _ => report.note(GIT, format!("its commands are not guarded: `{INSTALL}` guards them")),
         }
         return;
     };
@@ -70,18 +75,18 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
 /// Says of a whole door whether it answers, and which of its parts are missing.
 fn works(found: &FoundDoor, last: &UsersSetting, report: &mut DoctorReport) {
     if let Some(what) = slow(&last.value) {
-        report.note(GIT, format!("{what}: `{}` writes it anew", found.step()));
+        report.note(GIT, format!("{what}: `{}` writes it again", found.step()));
     }
     match tried(&found.repository.top, &last.value) {
         Err(what) => {
-            let step = format!("run `{}`; if that mends nothing, report what this says", found.step());
-            report.open(GIT, format!("it asks piton, and gets no answer: {what}"), step);
+            let step = format!("run `{}`; if that does not help, report this message", found.step());
+            report.open(GIT, format!("it calls piton, and gets no answer: {what}"), step);
         }
         Ok(()) if found.asks_by_hooks() => {
-            report.well(GIT, "it asks piton before it destroys files, moves refs or pushes");
+            report.well(GIT, "it calls piton before it destroys files, moves refs or pushes");
         }
         Ok(()) => {
-            report.well(GIT, "it asks piton before it destroys files");
+            report.well(GIT, "it calls piton before it destroys files");
             report.note(GIT, format!("what moves refs alone, and pushes, are not guarded: `{INSTALL}` adds the hooks"));
         }
     }
@@ -107,8 +112,8 @@ fn answers(context: &Context, top: &Path, report: &mut DoctorReport) {
         return;
     }
     match doubt(&context.home, top) {
-        None => report.well(GIT, "it is told the paths that have changed"),
-        Some(why) => report.note(GIT, format!("it is told that everything may have changed: {why}")),
+        None => report.well(GIT, "it gets the paths that have changed"),
+        Some(why) => report.note(GIT, format!("it gets the answer that everything may have changed: {why}")),
     }
     let cache = UsersGit::at(top).settings("core.untrackedCache", UsersFiles::All);
     if cache.is_ok_and(|values| values.last().is_none_or(|last| is_off(&last.value))) {
@@ -193,7 +198,7 @@ impl FoundDoor {
         let wrong = |what: String, step: String| Some(HookFault { what, step, is_certain: true });
         let again = |what: String| wrong(what, self.step());
         if let Some(version) = self.version.filter(|version| *version < OLDEST) {
-            let what = format!("git is {}, which cannot ask piton", dotted(version));
+            let what = format!("git is {}, which cannot call piton", dotted(version));
             return wrong(what, format!("install git {} or later", dotted(OLDEST)));
         }
         match self.values.last() {
@@ -252,7 +257,7 @@ impl FoundHook {
             None if is_link(&self.path) && !self.path.exists() => {
                 Some(format!("the program of the hook {name} is gone ({shown})"))
             }
-            None if self.is_there => Some(format!("another program has written the hook {name} anew ({shown})")),
+            None if self.is_there => Some(format!("another program has replaced the hook {name} ({shown})")),
             None => Some(format!("the hook {name} is gone ({shown})")),
             Some(_) if !self.may_run => {
                 Some(format!("git does not run the hook {name}, which is not executable ({shown})"))

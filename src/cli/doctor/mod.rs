@@ -84,7 +84,7 @@ pub(super) fn examine(context: &Context) -> DoctorReport {
         Ok(root) => Some(root),
         Err(error) => {
             report.check = "ground";
-            let text = format!("{error}; what concerns a workspace was not looked at");
+            let text = format!("{error}; a workspace was not checked");
             report.open("workspace", text, "change into a project, or name one with --workspace");
             None
         }

@@ -27,7 +27,7 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
             }
         };
         match line_of(&files) {
-            Err(error) => report.note(name, format!("whether it asks piton is not known: {}", error.text())),
+            Err(error) => report.note(name, format!("whether it calls piton is not known: {}", error.text())),
             Ok(Some((place, _, None))) => {
                 report.well(name, format!("{place} has piton's line: lines that may destroy something are guarded"));
                 limits(at, shell, report);
@@ -86,9 +86,9 @@ fn limits(at: &Surroundings<'_>, shell: HookedShell, report: &mut DoctorReport) 
     let held = at.context.settings().map(|settings| held(&settings)).unwrap_or_default();
     let held = if held.is_empty() { String::new() } else { format!(" (in force: {})", held.join(", ")) };
     let text = match shell {
-        HookedShell::Fish => {
-            Some("it cannot cancel a line: where a policy denies or asks, piton warns and the line runs")
-        }
+        HookedShell::Fish => Some(
+            "it cannot cancel a line: where a policy denies a line or needs an answer, piton warns and the line runs",
+        ),
         HookedShell::Bash if !held.is_empty() => {
             Some("a line that its history leaves out runs, whatever a policy says")
         }

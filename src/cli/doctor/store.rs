@@ -120,7 +120,7 @@ fn examine(context: &Context, report: &mut DoctorReport, cannot_write: bool) {
         Ok(looked) => looked,
         Err(error) => {
             report.damaged |= error.code() == Code::StoreDamaged;
-            return report.open("store", error.text(), "mend what the message names, and ask again");
+            return report.open("store", error.text(), "fix what the message names, and try again");
         }
     };
     let (rotten, harms) = (proven.sentence(), findings.iter().filter(|finding| is_own(&finding.damage)));
@@ -146,7 +146,7 @@ fn examine(context: &Context, report: &mut DoctorReport, cannot_write: bool) {
                 report.wrong("store", text, format!("git index-pack {}", quoted_path(pack)));
             }
             // With the pack its checkpoint may come back.
-            Ailment::BrokenRef(..) if lacks_packs => report.open("store", text, "mend what is said of packs first"),
+            Ailment::BrokenRef(..) if lacks_packs => report.open("store", text, "fix the packs first"),
             Ailment::IndexWithoutPack(file) | Ailment::BrokenRef(file, _) => {
                 report.wrong("store", text, format!("rm {}", quoted_path(file)));
             }
@@ -195,7 +195,7 @@ fn is_own(damage: &Damage) -> bool {
 fn records(home: &Home, report: &mut DoctorReport) {
     let records = match health::records(home) {
         Ok(records) => records,
-        Err(error) => return report.open("workspaces", error.text(), "mend what the message names, and ask again"),
+        Err(error) => return report.open("workspaces", error.text(), "fix what the message names, and try again"),
     };
     for dir in &records.unreadable {
         let text = format!(

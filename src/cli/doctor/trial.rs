@@ -114,7 +114,7 @@ impl Scratch {
         if listed.is_some_and(|listed| listed.total > 0) {
             return Ok(());
         }
-        Err(Error::new(Code::Internal, "the hook answered, and took no checkpoint before the loss it was told of"))
+        Err(Error::new(Code::Internal, "the hook answered, and took no checkpoint before the loss it reported"))
     }
 }
 

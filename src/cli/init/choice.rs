@@ -22,7 +22,7 @@ pub(super) struct Choice {
 
 const CLIENTS: &str = "Which agent clients shall piton guard?";
 const SHELLS: &str = "In which shells shall piton guard the lines that you type?";
-const COMMANDS: &str = "Shall git ask piton before it destroys something in this repository?";
+const COMMANDS: &str = "Guard git commands that destroy something in this repository?";
 
 impl Choice {
     /// Returns the clients that are here, the login shell, the shells that have a startup file, and git where `dir` is in a repository

@@ -100,7 +100,7 @@ fn installed(work: &Installation<'_>, chosen: &Choice) -> String {
     if chosen.targets().next().is_none() {
         "Nothing was chosen, and no file was changed.\n".to_owned()
     } else if work.changed().any(is_shells) {
-        format!("A new shell asks piton; those that run already do not. {again}")
+        format!("Open a new terminal to be protected. Terminals that are open now are not. {again}")
     } else if work.changed().next().is_some() {
         again.to_owned()
     } else if work.exit() == Exit::Done {

@@ -48,7 +48,7 @@ impl ClientFile {
                 if path.symlink_metadata().is_ok() {
                     return Err(Error::new(Code::BadPath, "the link leads nowhere")
                         .path(path)
-                        .hint("mend or remove it"));
+                        .hint("fix or remove it"));
                 }
                 return Ok(ClientFile { path: path.to_owned(), real: path.to_owned(), there: None });
             }

@@ -118,7 +118,7 @@ fn end_processes(context: &Context, work: &mut Installation<'_>) -> Result<()> {
     }
     for run in runs {
         print::say(&format!(
-            "piton: `piton run` (pid {}) goes on until its agent ends, and starts a daemon again for that time",
+            "piton: `piton run` (pid {}) continues until its agent ends, and starts a daemon again for that time",
             run.pid()
         ));
     }

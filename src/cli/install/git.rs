@@ -76,7 +76,7 @@ impl Installation<'_> {
         let Some(hooks) = hooks else {
             if !self.dry_run {
                 print::say(
-                    "piton: git asks piton in all repositories; hooks are of each one: `piton install git` there",
+                    "piton: git calls piton in all repositories; each repository has its own hooks: `piton install git` there",
                 );
             }
             return Ok(());
@@ -116,7 +116,7 @@ impl Installation<'_> {
         if read.last().is_none_or(|last| last.value != value) {
             return Err(Error::new(Code::Conflict, "git would not read the setting as it is meant")
                 .path(config)
-                .hint(format!("look at the places of `{KEY}` in it; nothing was changed")));
+                .hint(format!("check the lines with `{KEY}` in it; nothing was changed")));
         }
         FileChange::of(there, Some(after), 0o644)
     }
@@ -177,7 +177,7 @@ impl Installation<'_> {
         {
             let file = print::path(&last.file);
             print::say(&format!(
-                "piton: git still asks piton here, by {file}: `piton uninstall git --global` ends that"
+                "piton: git still calls piton here, because of {file}: `piton uninstall git --global` ends that"
             ));
         }
         if is_shared && are_in(&repository.hooks) {
@@ -297,7 +297,7 @@ fn require_version(git: &UsersGit) -> Result<()> {
     match git.version()? {
         Some(version) if version < OLDEST => {
             let (is, wanted) = (dotted(version), dotted(OLDEST));
-            Err(Error::new(Code::Internal, format!("git is {is}, which cannot ask piton"))
+            Err(Error::new(Code::Internal, format!("git is {is}, which cannot call piton"))
                 .hint(format!("install git {wanted} or later")))
         }
         _ => Ok(()),
@@ -318,7 +318,7 @@ fn refuse_others(values: &[UsersSetting], scopes: &[&str]) -> Result<()> {
     let shown = printable(&other.value.to_string_lossy());
     Err(Error::new(Code::Conflict, format!("`{KEY}` is `{shown}` already, and git has one place for it"))
         .path(&other.file)
-        .hint("piton replaces nobody's: take that out first, or leave git as it is; nothing was changed"))
+        .hint("piton does not replace another program's setting: remove that first, or leave git as it is; nothing was changed"))
 }
 
 /// Returns true in a repository whose git asks nobody else.

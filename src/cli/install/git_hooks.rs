@@ -180,7 +180,7 @@ fn left_behind(work: &mut Installation<'_>, dir: &Path, hook: GitHook) -> Result
     }
     let (name, copies) = (hook.name(), work.context.home.path().join("backups"));
     print::say(&format!(
-        "piton: {}: another program has written {name} anew; the one of before, which piton ran, is below {}",
+        "piton: {}: another program has replaced {name}; the former one, which piton ran, is below {}",
         print::path(dir),
         print::path(&copies)
     ));

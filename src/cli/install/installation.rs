@@ -233,7 +233,7 @@ impl Installation<'_> {
         if left.is_empty() {
             return Ok(());
         }
-        Err(Error::new(Code::Conflict, format!("{} asks piton in a form of your own", left.join(" and ")))
+        Err(Error::new(Code::Conflict, format!("{} calls piton in a form of your own", left.join(" and ")))
             .hint("take it out by hand"))
     }
 

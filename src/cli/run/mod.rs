@@ -303,14 +303,14 @@ impl GuardedRun {
             match self.saved.again() {
                 Again::Connected => {
                     let gone = "the daemon ended during the run, and another one took over";
-                    self.fault(format!("{gone}: `piton list` has what both held"));
+                    self.fault(format!("{gone}: `piton list` has the files of both"));
                     let begun = self.saved.ask::<RunReply>(&Body::RunStart(self.start.clone()), PATIENCE);
                     if let Err(error) = begun {
                         self.fault(error.text());
                     }
                     return true;
                 }
-                Again::Broken(why) => self.fault(format!("the daemon was gone for a while: {why}")),
+                Again::Broken(why) => self.fault(format!("the daemon was not running for a while: {why}")),
                 Again::StillBroken => {}
             }
         }

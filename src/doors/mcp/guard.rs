@@ -192,7 +192,7 @@ fn refused(stance: &Stance, tool: &str, output: &Output) -> Option<String> {
     match stance {
         Stance::Proceed => None,
         Stance::Ask(_) => {
-            aloud::speak(output, vec![format!("`{tool}` passes, because no person can be asked here")]);
+            aloud::speak(output, vec![format!("`{tool}` passes, because no person can answer here")]);
             None
         }
         Stance::Deny(reason) => Some(format!("piton: {reason}")),

@@ -37,7 +37,7 @@ pub use restores::{preview, restored, rolled_back, stat, target};
 pub use status::{client_of, names_of, origin, run_state, runs, status, unmet_cap, watcher_word, watching};
 pub use turns::{step_done, step_preview, turn_diff, turns};
 
-/// The most paths that an answer lists as not held.
+/// The most paths that an answer lists as not saved.
 const MAX_NOT_HELD: usize = 100;
 
 /// The most touched files that a notice lists.
@@ -120,7 +120,7 @@ pub fn not_held(gaps: &[Gap]) -> Vec<NotHeld> {
     gaps.iter().take(MAX_NOT_HELD).map(|gap| missing(None, gap)).collect()
 }
 
-/// Returns a path that is not held; of another workspace with its `root`, absolute.
+/// Returns a path that is not saved; of another workspace with its `root`, absolute.
 fn missing(root: Option<&Path>, gap: &Gap) -> NotHeld {
     NotHeld {
         item: item(root, &gap.path, Some(gap.why.to_string())),
@@ -144,7 +144,7 @@ fn all_not_held(action: &ActionDecision) -> Vec<NotHeld> {
     own.chain(others).take(MAX_NOT_HELD).collect()
 }
 
-/// Returns the answer that holds an action.
+/// Returns the answer that blocks an action.
 fn answer(stance: &Stance) -> Option<Word<HoldAnswer>> {
     match stance {
         Stance::Proceed => None,

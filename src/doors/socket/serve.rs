@@ -211,7 +211,7 @@ fn welcome(stream: tokio::net::UnixStream, engine: &Arc<Engine>, clients: &Arc<C
     match stream.peer_cred() {
         Ok(peer) if peer.uid() == process::user() => {}
         Ok(peer) => return tracing::warn!(uid = peer.uid(), "a client of another user was turned away"),
-        Err(error) => return tracing::warn!(%error, "a client was turned away: whose it is cannot be told"),
+        Err(error) => return tracing::warn!(%error, "a client was refused: its user cannot be determined"),
     }
     let stream = stream.into_std().and_then(|stream| stream.set_nonblocking(false).map(|()| stream));
     let handed = stream.and_then(|mut stream| {

@@ -117,7 +117,7 @@ fn whole(dir: &RelPath) -> Vec<u8> {
 }
 
 fn unreadable(path: &RelPath, error: &std::io::Error) -> Doubt {
-    Doubt::Once(format!("{} cannot be looked at: {error}", path.display()))
+    Doubt::Once(format!("{} cannot be checked: {error}", path.display()))
 }
 
 #[cfg(test)]

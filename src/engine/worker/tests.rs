@@ -168,7 +168,7 @@ fn a_capture_of_named_paths_stays_if_the_checkpoint_of_everything_came_behind_th
 #[test]
 fn a_look_that_gives_way_to_no_job_gives_way_to_named_paths() {
     let (lab, mut timeline) = Lab::live();
-    // The watches have to be placed anew, and so everything is looked at.
+    // The watches have to be placed anew, and so everything is checked.
     timeline.set_change_source(Some(Box::new(lab.told.clone())));
     let mut worker = lab.worker(timeline, Ear::default());
     let waiting = action(&["f"], Box::new(|_, _| Box::new(|| ())));

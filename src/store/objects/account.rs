@@ -299,7 +299,7 @@ fn mend(set: &Set) -> Result<Option<Inventory>> {
         pack::write_synced(&aside, bytes)?;
         std::fs::rename(&aside, &path).at("renaming", &aside)?;
         sync_dir(path.parent().unwrap_or(Path::new(".")))?;
-        tracing::warn!(path = %path.display(), "a pack's index was written anew");
+        tracing::warn!(path = %path.display(), "a pack's index was written again");
         let known = known.get_or_insert_with(|| set.inventory(false));
         if let (Some(known), Some(idx)) = (known.packs.get_mut(&pack.name()), FileMark::behind(&path)?) {
             known.idx = idx;

@@ -115,7 +115,7 @@ fn files(slots: Vec<IndexSlot>) -> Result<Vec<(RelPath, SeenFile)>> {
 
 fn damaged(what: &str) -> Error {
     Error::new(Code::Conflict, format!("the git index {what}"))
-        .hint("`git fsck` and `git status` in that repository tell more")
+        .hint("`git fsck` and `git status` in that repository show more")
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ fn entries(reader: &mut IndexReader<'_>, version: u32, hash: IndexHash) -> Resul
     let count = reader.u32()? as usize;
     let smallest = 42 + hash.len();
     if count > reader.0.len() / smallest {
-        return Err(damaged("promises more entries than it holds"));
+        return Err(damaged("promises more entries than it contains"));
     }
     let mut slots: Vec<IndexSlot> = Vec::with_capacity(count);
     let mut total = 0usize;
@@ -110,7 +110,7 @@ fn entries(reader: &mut IndexReader<'_>, version: u32, hash: IndexHash) -> Resul
         let slot = entry(reader, version, hash, previous)?;
         total += slot.name.len();
         if total > MAX_NAMES {
-            return Err(damaged("holds more names than are read"));
+            return Err(damaged("contains more names than are read"));
         }
         slots.push(slot);
     }

@@ -152,7 +152,7 @@ fn remove_staged(root: &Dir, staged: &mut BTreeMap<RelPath, Staging>) -> Vec<(Re
 
 fn moved_away(staged: &Staged) -> Error {
     let name = String::from_utf8_lossy(&staged.name);
-    Error::new(Code::Conflict, format!("its directory is not there any more; `{name}` may be left where it went"))
+    Error::new(Code::Conflict, format!("its directory is not there any more; `{name}` may be left in its new place"))
         .path(staged.dir.to_path())
 }
 

@@ -272,7 +272,7 @@ impl Commit<'_> {
         };
         let obstacle = match self.obstacle(path, &dir) {
             Ok(None) => return Ok(StepOutcome::Already),
-            Ok(Some(obstacle)) => format!("it holds {obstacle}"),
+            Ok(Some(obstacle)) => format!("it contains {obstacle}"),
             Err(error) => error.to_string(),
         };
         // Noted, so that the steps inside of it leave its files where they are.

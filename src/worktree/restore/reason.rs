@@ -126,7 +126,7 @@ impl fmt::Display for ConflictReason {
                 )
             }
             ConflictReason::LeftOut => {
-                f.write_str("rules changed after the plan was agreed to, and leave it out now; look at a fresh preview")
+                f.write_str("rules changed after the plan was agreed to, and leave it out now; check a new preview")
             }
         }
     }

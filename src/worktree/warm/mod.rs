@@ -5,7 +5,7 @@
 //! one look, one blob, and the trees above it.
 //!
 //! *Invariant:* it holds what a whole capture with the same knowledge would hold, if every change is named. Where it
-//! cannot tell (rules that changed at the root, the count guard), it says so, and everything is looked at. *Invariant:*
+//! cannot tell (rules that changed at the root, the count guard), it says so, and everything is checked. *Invariant:*
 //! it holds no content that is not in the sink: a caller that could not keep the sink's content drops the tree.
 
 mod differ;

@@ -41,7 +41,7 @@ pub enum Renewed {
 }
 
 /// The reason for a scan.
-const TOO_MANY: &str = "there are more files than a checkpoint may hold";
+const TOO_MANY: &str = "there are more files than a checkpoint may contain";
 
 /// The result of one look again.
 struct Looked {

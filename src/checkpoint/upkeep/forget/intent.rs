@@ -131,7 +131,7 @@ pub fn unfinished(home: &Home) -> Option<String> {
     let time = local_minute(intent.at);
     Some(match (&intent.kind, intent.has_moved) {
         (IntentKind::Secret { .. }, true) => format!(
-            "`piton forget --secret` of {time} was killed: no checkpoint holds the secret any more, but records and logs \
+            "`piton forget --secret` of {time} was killed: no checkpoint contains the secret any more, but records and logs \
              may; run the same command once more"
         ),
         (IntentKind::Secret { .. }, false) => {

@@ -173,7 +173,7 @@ impl ForgetPlan {
             return Ok(());
         }
         Err(Error::new(Code::StalePlan, "the plan is another one by now; nothing was forgotten")
-            .hint("look at it with `piton forget … --dry-run`, and give the digest of that"))
+            .hint("check it with `piton forget … --dry-run`, and give the digest of that"))
     }
 
     /// Carries the plan out, and proves it. Checkpoints that were taken since it was made are written anew too.

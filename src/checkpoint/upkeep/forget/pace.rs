@@ -16,7 +16,7 @@ pub struct Pace<'p> {
     pub(super) workspace: Duration,
     /// The longest wait for maintenance, or another forget.
     pub(super) others: Duration,
-    /// Stops it between two steps; the next process goes on.
+    /// Stops it between two steps; the next process continues.
     pub(super) control: Interrupt<'p>,
 }
 
@@ -39,6 +39,6 @@ impl<'p> Pace<'p> {
 pub(super) fn go_on(control: Interrupt<'_>) -> Result<()> {
     match control() {
         Flow::Continue => Ok(()),
-        Flow::Stop => Err(Error::new(Code::ShuttingDown, "the forget gave way; the next process goes on")),
+        Flow::Stop => Err(Error::new(Code::ShuttingDown, "the forget was suspended; the next process continues it")),
     }
 }

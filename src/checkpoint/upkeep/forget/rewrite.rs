@@ -234,7 +234,7 @@ impl<'c> Rewriter<'c> {
             _ => commit.message.clone(),
         };
         if pattern.is_some_and(|pattern| pattern.is_in(message.as_bytes())) {
-            self.faults.insert(format!("checkpoint {name}: the name of its run or workspace holds the secret"));
+            self.faults.insert(format!("checkpoint {name}: the name of its run or workspace contains the secret"));
         }
         let root = tree.as_ref().map_or(commit.tree, |tree| tree.id);
         let content = NewCommit { tree: root, parents: &parents, message: &message, time_ms: commit.time_ms }.encode();

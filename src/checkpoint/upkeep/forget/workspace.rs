@@ -78,7 +78,7 @@ impl WorkspacePlan {
             return Ok(());
         }
         Err(Error::new(Code::StalePlan, "the plan is another one by now; nothing was forgotten")
-            .hint("look at it with `piton forget --workspace DIR --dry-run`"))
+            .hint("check it with `piton forget --workspace DIR --dry-run`"))
     }
 
     /// Forgets the workspace, and proves it.
