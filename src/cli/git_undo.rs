@@ -148,7 +148,7 @@ fn done(context: &Context, told: &GitUndoDocument, undone: &GitUndone, is_part: 
         (Some(files), back) if finished(context, files, ("Brought back", back.as_deref()), None)? == Exit::Part => {
             exit = Exit::Part;
         }
-        (None, Some(back)) => print::data(&format!("`{back}` takes this back.\n"))?,
+        (None, Some(back)) => print::data(&format!("To take this back: `{back}`\n"))?,
         _ => {}
     }
     Ok(exit)

@@ -21,9 +21,10 @@ pub(super) fn page(command: &Command) -> String {
             add_verb(&mut text, verb, "###");
         }
     }
-    add_line!(text, "\n## {COMMON}\n");
+    add_line!(text, "\n## {COMMON}\n\n```sh");
     let common = command.get_arguments().filter(|arg| !arg.is_hide_set() && is_common(arg));
-    common.for_each(|arg| add_line!(text, "{}", option(arg)));
+    common.for_each(|arg| add_line!(text, "  {}", option(arg)));
+    text.push_str("```\n");
     text
 }
 
@@ -33,14 +34,13 @@ fn add_verb(text: &mut String, verb: &Command, heading: &str) {
     add_line!(text, "\n{heading} {name}\n");
     add_line!(text, "{}.\n", verb.get_about().map(ToString::to_string).unwrap_or_default());
     let usage = verb.clone().render_usage().to_string();
-    add_line!(text, "```\n{}\n```\n", usage.trim_start_matches("Usage:").trim());
-    let arguments: Vec<String> =
-        verb.get_arguments().filter(|arg| !arg.is_hide_set() && !is_common(arg)).map(option).collect();
-    arguments.iter().for_each(|line| add_line!(text, "{line}"));
+    add_line!(text, "```sh\n{}", usage.trim_start_matches("Usage:").trim());
+    let own = verb.get_arguments().filter(|arg| !arg.is_hide_set() && !is_common(arg));
+    own.for_each(|arg| add_line!(text, "  {}", option(arg)));
     if let Some(examples) = example_lines(verb.get_name()).filter(|_| heading == "###") {
-        let gap = if arguments.is_empty() { "" } else { "\n" };
-        add_line!(text, "{gap}```sh\n{}\n```", examples.join("\n"));
+        add_line!(text, "\n{}", examples.join("\n"));
     }
+    text.push_str("```\n");
     for below in verb.get_subcommands().filter(|below| !below.is_hide_set()) {
         add_verb(text, below, "####");
     }
@@ -51,7 +51,7 @@ fn is_common(arg: &Arg) -> bool {
     arg.get_help_heading() == Some(COMMON) || arg.is_global_set()
 }
 
-/// Returns the item of an argument: `- \`-y, --yes\`: Do not ask`.
+/// Returns the line of an argument: `-y, --yes  Do not ask`.
 fn option(arg: &Arg) -> String {
     let names = arg.get_value_names().unwrap_or_default();
     let value = names.iter().map(|name| format!("<{name}>")).collect::<Vec<_>>().join(" ");
@@ -73,5 +73,5 @@ fn option(arg: &Arg) -> String {
         .map(|value| value.get_name().to_owned())
         .collect();
     let values = if values.is_empty() { String::new() } else { format!(" ({})", values.join(", ")) };
-    format!("- `{shown}`: {}{values}", help.replace('\n', " "))
+    format!("{shown}  {}{values}", help.replace('\n', " "))
 }

@@ -16,7 +16,7 @@ use crate::sys::clock::{ago, ms_of, rfc3339};
 pub const NOBODY: &str = "no agent client has piton's hooks, and no sidecar is running";
 
 /// The reason for which agents are not guarded, where a shell's lines are.
-pub const AGENTS: &str = "agents are not guarded: no agent client has hooks of piton's";
+pub const AGENTS: &str = "agents are not guarded: no agent client has piton hooks";
 
 /// The step where nobody guards.
 pub const INSTALL: &str = "piton install --all";
@@ -86,7 +86,7 @@ pub fn silent_items(silences: &[Silence], hooks: Option<&[ClientHooks]>) -> Vec<
         let own = hooks.map(|hooks| hooks.iter().find(|hooks| hooks.client == silence.client));
         let (cause, mend) = match own {
             None => (String::new(), "`piton doctor` says why".to_owned()),
-            Some(None) => (": it has no hooks of piton's".to_owned(), format!("piton install {name}")),
+            Some(None) => (": it has no piton hooks".to_owned(), format!("piton install {name}")),
             Some(Some(ClientHooks { fault: Some(HookFault { what, step, is_certain: _ }), .. })) => {
                 (format!(": {what}"), step.clone())
             }
@@ -461,7 +461,7 @@ mod tests {
         };
         let off = || hooks(Client::ClaudeCode, Some(("off", true)));
         let told = |rest: &str| (ProtectionState::NotGuarded, format!("not guarded: {sentence}{rest}"), Vec::new());
-        assert_eq!(says(&[], &seen), told(": it has no hooks of piton's; piton install claude-code"));
+        assert_eq!(says(&[], &seen), told(": it has no piton hooks; piton install claude-code"));
         assert_eq!(says(&[off()], &seen), told(": off; mend it"));
         let anew =
             ": its hooks are installed, but its running session does not call them; end Claude Code and start it again";

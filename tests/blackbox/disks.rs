@@ -155,10 +155,10 @@ fn read_only_places() {
             code 0 '' "$PITON" list
             code 0 '' "$PITON" diff 1
             # Nothing is guarded there, whatever is installed.
-            code 1 'not guarded now' "$PITON"
+            code 1 'is not guarded' "$PITON"
             code 1 'Read-only file system' "$PITON"
-            code 1 'not guarded: the store cannot be written' "$PITON" status
-            code 1 'not guarded: the store cannot be written' "$PITON" doctor
+            code 1 'the store cannot be written' "$PITON" status
+            code 1 'the store cannot be written' "$PITON" doctor
             code 1 'Read-only file system' "$PITON" doctor
             code 1 permission "$PITON" restore 1 --yes --json
             [ "$(cat a)" = 3 ]

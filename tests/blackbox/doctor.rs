@@ -223,7 +223,7 @@ fn the_store_and_the_records() {
                 std::fs::copy(&index, index.with_file_name(format!("pack-{}.idx", "0".repeat(40)))).unwrap();
             },
             "store",
-            "of a pack that is gone",
+            "is the index of a missing pack",
             6,
         ),
         by_command("a torn ref", |at| a_ref(at, "4270a8"), "store", "is broken", 6),

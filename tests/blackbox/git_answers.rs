@@ -385,7 +385,7 @@ fn the_doctor_says_what_git_is_told() {
     let before = doctor(&asked);
     // Its own trial of the door has the daemon start, which may watch already.
     assert!(
-        before.contains("it is told that everything may have changed") || before.contains("it is told the paths"),
+        before.contains("it gets the answer that everything may have changed") || before.contains("it gets the paths"),
         "{before}"
     );
     assert!(before.contains("`git config core.untrackedCache true`"), "{before}");

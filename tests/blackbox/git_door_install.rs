@@ -1261,7 +1261,7 @@ fn the_doctor_tries_the_door_and_says_how_to_mend_it() {
     door.lab.write("f", "changed");
     door.git(&["reset", "-q", "--hard"]);
     let seen = door.piton(&["status"]).stdout;
-    assert!(seen.contains("protected for commands of git"), "{seen}");
+    assert!(seen.contains(" is protected") && seen.contains("  commands of git  ok    last event"), "{seen}");
     door.piton(&["daemon", "stop"]);
 }
 

@@ -151,7 +151,7 @@ fn a_state_that_is_not_known_is_never_that_of_another_checkpoint() {
     place.unseen("git branch -q -D x");
     let second = checkpoint(&place);
     refused(&first, "pruned", "not known");
-    assert!(!place.lab.piton(&["show", &first]).stdout.contains("git-undo"));
+    assert!(!place.lab.piton(&["show", &first]).stdout.contains("piton undo --git"));
     assert!(place.lab.piton(&["show", &second]).stdout.contains(&format!("`piton undo --git --to {second}`")));
     // Another repository at the same place.
     place.run("rm -rf .git; git init -q; git commit -q --allow-empty -m other");
@@ -162,7 +162,7 @@ fn a_state_that_is_not_known_is_never_that_of_another_checkpoint() {
     // Without a repository there is none to know.
     std::fs::write(place.lab.work.join("n"), "later").unwrap();
     let third = checkpoint(&place);
-    assert!(!place.lab.piton(&["show", &third]).stdout.contains("git-undo"));
+    assert!(!place.lab.piton(&["show", &third]).stdout.contains("piton undo --git"));
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn head_and_index_stay_where_their_branch_cannot_go_back() {
             "git checkout -q main; git branch -D y; git reflog expire --expire=now --all; git gc -q --prune=now",
             "not in the repository any more",
         ),
-        ("git checkout -q -b d", "git checkout -q main; git branch -m d d/e", "stands in its way"),
+        ("git checkout -q -b d", "git checkout -q main; git branch -m d d/e", "is in its way"),
     ] {
         let Some(place) = Place::new(GITS[0]) else { return };
         place.unseen(before);
@@ -338,10 +338,10 @@ fn a_forget_takes_the_states_along() {
     let forgotten = place.lab.piton(&["forget", "secret", "--yes"]);
     assert_eq!(forgotten.code, 0, "{forgotten:?}");
     assert!(states(&place).is_empty());
-    assert!(!place.lab.piton(&["show", &number]).stdout.contains("git-undo"));
+    assert!(!place.lab.piton(&["show", &number]).stdout.contains("piton undo --git"));
     place.sh("echo more > more");
     let next = checkpoint(&place);
-    assert!(place.lab.piton(&["show", &next]).stdout.contains("git-undo"));
+    assert!(place.lab.piton(&["show", &next]).stdout.contains("piton undo --git"));
 }
 
 /// Returns the ids of the commits that the checkpoints `1..=count` have noted for HEAD.

@@ -172,7 +172,7 @@ fn a_copied_project_adopts_the_history_and_keeps_its_own_beside() {
     assert_eq!(listed(&lab, &new), [1], "nothing is done without a yes");
     let done = run(&lab, &["adopt", old, to, "--yes"]);
     assert!(
-        done.code == 0 && done.stdout.contains("(2 checkpoints) goes to") && done.stdout.contains("--undo"),
+        done.code == 0 && done.stdout.contains("(2 checkpoints) moves to") && done.stdout.contains("--undo"),
         "{done:?}"
     );
     assert_eq!(listed(&lab, &new), [2, 1]);

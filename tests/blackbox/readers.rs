@@ -252,6 +252,15 @@ fn says_so(said: &Output) -> bool {
         .any(|word| text.contains(word))
 }
 
+/// Returns the lines of a list without the ages in them, which grow while the test runs.
+fn without_ages(list: &str) -> String {
+    let line = |line: &str| {
+        let cells = line.split("  ").filter(|cell| !cell.ends_with(" ago") && *cell != "just now");
+        cells.collect::<Vec<_>>().join("  ")
+    };
+    list.lines().map(|text| line(text) + "\n").collect()
+}
+
 #[test]
 fn no_reader_takes_damage_for_an_answer() {
     let place = Place::new();
@@ -270,7 +279,8 @@ fn no_reader_takes_damage_for_an_answer() {
         }
         for (verb, before) in VERBS.iter().zip(&whole) {
             let said = place.ask(verb);
-            let is_as_before = said.code == before.code && said.stdout == before.stdout && !telling.contains(verb);
+            let is_same = without_ages(&said.stdout) == without_ages(&before.stdout);
+            let is_as_before = said.code == before.code && is_same && !telling.contains(verb);
             assert!(
                 is_as_before || (said.code == 6 && says_so(&said)),
                 "{name}: piton {verb}: {said:?}\nbefore: {before:?}"

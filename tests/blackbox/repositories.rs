@@ -79,7 +79,7 @@ fn a_repository_that_goes_comes_back_and_works() {
         }
         assert_eq!(lab.piton(&["restore", &n, &git_dir]).code, 5, "nobody was there to agree");
         let back = lab.piton(&["restore", &n, &git_dir, "--yes"]);
-        assert!(back.code == 0 && back.stdout.contains("Brought back"), "{back:?}");
+        assert!(back.code == 0 && back.stdout.contains("Restored "), "{back:?}");
         assert_eq!(facts(&lab, at), before, "{command}");
         // It is one that takes new commits, and the copy stays as it was.
         in_dir(&lab, at, &["commit", "-qm", "three"]).unwrap();
@@ -128,7 +128,7 @@ fn objects_get_a_second_name_and_what_changes_is_copied() {
     lab.take("holds it");
     let forgotten = lab.piton(&["forget", "--secret", "hunter2-and-more", "--yes"]);
     assert_eq!((forgotten.code, kept()), (0, 0), "{forgotten:?}");
-    assert!(forgotten.stderr.contains(".git goes too"), "{forgotten:?}");
+    assert!(forgotten.stderr.contains(".git is deleted too"), "{forgotten:?}");
     assert_eq!(lab.piton(&["restore", "2", ".git", "--yes"]).code, 3, "it is gone");
 }
 

@@ -494,7 +494,7 @@ fn lines_of_a_shell_that_was_set_up_are_protected() {
         put(&rc(&lab, shell), "");
         assert_eq!(lab.piton(&["init", "--yes"]).code, 0);
         let waits = lab.piton(&["status"]);
-        assert!(waits.stdout.contains(&format!("installed, not used yet: {shell} asks piton")), "{waits:?}");
+        assert!(waits.stdout.contains(&format!("  lines typed in {shell}  installed, not used yet\n")), "{waits:?}");
         assert_eq!(lab.piton(&["daemon", "start"]).code, 0);
         let mut command = lab.command(shell, &lab.work);
         command.arg("-i");

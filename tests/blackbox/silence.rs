@@ -162,7 +162,7 @@ fn hooks_that_are_gone_in_the_middle_of_a_session_are_told_of_within_the_turn() 
     assert_eq!(silenced.lab.piton(&["uninstall", "claude-code"]).code, 0);
     silenced.settings_are_old();
     silenced.works(&silenced.lab.work);
-    silenced.assert_silent("Claude Code", "it has no hooks of piton's", "piton install claude-code");
+    silenced.assert_silent("Claude Code", "it has no piton hooks", "piton install claude-code");
     let silent = silenced.silent();
     assert_eq!((silent.as_array().unwrap().len(), &silent[0]["client"]), (1, &json!("claude-code")), "{silent}");
     assert_eq!(silenced.at(BEHIND, &["status", "--json"]).json()["protection"]["state"], "not-guarded");
@@ -283,7 +283,7 @@ fn other_sessions_and_shells_are_told_once() {
     let said = (1..).map(line).inspect(|said| assert!(began.elapsed() < WAIT, "{said}"));
     let said = said.skip_while(String::is_empty).take(2).collect::<Vec<_>>();
     assert!(said[0].starts_with("piton: changes without events from Claude Code since "), "{said:?}");
-    assert!(said[0].contains("it has no hooks of piton's; piton install claude-code"), "{said:?}");
+    assert!(said[0].contains("it has no piton hooks; piton install claude-code"), "{said:?}");
     assert_eq!((said[0].lines().count(), said[1].as_str()), (1, ""), "{said:?}");
 }
 

@@ -92,7 +92,7 @@ fn an_uninstall_ends_it_and_names_a_run() {
     let gone = lab.piton(&["uninstall", "--all"]);
     assert_eq!(gone.code, 0, "{gone:?}");
     assert!(gone.stdout.contains(&format!("`piton watch` (pid {}) has ended.", here.child.id())), "{gone:?}");
-    assert!(gone.stderr.contains(&format!("`piton run` (pid {}) goes on", run.id())), "{gone:?}");
+    assert!(gone.stderr.contains(&format!("`piton run` (pid {}) continues", run.id())), "{gone:?}");
     assert_eq!(here.child.wait().unwrap().signal(), Some(15));
     assert!(elsewhere.child.try_wait().unwrap().is_none() && run.try_wait().unwrap().is_none());
     drop(run.stdin.take());
@@ -121,7 +121,7 @@ fn a_burst_of_deletions_without_any_agent_loses_nothing_that_was_saved() {
     lab.restore(second["n"].as_u64().unwrap(), &[]);
     assert_eq!((lab.read("src/f7"), lab.read("src/f499")), ("newer".to_owned(), "content 499".to_owned()));
     let status = lab.piton(&["status"]);
-    assert!(status.stdout.contains("protected by autosaves (piton watch), last event"), "{status:?}");
+    assert!(status.stdout.contains("  autosaves (piton watch)  ok  last event"), "{status:?}");
 }
 
 #[test]

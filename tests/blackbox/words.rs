@@ -96,7 +96,7 @@ fn only_what_is_guarded_is_called_protected() {
     std::fs::create_dir(&elsewhere).unwrap();
     for idle in [lab.piton(&[]), lab.piton_in(&elsewhere, &[])] {
         let told = idle.stdout.contains("not guarded") && !idle.stdout.contains("piton install");
-        assert!(told && idle.stdout.contains("Claude Code: `disableAllHooks` is set in "), "{idle:?}");
+        assert!(told && idle.stdout.contains("  Claude Code  FAIL  `disableAllHooks` is set in "), "{idle:?}");
         assert!(idle.stdout.contains(file.to_str().unwrap()), "{idle:?}");
     }
     std::fs::write(&file, text).unwrap();
@@ -270,7 +270,7 @@ fn files_are_counted_and_directories_are_said_apart() {
     );
     assert!(diff["patch"].as_str().unwrap().contains("deleted file"), "{diff}");
     let preview = lab.piton(&["restore", "1", "--preview"]);
-    assert!(preview.stdout.contains("    d/\n    d/e/\n    d/e/f\n"), "{preview:?}");
+    assert!(preview.stdout.contains("  restore   d/\n  restore   d/e/\n  restore   d/e/f\n"), "{preview:?}");
     let preview = lab.piton(&["restore", "1", "--preview", "--json"]).json();
     assert_eq!(
         (&preview["plan"]["create"]["total"], &preview["plan"]["create"]["directories"]),

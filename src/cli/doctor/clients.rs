@@ -46,7 +46,7 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
         let hooked = found.iter().any(InstalledHooks::any);
         any |= hooked || is_there(client, &home);
         if !hooked && is_there(client, &home) {
-            let text = format!("{} is here and has no hooks of piton's: it is not guarded", client.title());
+            let text = format!("{} is here and has no piton hooks: it is not guarded", client.title());
             report.wrong(client.name(), text, format!("piton install {}", client.name()));
         }
         for found in found.iter().filter(|found| found.any()) {
