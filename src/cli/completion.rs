@@ -59,7 +59,7 @@ const fn completed(verb: &'static str, argument: &'static str, name: RecordedNam
     Completed { verb: [verb, ""], argument, name }
 }
 
-const COMPLETED: [Completed; 29] = [
+const COMPLETED: [Completed; 31] = [
     completed("show", "what", RecordedName::Checkpoint),
     completed("diff", "what", RecordedName::CheckpointOrPath),
     completed("diff", "turn", RecordedName::Turn),
@@ -72,6 +72,8 @@ const COMPLETED: [Completed; 29] = [
     completed("rollback", "target", RecordedName::Checkpoint),
     completed("rollback", "run", RecordedName::Run),
     completed("restore", "only", RecordedName::Path),
+    completed("restore", "except", RecordedName::Path),
+    completed("undo", "except", RecordedName::Path),
     completed("undo", "what", RecordedName::TurnOrPath),
     completed("undo", "turn", RecordedName::Turn),
     completed("undo", "run", RecordedName::Run),

@@ -8,6 +8,7 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use super::context::Context;
 use super::exit::Exit;
+use super::path_words::is_pattern;
 use super::print;
 use super::screen::age;
 use crate::checkpoint::catalog::find::{Presence, Version};
@@ -18,9 +19,6 @@ use crate::model::text::{bytes, padded, printable, shell_name, width};
 use crate::model::tree::Mode;
 use crate::protocol::{FindDocument, FoundDocument, FoundItem, PathItem, PresenceWord, VersionItem};
 use crate::sys::clock::{NamedTime, ms_of, now_ms};
-
-/// The characters that make a pattern of a path.
-const PATTERN: [char; 4] = ['*', '?', '[', '{'];
 
 /// The arguments of `piton find`.
 #[derive(Debug, Args)]
@@ -138,11 +136,11 @@ fn moment(text: &str, field: &str) -> Result<NamedTime> {
 /// Returns the matcher of what was typed, if it is a pattern or a bare name. A pattern without a slash is one of names.
 fn pattern(context: &Context, timeline: &Timeline, args: &FindArgs) -> Result<Option<GlobMatcher>> {
     let Some(typed) = args.path.to_str() else { return Ok(None) };
-    let is_pattern = typed.contains(PATTERN);
+    let has_signs = is_pattern(typed);
     let text = match typed.contains('/') {
-        false if is_pattern => format!("**/{typed}"),
+        false if has_signs => format!("**/{typed}"),
         false => format!("**/{}", globset::escape(typed)),
-        true if is_pattern => {
+        true if has_signs => {
             let here = context.path(timeline.workspace(), Path::new("."))?;
             let here = if here.is_root() { String::new() } else { format!("{}/", globset::escape(&here.display())) };
             if typed.starts_with('/') { typed.trim_start_matches('/').to_owned() } else { format!("{here}{typed}") }
@@ -175,8 +173,8 @@ fn matches(
             present: path.under(root).symlink_metadata().is_ok(),
         })
         .collect();
-    let is_pattern = args.path.to_string_lossy().contains(PATTERN);
-    if found.is_empty() && !is_pattern {
+    let has_signs = is_pattern(&args.path.to_string_lossy());
+    if found.is_empty() && !has_signs {
         return Ok(None);
     }
     let exit = Some(if found.is_empty() { Exit::Nothing } else { Exit::Done });

@@ -12,7 +12,7 @@ use super::undo::{finished, told};
 use crate::checkpoint::Timeline;
 use crate::checkpoint::history::group::Stepping;
 use crate::checkpoint::history::hunks::HunkedFile;
-use crate::checkpoint::history::turns::StepChoice;
+use crate::checkpoint::history::step_choice::StepChoice;
 use crate::checkpoint::history::undo::Direction;
 use crate::error::{Code, Error, Result};
 use crate::model::text::printable;

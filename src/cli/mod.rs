@@ -45,6 +45,7 @@ mod mcp_proxy;
 mod named;
 mod overview;
 mod page;
+mod path_words;
 mod person;
 mod pin;
 mod print;

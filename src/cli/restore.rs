@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 
@@ -9,20 +10,22 @@ use super::confirm::{agreed, ask_first, finished};
 use super::context::Context;
 use super::exit::Exit;
 use super::named::{checkpoint, is_path, refuse_path_too, split, tell_replaced};
+use super::path_words::{self, TypedPaths, is_pattern};
 use super::print;
 use super::recover::{RecoverArgs, recover};
 use super::report::RESTORED;
 use super::rollback::{RollbackArgs, rollback_to};
 use crate::checkpoint::catalog::held::refusal;
 use crate::checkpoint::catalog::selector::is_counted;
-use crate::checkpoint::history::request::Restore;
+use crate::checkpoint::history::request::{Preview, Restore};
 use crate::checkpoint::records::repositories::KeptRepository;
 use crate::checkpoint::{Checkpoint, Timeline};
 use crate::doors::stdio;
 use crate::error::{Code, Error, Result};
+use crate::filter::PathLimits;
 use crate::model::number::Number;
 use crate::model::path::RelPath;
-use crate::model::text::count;
+use crate::model::text::{count, printable, shell_word};
 use crate::protocol::{ExportDocument, List};
 use crate::sys::interrupt::Flow;
 
@@ -32,9 +35,12 @@ pub(super) struct RestoreArgs {
     /// A checkpoint (12, 12.1, id, label, 10m, 13:20, t-3, latest), CHECKPOINT:PATH, or a path alone: its newest version that differs
     /// [default: the newest checkpoint that differs from the files]
     pub checkpoint: Option<String>,
-    /// Only these paths, with all below them
+    /// Only these paths, with all below them; or patterns, as 'src/**/*.rs'
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+    /// Leave this path, or what this pattern matches, as it is (repeatable)
+    #[arg(long, value_name = "PATTERN", conflicts_with_all = ["go_on", "abort"])]
+    pub except: Vec<PathBuf>,
     /// Only these paths; nothing here is a checkpoint
     #[arg(last = true, value_name = "PATH")]
     pub only: Vec<PathBuf>,
@@ -70,7 +76,7 @@ pub(super) struct RestoreArgs {
 /// `ambiguous-checkpoint` for a word that is both.
 fn paths_alone(context: &Context, timeline: &mut Timeline, args: &RestoreArgs) -> Result<Vec<PathBuf>> {
     let Some(word) = args.checkpoint.as_deref() else { return Ok(args.only.clone()) };
-    let has_options = args.to.is_some() || args.keep_new || args.local;
+    let has_options = args.to.is_some() || args.keep_new || args.local || !args.except.is_empty();
     if !args.paths.is_empty() || !args.only.is_empty() || has_options {
         return Ok(Vec::new());
     }
@@ -78,12 +84,23 @@ fn paths_alone(context: &Context, timeline: &mut Timeline, args: &RestoreArgs) -
         Ok(found) => refuse_path_too(context, timeline, word, &found, "restore").map(|()| Vec::new()),
         Err(error) if error.code() == Code::NoSuchCheckpoint => {
             let all = timeline.catalog().all()?;
-            let is_path = is_path(context, timeline, word, &all.checkpoints)?;
-            Ok(if is_path { vec![PathBuf::from(word)] } else { Vec::new() })
+            match is_path(context, timeline, word, &all.checkpoints)? {
+                true => Ok(vec![PathBuf::from(word)]),
+                false if is_pattern(word) => Err(pattern_alone(word)),
+                false => Ok(Vec::new()),
+            }
         }
         // It is reported when the checkpoint is looked for.
         Err(_) => Ok(Vec::new()),
     }
+}
+
+/// Refuses a pattern without a checkpoint: the files that it matches may have their newest versions in several.
+fn pattern_alone(word: &str) -> Error {
+    let text = format!("the pattern `{}` needs a checkpoint before it", printable(word));
+    let word = shell_word(word);
+    Error::new(Code::BadRequest, text)
+        .hint(format!("for example `piton restore latest {word}`; `piton find {word}` lists the files that it matches"))
 }
 
 /// Returns the newest checkpoint from which the files differ, else the newest of all.
@@ -155,11 +172,15 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
     if named.is_none() && args.paths.is_empty() && args.only.is_empty() && args.to.is_none() {
         refuse_unnamed(context, checkpoint.record.number)?;
     }
-    let mut paths = context.paths(timeline.workspace(), &[args.paths.as_slice(), args.only.as_slice()].concat())?;
-    paths.extend(named);
+    let typed = [args.paths.as_slice(), args.only.as_slice()].concat();
+    let known = std::slice::from_ref(&checkpoint);
+    let mut typed = path_words::read(context, &timeline, &typed, &args.except, known)?;
+    typed.paths.extend(named);
     if let Some(dir) = &args.to {
-        return export(context, &timeline, &checkpoint, &paths, dir);
+        return export(context, &timeline, &checkpoint, &typed, dir);
     }
+    let TypedPaths { paths, limits } = typed;
+    let limits = Arc::new(limits);
     timeline.catalog().refuse_interrupted()?;
     if let Some(text) = stdio::foreign(&timeline, &checkpoint) {
         print::say(&text);
@@ -167,11 +188,13 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
     if paths.iter().any(is_of_repository) {
         return repositories(context, &mut timeline, &checkpoint, &paths, args);
     }
-    let restore = Restore { local: args.local, ..Restore::to(checkpoint.id, "local", paths.clone(), args.keep_new) };
+    let plain = Restore::to(checkpoint.id, "local", paths.clone(), args.keep_new);
+    let restore = Restore { local: args.local, limits: Arc::clone(&limits), ..plain };
     let preview = timeline.preview(&restore, &|| Flow::Continue)?;
     if let Some(path) = timeline.catalog().unheld(&preview.target, &preview.plan, &paths)?.first() {
         return Err(refusal(preview.target.record.number, &context.place(path)));
     }
+    refuse_unmatched(&timeline, &preview, &limits)?;
     if let Some(exit) = ask_first(context, &preview, (args.yes, args.preview), "Restore")? {
         return Ok(exit);
     }
@@ -179,6 +202,29 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
     let restored = timeline.restore(&restore, &|| Flow::Continue)?;
     print::settled(timeline.leave());
     finished(context, &restored, (RESTORED, None), Some(&preview))
+}
+
+/// Refuses a pattern that matches nothing in the checkpoint, and nothing that the restore is about.
+///
+/// # Errors
+/// `no-such-path`; `store-damaged`.
+fn refuse_unmatched(timeline: &Timeline, preview: &Preview, limits: &PathLimits) -> Result<()> {
+    let plan = &preview.plan;
+    let kept = plan.keep.iter().map(|(path, _)| path);
+    let planned: Vec<&RelPath> = plan.touched().chain(kept).chain(plan.conflict.iter().map(|(path, _)| path)).collect();
+    // The checkpoint is read only if the plan does not answer it.
+    if limits.unmatched(&planned).is_none() {
+        return Ok(());
+    }
+    let (held, _) = timeline.catalog().contents(&preview.target)?;
+    let all: Vec<&RelPath> = planned.into_iter().chain(held.iter().map(|(path, _)| path)).collect();
+    limits.unmatched(&all).map_or(Ok(()), |pattern| Err(unmatched(preview.target.record.number, pattern)))
+}
+
+/// Returns the error for a pattern that matches nothing.
+fn unmatched(number: Number, pattern: &str) -> Error {
+    let text = format!("`{}` matches nothing in checkpoint {number}, and nothing new here", printable(pattern));
+    Error::new(Code::NoSuchPath, text).hint("`piton find PATTERN` lists files that match, in all checkpoints")
 }
 
 /// Restores the newest version that differs of each path.
@@ -326,10 +372,17 @@ fn export(
     context: &Context,
     timeline: &Timeline,
     checkpoint: &Checkpoint,
-    paths: &[RelPath],
+    typed: &TypedPaths,
     dir: &Path,
 ) -> Result<Exit> {
-    let outcome = timeline.catalog().export(checkpoint, paths, dir)?;
+    let TypedPaths { paths, limits } = typed;
+    if !limits.is_none() {
+        let (held, _) = timeline.catalog().contents(checkpoint)?;
+        if let Some(pattern) = limits.unmatched(&held.iter().map(|(path, _)| path).collect::<Vec<_>>()) {
+            return Err(unmatched(checkpoint.record.number, pattern));
+        }
+    }
+    let outcome = timeline.catalog().export(checkpoint, paths, limits, dir)?;
     let text = format!(
         "Wrote {} of checkpoint {} to {}.\n",
         count(outcome.created.len() as u64, "path"),

@@ -1,6 +1,7 @@
 //! `piton undo` and `piton redo`.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -9,6 +10,7 @@ use super::context::Context;
 use super::deleted;
 use super::exit::Exit;
 use super::git_undo::{GitUndoArgs, git_undo};
+use super::path_words::{self, TypedPaths};
 use super::print;
 use super::report;
 use super::step_report::{heading, make_preview_absolute, make_result_absolute, others_after, others_before};
@@ -17,7 +19,7 @@ use crate::checkpoint::catalog::words::is_git_command;
 use crate::checkpoint::history::group::{StepDone, StepPreview, Stepping};
 use crate::checkpoint::history::operations::UndoStep;
 use crate::checkpoint::history::request::Restored;
-use crate::checkpoint::history::turns::StepChoice;
+use crate::checkpoint::history::step_choice::StepChoice;
 use crate::checkpoint::history::undo::{Direction, may_undo};
 use crate::checkpoint::{Timeline, Workspace};
 use crate::doors::replies;
@@ -48,10 +50,14 @@ pub(super) fn undo(context: &mut Context, args: &UndoArgs) -> Result<Exit> {
     }
     let mut timeline = context.timeline_to_read()?;
     let named = undo_args::read(context, &mut timeline, args)?;
+    let known = timeline.catalog().all()?;
+    let TypedPaths { paths, limits } =
+        path_words::read(context, &timeline, &named.paths, &args.except, &known.checkpoints)?;
     let mut choice = StepChoice {
         turn: named.turn,
         run: args.run.as_deref().map(run_id),
-        paths: context.paths(timeline.workspace(), &named.paths)?,
+        paths,
+        limits: Arc::new(limits),
         include: args.include.iter().map(|included| included.share()).collect(),
         session: None,
     };
@@ -62,7 +68,7 @@ pub(super) fn undo(context: &mut Context, args: &UndoArgs) -> Result<Exit> {
     }
     let how = How { yes: args.yes, only: args.preview };
     match &choice.run {
-        Some(run) if choice.turn.is_none() && choice.paths.is_empty() => {
+        Some(run) if choice.turn.is_none() && choice.is_of_all_paths() => {
             let run = run.clone();
             run_of_turns(context, &mut timeline, how, (&run, choice))
         }

@@ -6,10 +6,11 @@ use clap::{Args, ValueEnum};
 
 use super::context::Context;
 use super::named::is_path;
+use super::path_words::is_pattern;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::catalog::words::{is_operation, is_turn};
 use crate::checkpoint::history::group::Stepping;
-use crate::checkpoint::history::turns::StepChoice;
+use crate::checkpoint::history::step_choice::StepChoice;
 use crate::checkpoint::history::undo::Direction;
 use crate::error::{Code, Error, Result};
 use crate::model::text::{printable, shell_word};
@@ -44,10 +45,13 @@ impl Included {
 /// The arguments of `piton undo`.
 #[derive(Debug, Args)]
 pub(super) struct UndoArgs {
-    /// A turn (t-3), the newest operation (o-2), a command of git (g-7), or paths of the newest turn that changed them [default: the
-    /// newest turn or operation]
+    /// A turn (t-3), the newest operation (o-2), a command of git (g-7), or paths or patterns of the newest turn that changed
+    /// them [default: the newest turn or operation]
     #[arg(value_name = "TURN|PATH")]
     pub what: Vec<String>,
+    /// Keep the turn's changes of this path, or of what this pattern matches (repeatable)
+    #[arg(long, value_name = "PATTERN")]
+    pub except: Vec<PathBuf>,
     /// Undo this turn: its name in `piton list --turns`, or the client's name of it
     #[arg(long, value_name = "TURN")]
     pub turn: Option<String>,
@@ -131,6 +135,7 @@ pub(super) fn read(context: &Context, timeline: &mut Timeline, args: &UndoArgs) 
             Err(Error::new(Code::AmbiguousCheckpoint, format!("`{shown}` names a turn and a path"))
                 .hint(format!("write `piton undo --turn {word}` for the turn, `piton undo -- {word}` for the path")))
         }
+        (false, false) if is_pattern(word) => Ok(UndoWords { turn: None, paths }),
         (false, false) => match timeline.catalog().resolve(word) {
             Ok(found) => {
                 let text = format!("`{shown}` is a checkpoint; undo takes a turn, the newest operation, or paths");

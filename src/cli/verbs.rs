@@ -36,6 +36,7 @@ const EXAMPLES: [Examples; 26] = [
         lines: &[
             "piton restore 1 --preview",
             "piton restore 1 src",
+            "piton restore 1 'src/**/*.rs' --except '*_test.rs'",
             "piton restore src/main.rs",
             "piton restore --run local --to last-success",
         ],

@@ -10,10 +10,12 @@
 pub mod database;
 pub mod generated;
 pub mod level;
+mod patterns;
 pub mod secret;
 mod tracked;
 pub mod verdict;
 
 pub use level::{Level, Ruling};
+pub use patterns::{PathLimits, PathPatterns};
 pub use tracked::{Tracked, literal_roots, subtracts};
 pub use verdict::{CaptureJudge, CoverageView, Denial, Verdict, would_capture};

@@ -49,6 +49,7 @@ mod naming;
 mod net;
 mod outside;
 mod pages;
+mod patterns;
 mod peers;
 mod person_lines;
 mod picture;

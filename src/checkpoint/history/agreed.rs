@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::journal::{OperationStart, quoted};
+use super::logged_limits::LoggedLimits;
 use super::request::{Preview, Restore};
 use crate::checkpoint::catalog::open::Catalog;
 use crate::error::{Code, Error, Result};
@@ -75,6 +76,9 @@ impl Restore {
             format!("piton plan 1\ntarget {}\nkeep-new {}\nlocal {}\n", self.target, self.keep_new, self.local);
         for path in quoted(&self.paths) {
             text.push_str(&format!("path {path}\n"));
+        }
+        for line in LoggedLimits::of(&self.limits).iter().flat_map(LoggedLimits::lines) {
+            text.push_str(&format!("{line}\n"));
         }
         // The operation decides which paths count, and which run moves along.
         if let Some(over) = &self.over {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::journal::{Journal, TurnChange, TurnEnd};
 use super::operations::{History, UndoStep};
-use super::turns::StepChoice;
+use super::step_choice::StepChoice;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::checkpoint::timeline::Timeline;
@@ -145,7 +145,7 @@ impl Catalog {
 
     /// Returns true if a choice takes anything of a step's turn in another workspace. Paths are those of one workspace.
     pub(super) fn chooses_elsewhere(&self, step: &UndoStep, choice: &StepChoice) -> Result<bool> {
-        Ok(choice.paths.is_empty() && MemberHistories::of(self).has_undo(step, Some(choice))?)
+        Ok(choice.is_of_all_paths() && MemberHistories::of(self).has_undo(step, Some(choice))?)
     }
 }
 

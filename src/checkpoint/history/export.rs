@@ -1,5 +1,6 @@
 //! Writing a checkpoint into another directory: `restore N --to DIR`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::blobs::Blobs;
@@ -8,6 +9,8 @@ use crate::checkpoint::catalog::held::refusal;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::records::home::{Home, resolved};
 use crate::error::{Code, Error, Result};
+use crate::filter::PathLimits;
+use crate::model::manifest::Manifest;
 use crate::model::path::RelPath;
 use crate::worktree::restore::Outcome;
 
@@ -17,7 +20,13 @@ impl Catalog {
     /// # Errors
     /// `no-such-checkpoint` for a path that it does not hold; `bad-path` for a directory in which piton keeps its own files, and one in a
     /// `.git`; `conflict` when the directory holds something; `store-damaged`, `disk-full`, `permission`.
-    pub fn export(&self, checkpoint: &Checkpoint, select: &[RelPath], dir: &Path) -> Result<Outcome> {
+    pub fn export(
+        &self,
+        checkpoint: &Checkpoint,
+        select: &[RelPath],
+        limits: &PathLimits,
+        dir: &Path,
+    ) -> Result<Outcome> {
         let blamed = |error| self.blamed(error, &[checkpoint]);
         for path in select.iter().filter(|path| !path.is_root()) {
             if !self.is_held(checkpoint, path).map_err(blamed)? {
@@ -29,8 +38,26 @@ impl Catalog {
         refuse_own(&real, &self.home)?;
         refuse_git(&real)?;
         let (manifest, _) = self.contents(checkpoint).map_err(blamed)?;
-        crate::worktree::restore::export(&real, &manifest, select, &Blobs::of(self)?)
+        let blobs = Blobs::of(self)?;
+        match limits.is_none() {
+            true => crate::worktree::restore::export(&real, &manifest, select, &blobs),
+            false => crate::worktree::restore::export(&real, &limited(&manifest, select, limits), &[], &blobs),
+        }
     }
+}
+
+/// Returns the part of a manifest that counts, with the directories above it.
+fn limited(manifest: &Manifest, select: &[RelPath], limits: &PathLimits) -> Manifest {
+    let chosen = manifest.iter().filter(|(path, _)| limits.selects(select, path));
+    let mut part: Manifest = chosen.map(|(path, entry)| (path.clone(), *entry)).collect();
+    let above: BTreeSet<RelPath> =
+        part.iter().flat_map(|(path, _)| std::iter::successors(path.parent(), RelPath::parent)).collect();
+    for dir in above {
+        if let Some(entry) = manifest.get(&dir) {
+            part.insert(dir, *entry);
+        }
+    }
+    part
 }
 
 /// Refuses a directory of piton's own, the directories in it, and those around it.

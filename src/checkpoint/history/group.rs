@@ -11,7 +11,8 @@ use super::interrupted::interrupted;
 use super::journal::{Journal, OperationStart, TurnChange};
 use super::operations::{History, UndoStep};
 use super::request::{Expected, Preview, Restore, Restored};
-use super::turns::{StepChoice, path_of};
+use super::step_choice::StepChoice;
+use super::turns::path_of;
 use super::undo::Direction;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::checkpoint::timeline::Timeline;
@@ -103,7 +104,7 @@ impl Stepping {
             timeline.settle_group(control)?;
         }
         let Some(step) = timeline.catalog().chosen_step(direction, choice)? else { return Ok(None) };
-        if choice.paths.is_empty() {
+        if choice.is_of_all_paths() {
             timeline.refuse_interrupted_member(&step)?;
         }
         Stepping::over(timeline, direction, step, choice, run, control).map(Some)
@@ -121,7 +122,7 @@ impl Stepping {
         let restore = timeline.catalog().stepping(direction, &step, choice, run)?;
         // Paths are those of one workspace.
         let members = step.turn.as_ref().map(|turn| turn.members.as_slice()).unwrap_or_default();
-        let members = members.iter().filter(|root| choice.paths.is_empty() && **root != timeline.workspace().path);
+        let members = members.iter().filter(|root| choice.is_of_all_paths() && **root != timeline.workspace().path);
         let mut others = Vec::new();
         for root in members {
             let member = other(timeline, root, (direction, &step), (choice, run), control);
@@ -131,7 +132,7 @@ impl Stepping {
         }
         let key = step.turn.as_ref().map(|turn| turn.key.as_str());
         let is_open = key.map_or(Ok(false), |key| timeline.catalog().is_turn_open(key))?;
-        let is_bare_undo = direction == Direction::Undo && choice.turn.is_none() && choice.paths.is_empty();
+        let is_bare_undo = direction == Direction::Undo && choice.turn.is_none() && choice.is_of_all_paths();
         Ok(Stepping { step, is_open, is_bare_undo, restore, others })
     }
 

@@ -96,6 +96,10 @@ impl Locked<'_> {
             kind: begin.kind,
             run: begin.run.clone(),
             paths: if go_on { unquoted(&begin.paths)?.into_iter().collect() } else { Vec::new() },
+            limits: match &begin.limits {
+                Some(limits) if go_on => Arc::new(limits.limits()?),
+                _ => Arc::default(),
+            },
             only: if go_on { only } else { Some(touched()) },
             keep_new: go_on && begin.keep_new,
             local: begin.local,
@@ -145,6 +149,7 @@ mod tests {
             target: id,
             pre_restore: id,
             paths: vec![],
+            limits: None,
             only: None,
             planned: vec![],
             keep_new: false,

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::logged_limits::LoggedLimits;
 use crate::checkpoint::records::framed;
 use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::checkpoint::records::read_position::ReadPosition;
@@ -39,6 +40,9 @@ pub struct OperationStart {
     pub pre_restore: ObjectId,
     /// Selected paths (percent-quoted); empty means the whole tree.
     pub paths: Vec<String>,
+    /// Patterns of further paths, and what they except.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<LoggedLimits>,
     /// Exactly these paths and no others (an undo or redo).
     pub only: Option<Vec<String>>,
     /// Every path that the plan would create, replace or delete.
@@ -55,6 +59,13 @@ pub struct OperationStart {
     pub partial: bool,
     /// The moment of the announcement: RFC 3339, UTC, milliseconds.
     pub time: String,
+}
+
+impl OperationStart {
+    /// Returns true if it is about the whole tree.
+    pub fn is_of_whole_tree(&self) -> bool {
+        self.paths.is_empty() && self.limits.is_none()
+    }
 }
 
 /// The end of an operation.

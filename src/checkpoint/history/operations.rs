@@ -397,6 +397,7 @@ mod tests {
             target: id(100 + op),
             pre_restore: id(op),
             paths: vec![],
+            limits: None,
             only: None,
             planned: vec![],
             keep_new: false,

@@ -8,6 +8,7 @@ use super::journal::{External, OperationStart};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::diff::Stat;
 use crate::checkpoint::records::repositories::KeptRepository;
+use crate::filter::PathLimits;
 use crate::model::coverage::Coverage;
 use crate::model::id::ObjectId;
 use crate::model::manifest::{Manifest, ManifestEntry};
@@ -28,6 +29,8 @@ pub struct Restore {
     pub run: String,
     /// Paths with all that lies below them; empty means the whole tree.
     pub paths: Vec<RelPath>,
+    /// Patterns of further paths, and the paths that stay as they are.
+    pub limits: Arc<PathLimits>,
     /// Exactly these paths (an undo or redo steps over what an operation changed, and nothing else).
     pub only: Option<BTreeSet<RelPath>>,
     /// Files created since the checkpoint stay.
@@ -57,6 +60,7 @@ impl Restore {
             kind: OperationKind::Restore,
             run: run.to_owned(),
             paths,
+            limits: Arc::default(),
             only,
             keep_new,
             local: false,
@@ -71,7 +75,8 @@ impl Restore {
 
     /// Returns true if private files at a path may be replaced and deleted: somebody named them, or a step goes over them.
     pub(crate) fn names(&self, path: &RelPath) -> bool {
-        let named = || self.paths.iter().any(|named| !named.is_root() && path.starts_with(named));
+        let is_in = |named: &RelPath| !named.is_root() && path.starts_with(named);
+        let named = || self.paths.iter().any(is_in) || self.limits.patterns.names(path);
         self.local || self.only.is_some() || named()
     }
 
@@ -93,7 +98,7 @@ impl Restore {
     pub(crate) fn selects(&self, path: &RelPath) -> bool {
         match &self.only {
             Some(only) => only.contains(path),
-            None => self.paths.is_empty() || self.paths.iter().any(|ancestor| path.starts_with(ancestor)),
+            None => self.limits.selects(&self.paths, path),
         }
     }
 }
@@ -133,13 +138,43 @@ impl Expected {
 }
 
 impl Restore {
-    /// Returns the reason why a step over a turn leaves a path as it is; `None` for any other restore.
+    /// Returns the reason why a step over a turn, or the limits of a restore, leave a path as it is.
     pub(crate) fn keeps(&self, path: &RelPath, now: Option<&ManifestEntry>) -> Option<KeepReason> {
+        if self.only.is_none() && !self.limits.is_none() {
+            return self.keeps_by_limits(path, now);
+        }
         let (expected, only) = (self.expected.as_ref()?, self.only.as_ref()?);
         match only.contains(path) {
             true => expected.keeps(path, now),
             // A missing directory may be needed around a file that comes back.
             false => now.map(|_| KeepReason::NotChosen),
+        }
+    }
+}
+
+impl Restore {
+    /// Returns the paths of which a plan is made; empty for the whole tree. Patterns are applied to the plan of the whole tree, because a
+    /// path that they do not name can be in the way of one that they name.
+    pub(super) fn planned_paths(&self) -> &[RelPath] {
+        if self.limits.patterns.is_empty() { &self.paths } else { &[] }
+    }
+
+    /// Takes out of a plan the paths that nothing names. Those that are excepted are listed as kept, and are no conflicts.
+    pub(super) fn limit(&self, plan: &mut Plan) {
+        if self.only.is_some() || self.limits.is_none() {
+            return;
+        }
+        plan.conflict.retain(|(path, _)| !self.limits.excludes(path));
+        plan.retain(&|path| self.limits.names(&self.paths, path));
+    }
+
+    /// Returns the reason why the limits leave a path as it is: it is excepted, or nothing names it.
+    fn keeps_by_limits(&self, path: &RelPath, now: Option<&ManifestEntry>) -> Option<KeepReason> {
+        match self.limits.excludes(path) {
+            true => Some(KeepReason::Excepted),
+            // A missing directory may be needed around a file that is restored.
+            false if !self.selects(path) => now.map(|_| KeepReason::NotChosen),
+            false => None,
         }
     }
 }

@@ -11,6 +11,7 @@ use super::agreed::Agreed;
 use super::blobs::Blobs;
 use super::interrupted::refusal;
 use super::journal::{Line, OperationEnd, OperationStart, quoted, unquoted};
+use super::logged_limits::LoggedLimits;
 use super::request::{Near, Preview, Restore, RestoreStage, Restored, Resume};
 use super::target::incomplete;
 use crate::checkpoint::capture::capturer::Capturer;
@@ -207,6 +208,7 @@ impl Locked<'_> {
             target: restore.target,
             pre_restore,
             paths: quoted(&restore.paths),
+            limits: LoggedLimits::of(&restore.limits),
             only: restore.only.as_ref().map(quoted),
             planned: quoted(plan.touched()),
             keep_new: restore.keep_new,

@@ -261,7 +261,7 @@ impl Catalog {
             target: &loaded.manifest,
             present: &present,
             present_skipped: &coverage.skipped,
-            select: &restore.paths,
+            select: restore.planned_paths(),
             keep_new: restore.keep_new,
             covered: &covered,
             target_skipped: &target_skipped,
@@ -272,6 +272,7 @@ impl Catalog {
         if let Some(only) = &restore.only {
             plan.retain(&|path| only.contains(path));
         }
+        restore.limit(&mut plan);
         if let Some(expected) = &restore.expected {
             add_conflicts(&mut plan, expected, (&loaded.manifest, present.as_ref()), coverage);
         }

@@ -7,6 +7,7 @@ use super::agreed::Agreed;
 use super::journal::{LoggedEntry, MissedChange, TurnChange, TurnEnd, unquoted};
 use super::operations::{History, KEPT_TURNS, UndoStep};
 use super::request::{Expected, OutsideEdit, Restore};
+use super::step_choice::StepChoice;
 use super::undo::Direction;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::open::Catalog;
@@ -24,44 +25,6 @@ use crate::model::path::RelPath;
 use crate::model::text::{printable, shell_word};
 use crate::model::turn::Attribution;
 use crate::worktree::restore::Plan;
-
-/// The choice of a person of what to step over.
-#[derive(Clone, Debug, Default)]
-pub struct StepChoice {
-    /// A turn: its name in the journal (`t-3`), or the client's name of it.
-    pub turn: Option<String>,
-    /// The id of the run of that turn.
-    pub run: Option<String>,
-    /// The paths of the turn that count, each with all below it; all when empty.
-    pub paths: Vec<RelPath>,
-    /// The shares that go back too, in addition to what is surely the turn's, and to what it may have deleted.
-    pub include: Vec<Attribution>,
-    /// The runs of the session that asks: without a name, its step is the newest of these. `None` for the command line.
-    pub session: Option<BTreeSet<String>>,
-}
-
-impl StepChoice {
-    /// Returns true if it is the next step, whatever that is.
-    pub fn names_nothing(&self) -> bool {
-        self.turn.is_none() && self.run.is_none() && self.paths.is_empty()
-    }
-
-    /// Returns true if the undo includes a change.
-    pub(super) fn takes(&self, change: &TurnChange) -> bool {
-        change.is_undone_by_default() || self.include.contains(&change.who)
-    }
-
-    /// Returns true if a path that exists is left as it is although the turn may have changed it: only `sure` changes are replaced or
-    /// deleted unless the path was named or its share included.
-    fn creates_only(&self, path: &RelPath, share: Attribution) -> bool {
-        share != Attribution::Sure && !self.include.contains(&share) && !self.paths.contains(path)
-    }
-
-    /// Returns true if a path of the turn counts.
-    fn chooses(&self, path: &RelPath) -> bool {
-        self.paths.is_empty() || self.paths.iter().any(|chosen| path.starts_with(chosen))
-    }
-}
 
 impl Catalog {
     /// Returns the newest turn of a name: the journal's (`t-3`), or the client's, perhaps of one run.
@@ -134,7 +97,7 @@ impl Catalog {
             }
         }
         if turns.is_empty() {
-            Err(only_others(&history, run).unwrap_or_else(|| no_such_change(choice)))
+            Err(only_others(&history, run).unwrap_or_else(|| choice.no_such_change()))
         } else {
             Ok(turns)
         }
@@ -173,13 +136,13 @@ impl Catalog {
                     .hint(format!("`piton redo --turn {}` takes that back", turn.op))
             });
         }
-        if choice.run.is_none() && choice.paths.is_empty() {
+        if choice.run.is_none() && choice.is_of_all_paths() {
             return self.next_step_for(direction, choice.session.as_ref());
         }
         let changes_chosen = |step: &UndoStep| {
             let Some(turn) = &step.turn else { return false };
             // A named path is answered, whatever the turn's share in it; of a run, turns are passed over of which nothing goes back.
-            let counts = |change: &TurnChange| !choice.paths.is_empty() || choice.takes(change);
+            let counts = |change: &TurnChange| choice.names_paths() || choice.takes(change);
             let is_left = |change: &TurnChange| {
                 !step.undone.contains(&change.path) && is_chosen(change, choice) && counts(change)
             };
@@ -191,7 +154,7 @@ impl Catalog {
                 return Ok(Some(step.clone()));
             }
         }
-        Err(no_such_change(choice))
+        Err(choice.no_such_change())
     }
 
     /// Returns the restore that steps over an operation or a turn.
@@ -207,6 +170,7 @@ impl Catalog {
             },
             run: run.to_owned(),
             paths: Vec::new(),
+            limits: Arc::default(),
             only: Some(unquoted(&step.changed)?),
             keep_new: false,
             local: false,
@@ -315,6 +279,8 @@ impl Catalog {
 
 /// Limits a step back over a turn to the chosen paths, and to the changes that are the turn's own or were asked for.
 fn undo_of_turn(plain: Restore, step: &UndoStep, turn: &TurnEnd, choice: &StepChoice) -> Result<Restore> {
+    let paths = turn.changes.iter().map(path_of).collect::<Result<Vec<RelPath>>>()?;
+    choice.refuse_unmatched(&turn.op, &paths)?;
     let (mut expected, mut only, mut is_part) = (Expected::default(), BTreeSet::new(), false);
     for change in turn.changes.iter().filter(|change| !step.undone.contains(&change.path)) {
         let path = path_of(change)?;
@@ -429,24 +395,6 @@ fn only_others(history: &History, run: &str) -> Option<Error> {
     })
 }
 
-/// Says that no turn has changed what was chosen.
-fn no_such_change(choice: &StepChoice) -> Error {
-    match (choice.paths.first(), &choice.run) {
-        (Some(path), _) => {
-            let text = "no turn that can be undone has changed that path";
-            Error::new(Code::NoSuchPath, text)
-                .path(path.to_path())
-                .hint("`piton restore PATH` brings back its newest version that differs; `piton list --turns` lists the turns")
-        }
-        (None, run) => {
-            let run = printable(run.as_deref().unwrap_or_default());
-            Error::new(Code::NoSuchTurn, format!("no turn of run `{run}` that can be undone has changed files"))
-                .field("run")
-                .hint("`piton list --turns` lists the turns")
-        }
-    }
-}
-
 /// Returns the path of a change.
 ///
 /// # Errors
@@ -457,7 +405,7 @@ pub fn path_of(change: &TurnChange) -> Result<RelPath> {
 
 fn is_chosen(change: &TurnChange, choice: &StepChoice) -> bool {
     // A spelling that is none is reported by the step itself.
-    choice.paths.is_empty() || path_of(change).is_ok_and(|path| choice.chooses(&path))
+    choice.is_of_all_paths() || path_of(change).is_ok_and(|path| choice.chooses(&path))
 }
 
 /// Returns true if a path was at a moment as it is now, or nothing is known of it at that moment.

@@ -254,7 +254,7 @@ impl Catalog {
             match line {
                 Line::Restoring(begin) => begun = Some(begin),
                 Line::Restored(end) => {
-                    if let Some(begin) = begun.take_if(|begin| begin.op == end.op && begin.paths.is_empty()) {
+                    if let Some(begin) = begun.take_if(|begin| begin.op == end.op && begin.is_of_whole_tree()) {
                         last = Some((begin, end.ordinal));
                     }
                 }

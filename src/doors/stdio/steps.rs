@@ -3,7 +3,7 @@
 use super::calls::{Called, Rewind, paths, rolled_back, with_fresh};
 use crate::checkpoint::Timeline;
 use crate::checkpoint::history::group::Stepping;
-use crate::checkpoint::history::turns::StepChoice;
+use crate::checkpoint::history::step_choice::StepChoice;
 use crate::checkpoint::history::undo::Direction;
 use crate::doors::replies;
 use crate::error::{Code, Error, Result};
@@ -37,6 +37,7 @@ pub(super) fn step(
         turn: step.turn.clone(),
         run: step.run.as_deref().map(run_id),
         paths: paths(timeline, step.paths.as_deref())?,
+        limits: std::sync::Arc::default(),
         include: step.include.clone(),
         session,
     };

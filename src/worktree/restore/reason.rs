@@ -29,6 +29,8 @@ pub enum KeepReason {
     NotOwn(Attribution),
     /// It is not among the paths that were chosen.
     NotChosen,
+    /// It is one of the paths that the restore was told to leave alone.
+    Excepted,
 }
 
 impl KeepReason {
@@ -45,6 +47,7 @@ impl KeepReason {
             KeepReason::ChangedSince => "changed-since",
             KeepReason::NotOwn(_) => "not-own",
             KeepReason::NotChosen => "not-chosen",
+            KeepReason::Excepted => "excepted",
         }
     }
 }
@@ -62,6 +65,7 @@ impl fmt::Display for KeepReason {
             KeepReason::ChangedSince => f.write_str("it has changed since"),
             KeepReason::NotOwn(share) => f.write_str(share.reason()),
             KeepReason::NotChosen => f.write_str("it was not chosen"),
+            KeepReason::Excepted => f.write_str("left alone by --except"),
             KeepReason::Local => {
                 f.write_str("local: an ignored, secret or untracked file changes only by name, or with --local")
             }
