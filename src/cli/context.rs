@@ -74,6 +74,11 @@ impl Context {
         Context { home: home.clone(), json: *json, flags: flags.clone(), named: Some(workspace), cwd: cwd.clone() }
     }
 
+    /// Takes the workspace around the working directory, whatever was named.
+    pub(super) fn use_surrounding_workspace(&mut self) {
+        self.named = None;
+    }
+
     /// Returns the directory named with `--workspace`.
     pub(super) fn named_workspace(&self) -> Option<PathBuf> {
         self.named.clone()

@@ -132,7 +132,7 @@ pub(super) enum Verb {
     Doctor(DoctorArgs),
     /// Say what a shell command would do
     Classify(ClassifyArgs),
-    /// Show, check or trust configuration
+    /// Show, explain, change, check or trust settings
     Config(ConfigArgs),
     /// Switch the guard off for this workspace
     Off(OffArgs),

@@ -7,6 +7,7 @@ mod base64;
 mod checkpoints;
 mod client;
 mod codec;
+mod config;
 mod events;
 mod fault;
 mod finds;
@@ -30,6 +31,10 @@ pub use checkpoints::{
 };
 pub use client::ProtocolClient;
 pub use codec::{Line, LineReader};
+pub use config::{
+    ChangedSettingDocument, CheckedDocument, ExplainDocument, SettingFilesDocument, SettingItem, SettingsDocument,
+    TrackedBlock, TrustDocument,
+};
 pub use events::{
     After, AfterReply, BaselineStatus, BeforeReply, Classify, ClassifyReply, CollisionItem, EmptyReply, EventReply,
     Greeting, GreetingType, Hello, HelloReply, HoldAnswer, Interrupted, LimitsBlock, OtherBlock, ScopeWord,
@@ -68,11 +73,11 @@ pub use stores::{
 };
 pub use turns::{ActionItem, ShareCounts, TurnDiff, TurnDiffReply, TurnItem, TurnListReply, TurnQuery};
 pub use verbs::{
-    CheckedDocument, ClassifyDocument, ClientItem, ClientsDocument, DaemonDocument, DoctorDocument, DoctorRow,
-    ExportDocument, FailedVerb, FetchDocument, InitDocument, InstallDocument, InstallItem, InstallOutcome, MendBlock,
-    OffDocument, OnDocument, PruneDocument, PruneItem, PushDocument, RefFinding, RefsDocument, RefusedRef, RemoteItem,
-    RemoteListDocument, RowState, SettingItem, SettingsDocument, ShowDirectoryDocument, ShowDocument, ShowFileDocument,
-    StatusDocument, StopDocument, TrackedBlock, TrustDocument, VerbError, WithheldItem,
+    ClassifyDocument, ClientItem, ClientsDocument, DaemonDocument, DoctorDocument, DoctorRow, ExportDocument,
+    FailedVerb, FetchDocument, InitDocument, InstallDocument, InstallItem, InstallOutcome, MendBlock, OffDocument,
+    OnDocument, PruneDocument, PruneItem, PushDocument, RefFinding, RefsDocument, RefusedRef, RemoteItem,
+    RemoteListDocument, RowState, ShowDirectoryDocument, ShowDocument, ShowFileDocument, StatusDocument, StopDocument,
+    VerbError, WithheldItem,
 };
 pub use words::{Word, spelling};
 

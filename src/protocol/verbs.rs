@@ -1,7 +1,6 @@
 //! Documents that only the command line prints, with `--json`. All other verbs print replies of the protocol.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::checkpoints::ShownCheckpoint;
 use super::events::{ClassifyReply, Greeting};
@@ -228,59 +227,6 @@ pub struct ClassifyDocument {
     pub verdict: ClassifyReply,
     /// The reason why the policy holds it.
     pub hold: Option<String>,
-}
-
-/// `piton config show`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SettingsDocument {
-    /// All settings.
-    pub settings: Vec<SettingItem>,
-    /// Mistakes and warnings.
-    pub warnings: Vec<String>,
-}
-
-/// One setting.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SettingItem {
-    /// Its name.
-    pub key: String,
-    /// The value in force.
-    pub value: Value,
-    /// The place that it comes from.
-    pub origin: String,
-}
-
-/// `piton config check`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CheckedDocument {
-    /// The files that were read.
-    pub sources: Vec<String>,
-    /// Warnings of the settings.
-    pub warnings: Vec<String>,
-    /// The files that patterns match, where there are patterns.
-    pub tracked: Option<TrackedBlock>,
-}
-
-/// The effect of patterns of tracked files.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TrackedBlock {
-    /// The run.
-    pub run: String,
-    /// Its patterns.
-    pub patterns: Vec<String>,
-    /// Files that typed checkpoints record.
-    pub matched: List,
-    /// Files that came to be during the run and that no pattern covers.
-    pub missed: List,
-}
-
-/// `piton config trust`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TrustDocument {
-    /// The files that are trusted now: the workspace's own, and the user's.
-    pub trusted: Vec<String>,
-    /// The keys that waited for it.
-    pub keys: Vec<String>,
 }
 
 /// `piton on`.

@@ -47,7 +47,10 @@ pub(super) fn apply(
 ) -> Vec<Wrong> {
     let key = match find(&leaf.key) {
         Ok(key) => key,
-        Err((why, meant)) => return vec![Wrong::at(leaf, &[], leaf.key.clone(), meant, why)],
+        Err((why, meant)) => {
+            let hint = foreign::advice(&leaf.key, &leaf.value);
+            return vec![Wrong { hint, ..Wrong::at(leaf, &[], leaf.key.clone(), meant, why) }];
+        }
     };
     if key.name == "rules" {
         effective.rules = leaf.spot.clone();
@@ -104,7 +107,7 @@ pub(super) fn misspelt(name: &str) -> Option<Mistake> {
     let near = nearest(rest, known.iter().map(|(_, known)| known.as_str()))?;
     let key = known.iter().find(|(_, known)| known == near).map(|(key, _)| *key);
     let why = format!("is not read; did you mean `PITON_{near}`?");
-    let wrong = Wrong { key: name.to_owned(), meant: key, why, line: 0, column: 0 };
+    let wrong = Wrong { key: name.to_owned(), meant: key, why, line: 0, column: 0, hint: None };
     Some(Mistake::outside(SettingOrigin::Environment(name.to_owned()), wrong))
 }
 

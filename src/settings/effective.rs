@@ -114,9 +114,10 @@ impl Effective {
             SettingOrigin::File(path, line) => SettingOrigin::File(path, if spot.line > 0 { spot.line } else { line }),
             other => other,
         };
-        let wrong = Wrong { key: "rules".to_owned(), meant: None, why, line: spot.line, column: spot.column };
+        let wrong =
+            Wrong { key: "rules".to_owned(), meant: None, why, line: spot.line, column: spot.column, hint: None };
         let mut mistake = Mistake { column: spot.column, ..Mistake::outside(origin, wrong) };
-        mistake.hint = Some("docs/CLASSIFY.md describes the dialect");
+        mistake.hint = Some("docs/CLASSIFY.md describes the dialect".to_owned());
         mistake.instead = if stays { "the one that was in force stays" } else { "it is passed over" }.to_owned();
         self.mistakes.push(mistake);
     }

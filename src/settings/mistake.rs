@@ -41,7 +41,7 @@ pub struct Mistake {
     pub(super) instead: String,
     /// The line of the file, with a mark.
     pub(super) excerpt: String,
-    pub(super) hint: Option<&'static str>,
+    pub(super) hint: Option<String>,
     /// Present if the value is sound, and waits for a person.
     pub waiting: Option<Waiting>,
 }
@@ -49,25 +49,15 @@ pub struct Mistake {
 impl Mistake {
     /// Returns a mistake at a place in a file.
     pub(super) fn in_file(path: &Path, text: &str, wrong: Wrong) -> Mistake {
-        let Wrong { key, meant, why, line, column } = wrong;
+        let Wrong { key, meant, why, line, column, hint } = wrong;
         let excerpt = super::yaml::excerpt(text, line, column);
         let origin = SettingOrigin::File(path.to_owned(), line);
-        Mistake {
-            origin,
-            column,
-            key: Some(key),
-            meant,
-            why,
-            instead: String::new(),
-            excerpt,
-            hint: None,
-            waiting: None,
-        }
+        Mistake { origin, column, key: Some(key), meant, why, instead: String::new(), excerpt, hint, waiting: None }
     }
 
     /// Returns a file that is no YAML.
     pub(super) fn broken(path: &Path, broken: Broken) -> Mistake {
-        let hint = Some(broken.hint());
+        let hint = Some(broken.hint().to_owned());
         let Broken { message, line, column, excerpt } = broken;
         let origin = SettingOrigin::File(path.to_owned(), line);
         Mistake {
@@ -92,7 +82,7 @@ impl Mistake {
 
     /// Returns a value from outside of files.
     pub(super) fn outside(origin: SettingOrigin, wrong: Wrong) -> Mistake {
-        let Wrong { key, meant, why, .. } = wrong;
+        let Wrong { key, meant, why, hint, .. } = wrong;
         let (instead, excerpt) = (String::new(), String::new());
         Mistake {
             origin,
@@ -102,7 +92,7 @@ impl Mistake {
             why,
             instead,
             excerpt,
-            hint: Some("see docs/CONFIG.md"),
+            hint: Some(hint.unwrap_or_else(|| "see docs/CONFIG.md".to_owned())),
             waiting: None,
         }
     }
@@ -164,8 +154,8 @@ impl Mistake {
         if let SettingOrigin::File(_, line @ 1..) = self.origin {
             error = error.line(line);
         }
-        match self.hint {
-            Some(hint) => error.hint(hint),
+        match &self.hint {
+            Some(hint) => error.hint(hint.clone()),
             None => error,
         }
     }
@@ -210,13 +200,15 @@ pub(super) struct Wrong {
     pub why: String,
     pub line: u64,
     pub column: u64,
+    /// Advice, where there is more to say than which page describes it.
+    pub hint: Option<String>,
 }
 
 impl Wrong {
     /// Something wrong with a part of a leaf, or with all of it.
     pub(super) fn at(leaf: &Leaf, path: &[&str], key: String, meant: Option<&'static str>, why: String) -> Wrong {
         let spot = leaf.spot.at(path.iter().copied());
-        Wrong { key, meant, why, line: spot.line, column: spot.column }
+        Wrong { key, meant, why, line: spot.line, column: spot.column, hint: None }
     }
 }
 

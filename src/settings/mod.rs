@@ -9,11 +9,14 @@
 //! below, or in a running process the value that was in force. The mistake is told, with file, line and column ([`Mistake`]).
 
 mod apply;
+pub mod change;
 mod classes;
 mod defaults;
+mod edit;
 mod effective;
 mod foreign;
 mod keys;
+pub mod lookup;
 pub mod marks;
 mod measure;
 mod mistake;
@@ -319,8 +322,9 @@ fn widen(effective: &mut Effective, (path, text): (&Path, &str), sources: &Sourc
         }
         let wrong = apply(&mut tried, &leaf, &SettingOrigin::File(path.to_owned(), leaf.spot.line), None);
         let told = wrong.iter().map(|wrong| {
-            let Wrong { key, why, line, column, .. } = wrong;
-            format!("{}:{line}:{column}: `{key}` {why}; left aside", path.display())
+            let Wrong { key, why, line, column, hint, .. } = wrong;
+            let hint = hint.as_ref().map_or_else(String::new, |hint| format!("; {hint}"));
+            format!("{}:{line}:{column}: `{key}` {why}{hint}; left aside", path.display())
         });
         effective.warnings.extend(told);
         tried.warnings.clone_from(&effective.warnings);

@@ -71,7 +71,8 @@ fn keep_key(effective: &mut Effective, recorded: &Effective, key: &Key, path: &P
 
 /// Returns the report of a value that waits for a person.
 pub(super) fn waiting(origin: SettingOrigin, key: &Key, why: &str, waiting: Waiting) -> Mistake {
-    let wrong = Wrong { key: key.name.to_owned(), meant: Some(key.name), why: why.to_owned(), line: 0, column: 0 };
+    let wrong =
+        Wrong { key: key.name.to_owned(), meant: Some(key.name), why: why.to_owned(), line: 0, column: 0, hint: None };
     Mistake { waiting: Some(waiting), hint: None, ..Mistake::outside(origin, wrong) }
 }
 

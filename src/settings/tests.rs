@@ -54,10 +54,38 @@ fn keys_of_other_tools_are_refused_with_ours() {
         ("checkpoints:\n  enabled: true\n", "`checkpoints.enabled` is a key of Hermes; ours is `guard`"),
         ("trackedFiles: ['*.py']\n", "`trackedFiles` is a key of Hankweave; ours is `tracked_files`"),
         ("retention_days: 7\n", "`retention_days` is a key of Hermes; ours is `retention.days`"),
+        ("checkpoints: true\n", "`checkpoints` is a key of Hermes; ours is `guard`"),
+        (
+            "checkpoint_max_snapshots: 5\n",
+            "`checkpoint_max_snapshots` is a key of Hermes; ours is `retention.per_workspace`",
+        ),
+        (
+            "retention: {max_total_size_mb: 500}\n",
+            "`retention.max_total_size_mb` is a key of Hermes; ours is `retention.total_mb`",
+        ),
     ] {
         let effective = resolve(&user(text)).unwrap();
         let mistakes: Vec<String> = effective.mistakes.iter().map(Mistake::text).collect();
         assert!(mistakes.iter().any(|mistake| mistake.contains(told)), "{text}: {mistakes:?}");
+    }
+}
+
+#[test]
+fn a_key_of_another_tool_has_the_line_to_write_instead() {
+    for (text, told) in [
+        ("checkpoints: true\n", "write `guard: turn` instead"),
+        ("checkpoints: {enabled: false}\n", "write `guard: \"off\"` instead"),
+        ("checkpoints:\n  max_snapshots: 50\n", "write `retention: {per_workspace: 50}` instead"),
+        ("retention: {max_total_size_mb: 500}\n", "write `retention: {total_mb: 500}` instead"),
+        ("checkpoint_max_snapshots: many\n", "write `retention.per_workspace` instead"),
+        ("trackedFiles: ['*.py']\n", "write `tracked_files: [\"*.py\"]` instead"),
+    ] {
+        let effective = resolve(&user(text)).unwrap();
+        let [mistake] = effective.mistakes.as_slice() else { panic!("{text}: {:?}", effective.mistakes) };
+        assert_eq!(mistake.error().hint_text(), Some(told), "{text}");
+    }
+    for name in ["enabled", "limits.enabled", "snapshots", "retention.snapshots"] {
+        assert!(foreign::foreign(name).is_none(), "{name}");
     }
 }
 

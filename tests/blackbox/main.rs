@@ -10,6 +10,7 @@ mod clients;
 mod codons;
 mod collisions;
 mod completions;
+mod config;
 mod conversations;
 mod crowd;
 mod damage;

@@ -250,9 +250,8 @@ fn switches_off(words: &[&str]) -> bool {
             "stop" | "off" | "disable" | "uninstall" | "remove" | "kill",
             ..,
         ] => true,
-        ["config", "set" | "unset" | "trust", ..] | ["store", "adopt" | "clear" | "delete" | "move" | "prune", ..] => {
-            true
-        }
+        ["config", "edit" | "set" | "unset" | "trust", ..]
+        | ["store", "adopt" | "clear" | "delete" | "move" | "prune", ..] => true,
         ["git", sub, ..] => !GIT_READS.contains(sub),
         _ => false,
     }

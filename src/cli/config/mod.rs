@@ -1,7 +1,13 @@
-//! `piton config`: show, check, trust.
+//! `piton config`: show, check, trust; and one key or one file at a time.
+
+mod check;
+mod edit;
+mod file;
+mod key;
+mod set;
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
@@ -9,15 +15,10 @@ use super::context::Context;
 use super::exit::Exit;
 use super::person;
 use super::print;
-use crate::checkpoint::Timeline;
-use crate::checkpoint::runs::narrow::TrackedNow;
 use crate::error::{Code, Error, IoContext, Result};
-use crate::model::path::RelPath;
-use crate::model::run::run_id;
-use crate::model::text::{count, padded, printable};
-use crate::protocol::{CheckedDocument, List, SettingItem, SettingsDocument, TrackedBlock, TrustDocument};
-use crate::settings::{self, Effective, Mistake, WORKSPACE_FILE, Waiting, trust, user_file};
-use crate::sys::interrupt::Flow;
+use crate::model::text::{padded, printable};
+use crate::protocol::{SettingItem, SettingsDocument, TrustDocument};
+use crate::settings::{self, WORKSPACE_FILE, Waiting, trust, user_file};
 
 /// The arguments of `piton config`.
 #[derive(Debug, Args)]
@@ -40,20 +41,51 @@ pub(super) enum ConfigAction {
     },
     /// Trust your settings and this workspace's `.piton.yaml` as they are now
     Trust,
+    /// Print the value in force of one key
+    Get {
+        /// A key of `piton config show`, or an entry of `policy`, as `policy.collision`
+        key: String,
+    },
+    /// Set one key in your settings file, or in this workspace's `.piton.yaml`; comments and formatting stay
+    Set {
+        /// A key of `piton config show`, or an entry of `policy`, as `policy.cloud`
+        key: String,
+        /// The value as YAML: action, 25, or a list in brackets
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+        /// Change the `.piton.yaml` of this workspace, or of DIR, instead of your own file
+        #[arg(long, short = 'w', value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
+        workspace: Option<PathBuf>,
+    },
+    /// Open your settings file in an editor, and report mistakes; a new file shows all defaults
+    Edit {
+        /// Open the `.piton.yaml` of this workspace, or of DIR, instead of your own file
+        #[arg(long, short = 'w', value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
+        workspace: Option<PathBuf>,
+    },
+    /// Print the files that settings are read from
+    Path,
+    /// Describe a key: its meaning, the values that it accepts, its default, and where its value comes from
+    Explain {
+        /// A key of `piton config show`
+        key: String,
+    },
 }
 
-/// Paths of a list that are shown.
-const SHOWN: usize = 20;
-
-/// Shows, checks or trusts settings.
+/// Shows, checks, trusts or changes settings.
 ///
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn config(context: &mut Context, args: &ConfigArgs) -> Result<Exit> {
     match &args.action {
         ConfigAction::Show => show(context),
-        ConfigAction::Check { run } => check(context, run.as_deref()),
+        ConfigAction::Check { run } => check::check(context, run.as_deref()),
         ConfigAction::Trust => trust_files(context),
+        ConfigAction::Get { key } => key::get(context, key),
+        ConfigAction::Set { key, value, workspace } => set::set(context, key, value, workspace.as_deref()),
+        ConfigAction::Edit { workspace } => edit::edit(context, workspace.as_deref()),
+        ConfigAction::Path => key::path(context),
+        ConfigAction::Explain { key } => key::explain(context, key),
     }
 }
 
@@ -77,72 +109,6 @@ fn show(context: &Context) -> Result<Exit> {
     print::data(&text)?;
     effective.faults().iter().for_each(|fault| print::warning(fault));
     Ok(Exit::Done)
-}
-
-fn check(context: &Context, run: Option<&str>) -> Result<Exit> {
-    let effective = context.settings()?;
-    let (waiting, mistakes): (Vec<&Mistake>, Vec<&Mistake>) =
-        effective.mistakes.iter().partition(|mistake| mistake.waiting.is_some());
-    if let [others @ .., last] = mistakes.as_slice() {
-        others.iter().for_each(|mistake| print::say(&format!("piton: {}", mistake.error().text())));
-        return Err(last.error());
-    }
-    let warnings: Vec<String> =
-        waiting.into_iter().map(Mistake::text).chain(effective.warnings.iter().cloned()).collect();
-    let tracked = tracked(context, &effective, run)?;
-    let missed = tracked.as_ref().is_some_and(|(_, now)| !now.missed.is_empty());
-    if context.json {
-        let sources: Vec<String> = effective.policy.sources.iter().map(|path| path.display().to_string()).collect();
-        let tracked = tracked.map(|(run, now)| TrackedBlock {
-            run,
-            matched: List::of_paths(now.matched.iter()),
-            missed: List::of_paths(now.missed.iter()),
-            patterns: now.patterns,
-        });
-        print::json(&CheckedDocument { sources, warnings: warnings.clone(), tracked })?;
-    } else {
-        warnings.iter().for_each(|warning| print::warning(warning));
-        let mut text = String::new();
-        if effective.policy.sources.is_empty() {
-            let place = user_file().map_or_else(String::new, |path| format!("; yours would be {}", print::path(&path)));
-            add_line!(text, "No configuration files: using defaults{place}.");
-        }
-        for source in &effective.policy.sources {
-            add_line!(text, "read {}", print::path(source));
-        }
-        if let Some((run, now)) = &tracked {
-            add_line!(text, "typed checkpoints of run {run} record {}:", printable(&now.patterns.join("  ")));
-            add_line!(text, "  {}", some_of(&now.matched));
-        }
-        print::data(&text)?;
-        if let Some((run, now)) = tracked.filter(|_| missed) {
-            let what = count(now.missed.len() as u64, "file");
-            let paths = some_of(&now.missed);
-            print::warning(&format!(
-                "{what} created in run {run}, matched by no pattern and in no typed checkpoint: {paths}"
-            ));
-        }
-    }
-    Ok(if warnings.is_empty() && !missed { Exit::Done } else { Exit::Part })
-}
-
-/// Returns what patterns come to, where there are any, in a workspace that is known.
-fn tracked(context: &Context, effective: &Effective, run: Option<&str>) -> Result<Option<(String, TrackedNow)>> {
-    let Some(workspace) = context.known_workspace()? else { return Ok(None) };
-    let mut timeline = Timeline::open(&context.home, workspace, effective.policy.clone())?;
-    let run = match run {
-        Some(run) => run_id(run),
-        None => timeline.catalog().newest_run()?.unwrap_or_else(|| "local".to_owned()),
-    };
-    Ok(timeline.tracked_now(&run, &|| Flow::Continue)?.map(|now| (run, now)))
-}
-
-/// Returns the first of some paths, and how many there are.
-fn some_of(paths: &[RelPath]) -> String {
-    let first: Vec<String> = paths.iter().take(SHOWN).map(RelPath::display).collect();
-    let more = if paths.len() > SHOWN { format!(", and {} more", paths.len() - SHOWN) } else { String::new() };
-    let none = if paths.is_empty() { "no file" } else { "" };
-    format!("{none}{}{more}", first.join(", "))
 }
 
 /// Trusts the workspace's own file and the user's, as far as they are there.
