@@ -39,8 +39,9 @@ use crate::model::id::ObjectId;
 use crate::model::path::RelPath;
 use crate::model::policy::Policy;
 use crate::store::{BOUNDS, Bounds, Slice, Store};
-use crate::sys::interrupt::Flow;
+use crate::sys::interrupt::{Flow, Interrupt};
 use crate::sys::memory;
+use crate::sys::progress::Progress;
 use crate::worktree::repository::BroughtBack;
 
 /// The checkpoints of one workspace, and everything that acts on them.
@@ -58,6 +59,13 @@ impl Timeline {
     pub fn open(home: &Home, workspace: Workspace, policy: Policy) -> Result<Timeline> {
         let catalog = Catalog::open(home, workspace, policy)?;
         Ok(Timeline { catalog, capturer: Capturer::default(), codons: Codons::default() })
+    }
+
+    /// Serves a person who waits: long work reports to `progress`, and a restore that is stopped in the middle stays open, so that
+    /// it can be continued or given up.
+    pub fn attend(&mut self, progress: &Progress) {
+        self.catalog.store.report_to(progress);
+        self.catalog.is_attended = true;
     }
 
     /// Returns the checkpoints, for reading.
@@ -304,9 +312,10 @@ impl Timeline {
     /// Fetches other machines' checkpoints from any git server.
     ///
     /// # Errors
-    /// When there is no git; those of locks and of the store. Refs brought over before an error stay.
-    pub fn receive(&mut self, remote: &OsStr) -> Result<Received> {
-        let fetched = self.catalog.fetch(remote)?;
+    /// When there is no git; those of locks and of the store; `shutting-down` when `control` stopped it. Refs brought over before an
+    /// error stay.
+    pub fn receive(&mut self, remote: &OsStr, control: Interrupt<'_>) -> Result<Received> {
+        let fetched = self.catalog.fetch(remote, control)?;
         self.lock("fetching")?.take_over(fetched)
     }
 

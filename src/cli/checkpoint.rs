@@ -8,6 +8,7 @@ use super::context::Context;
 use super::exit::Exit;
 use super::named::{is_known, unknown_path};
 use super::print;
+use super::stop;
 use crate::checkpoint::Checkpoint;
 use crate::checkpoint::capture::request::{Take, Taken, listed_skips};
 use crate::checkpoint::upkeep::rounds::Rounds;
@@ -16,7 +17,6 @@ use crate::error::Result;
 use crate::model::text::{bytes, count};
 use crate::protocol::CreateReply;
 use crate::store::COMMAND;
-use crate::sys::interrupt::Flow;
 
 /// The arguments of `piton checkpoint`.
 #[derive(Debug, Args)]
@@ -51,10 +51,10 @@ pub(super) fn checkpoint(context: &mut Context, args: &CheckpointArgs) -> Result
     }
     let label = args.label.as_deref().or(args.message.as_deref());
     let take = Take::by_hand("local", label, only, args.pin)?;
-    let taken = timeline.take(&take, &|| Flow::Continue)?;
+    let taken = timeline.take(&take, &stop::flow)?;
     print::settled(timeline.leave());
     // Where no sidecar has idle time, each command does a little.
-    print::settled(timeline.recompress(COMMAND, &|| Flow::Continue));
+    print::settled(timeline.recompress(COMMAND, &stop::flow));
     let hours = timeline.policy().retention.interval_hours;
     Rounds::new(context.home.clone(), context.flags.clone()).before_end(hours);
     if context.json {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::print::ColourUse;
+use super::{progress, stop};
 use crate::checkpoint::records::repositories;
 use crate::checkpoint::records::workspace::{real_path, root_for};
 use crate::checkpoint::{Home, Timeline, Workspace};
@@ -17,6 +18,7 @@ use crate::model::policy::OnFailure;
 use crate::model::text::shell_word;
 use crate::settings::{self, Effective};
 use crate::sys::process::deleted_working_dir;
+use crate::sys::progress::{Progress, WorkControl};
 use crate::worktree::repository_state::RepositoryPlace;
 
 /// The heading of the options that every verb has.
@@ -37,6 +39,9 @@ pub(super) struct GlobalArgs {
     /// Override a setting, as KEY=VALUE (repeatable)
     #[arg(long = "set", global = true, value_name = "KEY=VALUE", help_heading = COMMON)]
     pub set: Vec<String>,
+    /// Print no progress and no notes, only results, warnings and errors
+    #[arg(long, short = 'q', global = true, help_heading = COMMON)]
+    pub quiet: bool,
     /// Print colours: auto is on a terminal, unless `NO_COLOR` is set
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t, hide_default_value = true, help_heading = COMMON)]
     pub color: ColourUse,
@@ -47,6 +52,10 @@ pub(super) struct Context {
     pub home: Home,
     pub json: bool,
     pub flags: Vec<(String, String)>,
+    /// The sink to which long work reports; a person watches if it has counters.
+    pub progress: Progress,
+    /// True if a person may stop the work with Ctrl-C.
+    is_attended: bool,
     named: Option<PathBuf>,
     /// The place at which it was if it was deleted; `None` when that is not known.
     cwd: Option<PathBuf>,
@@ -65,13 +74,36 @@ impl Context {
             true => PathBuf::from(OUTSIDE),
             false => dir,
         });
-        Ok(Context { home, json: global.json, flags, named, cwd })
+        let (json, progress) = (global.json, Progress::NONE);
+        Ok(Context { home, json, flags, progress, is_attended: false, named, cwd })
+    }
+
+    /// Begins long work: shows its progress on a terminal unless that is not wanted, and has Ctrl-C stop it.
+    pub(super) fn attend(&mut self, is_quiet: bool) {
+        stop::arm();
+        self.is_attended = true;
+        if !self.json && !is_quiet {
+            self.progress = progress::watch();
+        }
+    }
+
+    /// Returns the control of long work: Ctrl-C stops it, and it reports to the terminal.
+    pub(super) fn work(&self) -> WorkControl<'_> {
+        WorkControl { interrupt: &stop::flow, progress: &self.progress }
     }
 
     /// Returns the same surroundings, with another workspace.
     pub(super) fn at(&self, workspace: PathBuf) -> Context {
-        let Context { home, json, flags, cwd, .. } = self;
-        Context { home: home.clone(), json: *json, flags: flags.clone(), named: Some(workspace), cwd: cwd.clone() }
+        let Context { home, json, flags, progress, is_attended, named: _, cwd } = self;
+        Context {
+            home: home.clone(),
+            json: *json,
+            flags: flags.clone(),
+            progress: progress.clone(),
+            is_attended: *is_attended,
+            named: Some(workspace),
+            cwd: cwd.clone(),
+        }
     }
 
     /// Takes the workspace around the working directory, whatever was named.
@@ -213,7 +245,10 @@ impl Context {
     fn timeline_of(&self, workspace: Workspace) -> Result<Timeline> {
         let effective = self.settings()?;
         effective.faults().iter().for_each(|fault| super::print::warning(fault));
-        let timeline = Timeline::open(&self.home, workspace, effective.policy)?;
+        let mut timeline = Timeline::open(&self.home, workspace, effective.policy)?;
+        if self.is_attended {
+            timeline.attend(&self.progress);
+        }
         super::unguarded::bring_in(&self.home, timeline.workspace());
         // Every verb says it; those that would restore refuse on top of it.
         if let Err(interrupted) = timeline.catalog().refuse_interrupted() {

@@ -8,6 +8,7 @@ use super::context::Context;
 use super::exit::Exit;
 use super::print;
 use super::remote::remote;
+use super::stop;
 use crate::error::Result;
 use crate::model::text::{count, printable};
 use crate::protocol::{FetchDocument, RefusedRef};
@@ -25,7 +26,7 @@ pub(super) struct FetchArgs {
 /// `bad-request`; when there is no git; those of the store.
 pub(super) fn fetch(context: &Context, args: &FetchArgs) -> Result<Exit> {
     let remote = remote(&args.remote)?;
-    let received = context.timeline()?.receive(&remote)?;
+    let received = context.timeline()?.receive(&remote, &stop::flow)?;
     got_through(received.whole);
     if context.json {
         let refused = received.refused.iter().map(|(name, why)| RefusedRef { name: name.clone(), why: why.clone() });

@@ -11,11 +11,13 @@ use super::context::Context;
 use super::exit::Exit;
 use super::person;
 use super::print;
-use crate::checkpoint::Workspace;
+use super::progress;
+use super::stop::OpenQuestion;
 use crate::checkpoint::upkeep::forget::{
     ForgetPlan, ForgetProof, ForgetWish, Forgotten, ForgottenWorkspace, Pace, RewrittenCheckpoint, WorkspacePlan,
     complete, unfinished,
 };
+use crate::checkpoint::{Home, Workspace};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::number::Number;
 use crate::model::path::RelPath;
@@ -83,13 +85,13 @@ pub(super) fn forget(context: &mut Context, args: &ForgetArgs) -> Result<Exit> {
         }
     };
     let is_secret = matches!(wish, ForgetWish::Secret(_));
-    let plan = ForgetPlan::make(&context.home, of, wish, memory)?;
+    let plan = ForgetPlan::make(&context.home, of, wish, memory, Pace::patient(context.work()))?;
     if let Some(digest) = &args.plan {
         plan.require(digest)?;
     }
     plan.faults().for_each(|fault| print::warning(&printable(fault)));
     for path in &plan.repositories {
-        print::say(&format!("The kept copy of {} is deleted too: piton cannot search it.", print::path(path)));
+        print::note(&format!("The kept copy of {} is deleted too: piton cannot search it.", print::path(path)));
     }
     for path in &plan.present {
         let hint = "the next checkpoint captures it again; change it, or leave it out by an ignore rule, first";
@@ -130,7 +132,7 @@ pub(super) fn forget(context: &mut Context, args: &ForgetArgs) -> Result<Exit> {
 /// Completes a forget that was killed, before other work on the store, if that work changes anything. A failure is said and
 /// stops nothing.
 pub(super) fn complete_first(context: &Context, is_due: bool) {
-    if is_due && let Err(error) = complete(&context.home, Pace::patient()) {
+    if is_due && let Err(error) = complete(&context.home, Pace::patient(context.work())) {
         print::warning(&format!("a forget that was killed is not completed yet: {}", error.text()));
     }
 }
@@ -139,10 +141,10 @@ fn go_on(context: &Context) -> Result<Exit> {
     if unfinished(&context.home).is_none() {
         return Err(Error::new(Code::NoSuchCheckpoint, "no forget was killed").hint("nothing to do"));
     }
-    complete(&context.home, Pace::patient())?;
+    complete(&context.home, Pace::patient(context.work()))?;
     match unfinished(&context.home) {
         None => {
-            print::say("The forget that was killed is finished.");
+            print::note("The forget that was killed is finished.");
             Ok(Exit::Done)
         }
         Some(left) => {
@@ -150,6 +152,12 @@ fn go_on(context: &Context) -> Result<Exit> {
             Ok(Exit::Part)
         }
     }
+}
+
+/// Says that a forget which was stopped has begun, and how to finish it; `None` if nothing was changed.
+pub(super) fn left() -> Option<String> {
+    // Without a home nothing has begun.
+    unfinished(&Home::locate().ok()?)
 }
 
 /// Returns the known workspace of a directory.
@@ -169,6 +177,7 @@ fn pattern(typed: &std::ffi::OsStr, is_regex: bool) -> Result<SecretPattern> {
         let read = match input.is_terminal() {
             true => {
                 print::say("The secret, and Enter:");
+                let (_hidden, _question) = (progress::hide(), OpenQuestion::open());
                 input.read_until(b'\n', &mut secret)
             }
             false => input.read_to_end(&mut secret),
@@ -192,7 +201,7 @@ fn number(one: &RewrittenCheckpoint) -> Number {
 }
 
 /// Renders the plan.
-fn table(plan: &ForgetPlan, is_secret: bool) -> String {
+fn table(plan: &ForgetPlan<'_>, is_secret: bool) -> String {
     let mut text = String::new();
     let own: Vec<&RewrittenCheckpoint> = plan.checkpoints.iter().filter(|one| one.is_own).collect();
     for one in own.iter().take(SHOWN) {
@@ -272,7 +281,7 @@ fn block(proof: &ForgetProof) -> ProofBlock {
     ProofBlock { objects, files, bytes, left }
 }
 
-fn document(plan: &ForgetPlan, dry_run: bool, proof: Option<ProofBlock>) -> Result<ForgetDocument> {
+fn document(plan: &ForgetPlan<'_>, dry_run: bool, proof: Option<ProofBlock>) -> Result<ForgetDocument> {
     let item = |one: &RewrittenCheckpoint| ForgetItem {
         workspace: one.record.as_ref().map_or_else(String::new, |record| record.workspace.clone()),
         n: number(one),
@@ -309,7 +318,7 @@ fn forget_workspace(context: &Context, args: &ForgetArgs) -> Result<Exit> {
     };
     let workspace = known(context, &dir)?;
     let policy = settings::load(None, context.home.path(), &context.flags)?.policy;
-    let plan = WorkspacePlan::make(&context.home, workspace, policy)?;
+    let plan = WorkspacePlan::make(&context.home, workspace, policy, Pace::patient(context.work()))?;
     if let Some(digest) = &args.plan {
         plan.require(digest)?;
     }
@@ -329,7 +338,7 @@ fn forget_workspace(context: &Context, args: &ForgetArgs) -> Result<Exit> {
     if let Some(exit) = (!args.yes).then(|| agreed("Forget all of it for good")).flatten() {
         return Ok(exit);
     }
-    let ForgottenWorkspace { is_open, upkept, proof } = plan.carry_out(&context.home)?;
+    let ForgottenWorkspace { is_open, upkept, proof } = plan.carry_out(&context.home, Pace::patient(context.work()))?;
     if context.json {
         shown.forgotten = number;
         shown.freed = upkept.freed.saturating_sub(upkept.written);

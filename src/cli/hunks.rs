@@ -8,6 +8,7 @@ use super::context::Context;
 use super::exit::Exit;
 use super::print;
 use super::report;
+use super::stop;
 use super::undo::{finished, told};
 use crate::checkpoint::Timeline;
 use crate::checkpoint::history::group::Stepping;
@@ -16,7 +17,6 @@ use crate::checkpoint::history::step_choice::StepChoice;
 use crate::checkpoint::history::undo::Direction;
 use crate::error::{Code, Error, Result};
 use crate::model::text::printable;
-use crate::sys::interrupt::Flow;
 
 /// Explains the answers.
 const HELP: &str = "y: undo this hunk\nn: keep it\na: undo this and all later hunks of the file\n\
@@ -41,7 +41,7 @@ pub(super) fn undo(context: &Context, timeline: &mut Timeline, choice: &StepChoi
         let text = "hunks are chosen on a terminal, and there is none";
         return Err(Error::new(Code::BadRequest, text).hint("name paths instead: `piton undo -- PATH`"));
     }
-    let control = || Flow::Continue;
+    let control = stop::flow;
     let Some(mut stepping) = Stepping::choose(timeline, Direction::Undo, choice, "local", &control)? else {
         let message = timeline.catalog().why_no_step(Direction::Undo)?;
         print::data(&format!("{message}\n"))?;

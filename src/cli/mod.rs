@@ -40,6 +40,7 @@ mod judged_line;
 mod list;
 mod list_remote;
 mod lists;
+mod long_verb;
 mod man;
 mod mcp_proxy;
 mod named;
@@ -68,6 +69,7 @@ mod show;
 mod sidecar;
 mod status;
 mod step_report;
+mod stop;
 mod store;
 mod switch;
 mod talk;
@@ -84,6 +86,7 @@ use std::sync::Arc;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
+use signal_hook::consts::SIGINT;
 
 use crate::error::{Code, Error, Result};
 use crate::sys::fs::deferred;
@@ -91,6 +94,7 @@ use crate::sys::process;
 use context::Context;
 use exit::{Exit, exit_of};
 use grammar::{Cli, Verb};
+use long_verb::{LongVerb, report_stop};
 
 /// A write over the file-size limit is to fail with an error, which is answered as `disk-full`, not to end the process.
 fn heed_file_limit() {
@@ -149,13 +153,23 @@ pub fn main() -> ExitCode {
         }
     };
     print::use_colours(cli.global.color);
+    print::use_quiet(cli.global.quiet);
     if is_detached(&cli) {
         process::close_inherited();
     }
     trace();
     heed_file_limit();
     crate::sys::fs::durable::make_private();
-    let exit = run(&cli).unwrap_or_else(|error| {
+    let ran = run(&cli);
+    progress::end();
+    let long = cli.verb.as_ref().and_then(LongVerb::of).filter(|_| stop::is_asked());
+    if let Some(long) = long {
+        let forget = if long == LongVerb::Forget { forget::left() } else { None };
+        report_stop(long, ran.as_ref().map(drop), forget.as_deref());
+        deferred::wait();
+        process::end_by(SIGINT);
+    }
+    let exit = ran.unwrap_or_else(|error| {
         print::error(&error, cli.global.json);
         exit_of(&error).into()
     });
@@ -197,6 +211,9 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         init::refuse_unasked(&cli.global, args)?;
     }
     let mut context = Context::new(&cli.global)?;
+    if cli.verb.as_ref().and_then(LongVerb::of).is_some() {
+        context.attend(cli.global.quiet);
+    }
     let exit = match &cli.verb {
         None => overview::overview(&mut context),
         // It starts without a home too, see above.
@@ -250,7 +267,8 @@ fn run(cli: &Cli) -> Result<ExitCode> {
 fn trace() {
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_from_env("PITON_LOG").unwrap_or_else(|_| EnvFilter::new("error"));
-    let started = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
+    let started =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(progress::LogOutput::take).with_ansi(false);
     // Log lines for a closed stderr are dropped: an error about stderr on stderr would end the thread.
     let started = started.log_internal_errors(false).try_init();
     if let Err(error) = started {

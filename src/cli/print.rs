@@ -11,6 +11,8 @@ use clap::ValueEnum;
 use serde::Serialize;
 use signal_hook::consts::SIGINT;
 
+use super::progress;
+use super::stop::OpenQuestion;
 use crate::checkpoint::catalog::diff::MAX_COUNTED_FILES;
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::text::{count, git_quoted, printable, printable_lines};
@@ -22,6 +24,7 @@ use crate::sys::terminal::{self, forget_input};
 /// # Errors
 /// Other I/O errors of stdout.
 pub(super) fn data(text: &str) -> Result<()> {
+    let _hidden = progress::hide();
     match stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         other => other.at("writing", "stdout"),
@@ -88,8 +91,25 @@ pub(super) fn settled(outcome: Result<()>) {
 
 /// Prints talk to stderr, harmlessly.
 pub(super) fn say(text: &str) {
+    let _hidden = progress::hide();
     // If stderr is closed, no reader is left.
     let _ = writeln!(stderr(), "{}", printable_lines(text));
+}
+
+/// Prints talk that is neither a result nor a warning, unless `--quiet` was said.
+pub(super) fn note(text: &str) {
+    if QUIET.get() != Some(&true) {
+        say(text);
+    }
+}
+
+/// The choice of `--quiet`.
+static QUIET: OnceLock<bool> = OnceLock::new();
+
+/// Sets whether notes are left out. Only the first call counts.
+pub(super) fn use_quiet(is_quiet: bool) {
+    // A second call has nothing to add.
+    let _ = QUIET.set(is_quiet);
 }
 
 /// Chooses when colours are printed.
@@ -229,6 +249,7 @@ pub(super) fn has_person() -> bool {
 
 /// Asks on the terminal, and returns the answer; `None` where the person ends the input.
 pub(super) fn answer(question: &str) -> Option<String> {
+    let (_hidden, _question) = (progress::hide(), OpenQuestion::open());
     // If stderr is closed, no person can be asked.
     write!(stderr(), "{question}").ok()?;
     let mut line = String::new();

@@ -10,6 +10,7 @@ use super::exit::Exit;
 use super::forget::complete_first;
 use super::person;
 use super::print;
+use super::stop;
 use crate::checkpoint::Workspace;
 use crate::checkpoint::catalog::retention::DropReason;
 use crate::checkpoint::records::lock::LOCK_WAIT;
@@ -23,7 +24,6 @@ use crate::protocol::{PruneDocument, PruneItem};
 use crate::settings;
 use crate::store::Upkept;
 use crate::sys::clock::{ms_of, now_ms};
-use crate::sys::interrupt::Flow;
 
 /// The number of times that the store is tried again while another process is at work on it.
 const TRIES: u32 = 20;
@@ -87,7 +87,7 @@ pub(super) fn prune(context: &mut Context, args: &PruneArgs) -> Result<Exit> {
     };
     let policy = |workspace: &Workspace| policy_of(context.home.path(), &context.flags, &common, workspace);
     let total = common.policy.retention.total_bytes;
-    let make = |looks: &mut Looks| PrunePlan::make(&context.home, &policy, (wish, total), looks, &|| Flow::Continue);
+    let make = |looks: &mut Looks| PrunePlan::make(&context.home, &policy, (wish, total), looks, context.work());
     let mut looks = looks_of_person(&context.home);
     let is_look = args.dry_run || args.plan.is_some() || (context.json && !args.yes);
     complete_first(context, !is_look);
@@ -97,7 +97,7 @@ pub(super) fn prune(context: &mut Context, args: &PruneArgs) -> Result<Exit> {
     if is_by_size && !is_look {
         // No checkpoint goes for room that packing makes too.
         let _lock = upkeep_lock(context)?;
-        packed = keep_up(&context.home, None, &|| Flow::Continue)?;
+        packed = keep_up(&context.home, None, context.work())?;
         looks = looks_of_person(&context.home);
         plan = make(&mut looks)?;
     }
@@ -125,15 +125,15 @@ pub(super) fn prune(context: &mut Context, args: &PruneArgs) -> Result<Exit> {
         return Ok(exit);
     }
     let lock = upkeep_lock(context)?;
-    let mut pruned = plan.carry_out(&context.home, LOCK_WAIT, &|| Flow::Continue)?;
+    let mut pruned = plan.carry_out(&context.home, LOCK_WAIT, context.work())?;
     for _ in 0..TRIES {
-        if !pruned.upkept.is_interrupted {
+        if !pruned.upkept.is_interrupted || stop::is_asked() {
             break;
         }
         print::warning(&format!("{}; trying again", pruned.upkept.left.as_deref().unwrap_or_default()));
         std::thread::sleep(PAUSE);
         let Upkept { freed, written, .. } = pruned.upkept;
-        pruned.upkept = keep_up(&context.home, Some((&plan, &pruned.gone)), &|| Flow::Continue)?;
+        pruned.upkept = keep_up(&context.home, Some((&plan, &pruned.gone)), context.work())?;
         pruned.upkept.freed += freed;
         pruned.upkept.written += written;
     }

@@ -8,8 +8,10 @@ use super::context::Context;
 use super::exit::Exit;
 use super::print;
 use super::remote::remote;
+use super::stop;
 use crate::error::Result;
-use crate::git::{self, GitReach};
+use crate::git::GitReach;
+use crate::git::transfer::transfer;
 use crate::model::run::run_id;
 use crate::model::text::{count, printable};
 use crate::protocol::{PushDocument, WithheldItem};
@@ -63,15 +65,16 @@ pub(super) fn push(context: &Context, args: &PushArgs) -> Result<Exit> {
     for refs in sending.refs.chunks(AT_ONCE) {
         let mut command = view.command(GitReach::Server);
         command.args(["push", "--porcelain", "--no-verify"]);
+        command.arg(if context.progress.read().is_some() { "--progress" } else { "--no-progress" });
         if args.dry_run {
             command.arg("--dry-run");
         }
         command.arg("--").arg(&remote).args(refs.iter().map(|(id, name)| format!("{id}:{name}")));
         let before = sent.told();
-        let (text, whole) = git::run(&mut command, None)?;
+        let (text, whole) = transfer(&mut command, &context.progress)?;
         sent.whole &= whole;
         String::from_utf8_lossy(&text).lines().for_each(|line| note(&mut sent, line));
-        if !whole && sent.told() == before {
+        if stop::is_asked() || (!whole && sent.told() == before) {
             // A remote that does not answer is not asked again for each piece.
             break;
         }

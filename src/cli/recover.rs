@@ -9,10 +9,10 @@ use super::context::Context;
 use super::exit::Exit;
 use super::named::unknown_path;
 use super::print;
+use super::stop;
 use crate::checkpoint::history::request::Restore;
 use crate::error::Result;
 use crate::protocol::NoStep;
-use crate::sys::interrupt::Flow;
 
 /// The arguments of `piton recover`.
 #[derive(Debug, Args)]
@@ -36,7 +36,7 @@ pub(super) fn recover(context: &mut Context, args: &RecoverArgs) -> Result<Exit>
     let path = context.path(timeline.workspace(), &args.path)?;
     timeline.catalog().refuse_interrupted()?;
     let newest = timeline.catalog().all()?.checkpoints.last().cloned();
-    let present = timeline.present(newest.as_ref(), &|| Flow::Continue)?;
+    let present = timeline.present(newest.as_ref(), &stop::flow)?;
     let Some(found) = timeline.catalog().newest_other(&path, &present)? else {
         if timeline.catalog().versions(&path)?.is_empty() {
             return Err(unknown_path(&path, "no checkpoint contains that path"));
@@ -44,17 +44,17 @@ pub(super) fn recover(context: &mut Context, args: &RecoverArgs) -> Result<Exit>
         let message = "Nothing to restore: no checkpoint has another version.".to_owned();
         match context.json {
             true => print::json(&NoStep { operation: None, message })?,
-            false => print::say(&message),
+            false => print::note(&message),
         }
         return Ok(Exit::Nothing);
     };
     let restore = Restore::to(found.id, "local", vec![path], true);
-    let preview = timeline.preview(&restore, &|| Flow::Continue)?;
+    let preview = timeline.preview(&restore, &stop::flow)?;
     if let Some(exit) = ask_first(context, &preview, (args.yes, args.preview), "Recover")? {
         return Ok(exit);
     }
     let restore = if args.yes { restore } else { restore.agreeing(&preview) };
-    let restored = timeline.restore(&restore, &|| Flow::Continue)?;
+    let restored = timeline.restore(&restore, &stop::flow)?;
     print::settled(timeline.leave());
     finished(context, &restored, ("Recovered", None), Some(&preview))
 }

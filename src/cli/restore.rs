@@ -15,6 +15,7 @@ use super::print;
 use super::recover::{RecoverArgs, recover};
 use super::report::RESTORED;
 use super::rollback::{RollbackArgs, rollback_to};
+use super::stop;
 use crate::checkpoint::catalog::held::refusal;
 use crate::checkpoint::catalog::selector::is_counted;
 use crate::checkpoint::history::request::{Preview, Restore};
@@ -27,7 +28,6 @@ use crate::model::number::Number;
 use crate::model::path::RelPath;
 use crate::model::text::{count, printable, shell_word};
 use crate::protocol::{ExportDocument, List};
-use crate::sys::interrupt::Flow;
 
 /// The arguments of `piton restore`.
 #[derive(Debug, Args)]
@@ -106,7 +106,7 @@ fn pattern_alone(word: &str) -> Error {
 /// Returns the newest checkpoint from which the files differ, else the newest of all.
 fn newest_differing(timeline: &mut Timeline) -> Result<Checkpoint> {
     let newest = checkpoint(timeline, None)?;
-    let present = timeline.present(Some(&newest), &|| Flow::Continue)?;
+    let present = timeline.present(Some(&newest), &stop::flow)?;
     let catalog = timeline.catalog();
     let known = catalog.all()?;
     let mut seen = HashSet::new();
@@ -183,14 +183,14 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
     let limits = Arc::new(limits);
     timeline.catalog().refuse_interrupted()?;
     if let Some(text) = stdio::foreign(&timeline, &checkpoint) {
-        print::say(&text);
+        print::note(&text);
     }
     if paths.iter().any(is_of_repository) {
         return repositories(context, &mut timeline, &checkpoint, &paths, args);
     }
     let plain = Restore::to(checkpoint.id, "local", paths.clone(), args.keep_new);
     let restore = Restore { local: args.local, limits: Arc::clone(&limits), ..plain };
-    let preview = timeline.preview(&restore, &|| Flow::Continue)?;
+    let preview = timeline.preview(&restore, &stop::flow)?;
     if let Some(path) = timeline.catalog().unheld(&preview.target, &preview.plan, &paths)?.first() {
         return Err(refusal(preview.target.record.number, &context.place(path)));
     }
@@ -199,7 +199,7 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
         return Ok(exit);
     }
     let restore = if args.yes { restore } else { restore.agreeing(&preview) };
-    let restored = timeline.restore(&restore, &|| Flow::Continue)?;
+    let restored = timeline.restore(&restore, &stop::flow)?;
     print::settled(timeline.leave());
     finished(context, &restored, (RESTORED, None), Some(&preview))
 }
@@ -246,21 +246,21 @@ fn end_interrupted(context: &Context, timeline: &mut Timeline, go_on: bool) -> R
     let verb = if go_on { "Finished the restore of" } else { "Gave up the restore of" };
     let members = timeline.interrupted_members()?;
     if members.is_empty() || timeline.catalog().history()?.interrupted.is_some() {
-        let restored = timeline.resume(go_on, &|| Flow::Continue)?;
+        let restored = timeline.resume(go_on, &stop::flow)?;
         print::settled(timeline.leave());
         return finished(context, &restored, (verb, None), None);
     }
     let mut exit = Exit::Done;
     for root in members {
         let mut other = timeline.beside(&root)?;
-        print::say(&format!("piton: the restore that was interrupted in {}", print::path(&root)));
-        let restored = other.resume(go_on, &|| Flow::Continue)?;
+        print::note(&format!("piton: the restore that was interrupted in {}", print::path(&root)));
+        let restored = other.resume(go_on, &stop::flow)?;
         print::settled(other.leave());
         let ended = finished(context, &restored, (verb, None), None)?;
         exit = if ended == Exit::Part { ended } else { exit };
     }
     if go_on {
-        print::say("piton: what is left of that step in this workspace: `piton undo --preview`");
+        print::note("piton: what is left of that step in this workspace: `piton undo --preview`");
     }
     Ok(exit)
 }
@@ -382,7 +382,13 @@ fn export(
             return Err(unmatched(checkpoint.record.number, pattern));
         }
     }
-    let outcome = timeline.catalog().export(checkpoint, paths, limits, dir)?;
+    let outcome = timeline.catalog().export(checkpoint, paths, limits, dir, &stop::flow)?;
+    if outcome.stopped {
+        let written = count(outcome.created.len() as u64, "path");
+        let text = format!("interrupted: {written} of checkpoint {} written", checkpoint.record.number);
+        let hint = "remove the directory, or name another one, and run the command again";
+        return Err(Error::new(Code::Conflict, text).path(dir).hint(hint));
+    }
     let text = format!(
         "Wrote {} of checkpoint {} to {}.\n",
         count(outcome.created.len() as u64, "path"),

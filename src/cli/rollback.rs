@@ -6,6 +6,7 @@ use super::exit::Exit;
 use super::named::{NEWEST, run};
 use super::print;
 use super::restore::refuse_unnamed;
+use super::stop;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::catalog::selector::Point;
 use crate::checkpoint::history::request::Restore;
@@ -13,7 +14,6 @@ use crate::checkpoint::runs::rollback::Aim;
 use crate::doors::replies;
 use crate::error::{Code, Error, Result};
 use crate::model::text::{printable, shell_name};
-use crate::sys::interrupt::Flow;
 use clap::Args;
 
 /// The arguments of `piton rollback`.
@@ -81,7 +81,7 @@ fn roll_back(context: &mut Context, mut timeline: Timeline, aims: &[Aim], args: 
     refuse_unnamed(context, target.record.number)?;
     timeline.refuse_running(&run)?;
     let restore = Restore::to(target.id, &run, Vec::new(), args.keep_new);
-    let preview = timeline.preview(&restore, &|| Flow::Continue)?;
+    let preview = timeline.preview(&restore, &stop::flow)?;
     let question = format!("Roll run {run} back");
     if !context.json {
         print::data(&format!("Run {run} continues from checkpoint {} on a new timeline.\n", target.record.number))?;
@@ -97,7 +97,7 @@ fn roll_back(context: &mut Context, mut timeline: Timeline, aims: &[Aim], args: 
         }
     }
     let restore = if args.yes { restore } else { restore.agreeing(&preview) };
-    let rolled = timeline.rollback(&restore, &|_| {}, &|| Flow::Continue)?;
+    let rolled = timeline.rollback(&restore, &|_| {}, &stop::flow)?;
     print::settled(timeline.leave());
     if context.json {
         print::json_as_declared(&replies::rolled_back(&rolled))?;

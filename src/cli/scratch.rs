@@ -71,7 +71,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if self.keep {
-            print::say(&format!("kept: {}", print::path(&self.dir)));
+            print::note(&format!("kept: {}", print::path(&self.dir)));
         } else if let Err(error) = std::fs::remove_dir_all(&self.dir) {
             print::warning(&format!("{} could not be removed: {error}", print::path(&self.dir)));
         }

@@ -14,6 +14,7 @@ use super::path_words::{self, TypedPaths};
 use super::print;
 use super::report;
 use super::step_report::{heading, make_preview_absolute, make_result_absolute, others_after, others_before};
+use super::stop;
 use super::undo_args::{self, RedoArgs, UndoArgs};
 use crate::checkpoint::catalog::words::is_git_command;
 use crate::checkpoint::history::group::{StepDone, StepPreview, Stepping};
@@ -30,7 +31,6 @@ use crate::model::run::run_id;
 use crate::model::text::{count, printable, shell_word};
 use crate::model::turn::Attribution;
 use crate::protocol::{ErrorBody, NoStep, PreviewReply, RestoreReply};
-use crate::sys::interrupt::Flow;
 
 /// Undoes the newest turn, restore or rollback, or a chosen turn.
 ///
@@ -83,7 +83,7 @@ pub(super) fn undo(context: &mut Context, args: &UndoArgs) -> Result<Exit> {
 
 /// Returns the context of a deleted workspace in the working directory, if there is nothing to undo but the turn that deleted it. Says so.
 fn in_deleted(context: &Context, timeline: &mut Timeline, choice: &StepChoice) -> Result<Option<Context>> {
-    let control = || Flow::Continue;
+    let control = stop::flow;
     if !choice.names_nothing() || context.named_workspace().is_some() {
         return Ok(None);
     }
@@ -114,7 +114,7 @@ fn run_of_turns(
     how: How,
     (run, choice): (&str, StepChoice),
 ) -> Result<Exit> {
-    timeline.settle_group(&|| Flow::Continue)?;
+    timeline.settle_group(&stop::flow)?;
     let turns = timeline.catalog().turns_to_undo(run, &choice)?;
     if how.only && turns.len() > 1 && !context.json {
         print::data(&format!(
@@ -222,7 +222,7 @@ fn step(
     documents: &mut Documents,
 ) -> Result<Exit> {
     let How { yes, only } = how;
-    let control = || Flow::Continue;
+    let control = stop::flow;
     let Some(mut stepping) = Stepping::choose(timeline, direction, &choice, "local", &control)? else {
         no_step(context, timeline, direction)?;
         return Ok(Exit::Nothing);

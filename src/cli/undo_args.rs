@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use super::context::Context;
 use super::named::is_path;
 use super::path_words::is_pattern;
+use super::stop;
 use crate::checkpoint::Timeline;
 use crate::checkpoint::catalog::words::{is_operation, is_turn};
 use crate::checkpoint::history::group::Stepping;
@@ -15,7 +16,6 @@ use crate::checkpoint::history::undo::Direction;
 use crate::error::{Code, Error, Result};
 use crate::model::text::{printable, shell_word};
 use crate::model::turn::Attribution;
-use crate::sys::interrupt::Flow;
 
 /// The shares in changes that an undo of a turn takes back only if asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -150,7 +150,7 @@ pub(super) fn read(context: &Context, timeline: &mut Timeline, args: &UndoArgs) 
 
 /// Refuses an operation that is not the one that undo takes next.
 fn require_next(timeline: &mut Timeline, word: &str) -> Result<()> {
-    let next = Stepping::choose(timeline, Direction::Undo, &StepChoice::default(), "local", &|| Flow::Continue)?;
+    let next = Stepping::choose(timeline, Direction::Undo, &StepChoice::default(), "local", &stop::flow)?;
     let next = next.map(|next| next.step.op.clone());
     if next.as_deref() == Some(word) {
         return Ok(());

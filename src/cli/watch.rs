@@ -59,7 +59,7 @@ pub(super) fn watch(context: &Context, args: &WatchArgs) -> Result<Exit> {
     }
     let _note = WorkNote::write(&context.home, "watch");
     let told: Vec<&str> = watches.iter().map(|watch| watch.root.as_str()).collect();
-    print::say(&format!(
+    print::note(&format!(
         "piton: watching {}: a change is saved {} s after the last one, at the latest after {} s; Ctrl-C ends it",
         told.join(", "),
         QUIET.as_secs(),
@@ -120,7 +120,7 @@ impl Watch {
                 Again::Connected => {
                     is_broken = false;
                     if was_broken {
-                        print::say(&format!("piton: {} is watched again", self.root));
+                        print::note(&format!("piton: {} is watched again", self.root));
                     }
                 }
                 Again::Broken(why) => print::say(&format!("piton: {} is not watched: {why}; trying again", self.root)),

@@ -11,6 +11,7 @@ mod quiet;
 mod quote;
 pub mod ref_moves;
 mod ref_table;
+pub mod transfer;
 pub mod uncommitted;
 pub mod user_objects;
 pub mod user_repository;

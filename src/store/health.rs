@@ -11,9 +11,11 @@ use super::holes::Holes;
 use super::inventory::{self, Inventory};
 use super::packs;
 use super::repository::Store;
-use crate::error::{IoContext, Result};
+use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::sys::fs::lock::{FileLock, Mode};
+use crate::sys::interrupt::{Flow, Interrupt};
+use crate::sys::progress::{Amount, Stage};
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,23 +114,36 @@ impl Store {
         Ok(found)
     }
 
-    /// Reads every object and proves it by its id. Damage is noted, so that lists and the next writer know. `tell`
-    /// is given the number of objects that were read so far.
+    /// Reads every object and proves it by its id. Damage is noted, so that lists and the next writer know.
     ///
     /// # Errors
-    /// When directories cannot be listed; `store-locked` while another process deletes objects.
-    pub fn read_everything(&self, tell: &mut dyn FnMut(u64)) -> Result<ProvenObjects> {
+    /// When directories cannot be listed; `store-locked` while another process deletes objects; `shutting-down` when
+    /// `control` stopped it.
+    pub fn read_everything(&self, control: Interrupt<'_>) -> Result<ProvenObjects> {
         let _shared = self.lock_shared("reading all objects", DELETING)?;
-        let mut proven = ProvenObjects::default();
+        let (mut proven, mut is_stopped) = (ProvenObjects::default(), false);
+        let mut all = 0;
+        self.objects.each(&mut |_| {
+            all += 1;
+            true
+        })?;
+        self.progress.begin(Stage::Verifying, Amount::items(all));
         self.objects.each(&mut |id| {
+            is_stopped = control() == Flow::Stop;
+            if is_stopped {
+                return false;
+            }
             proven.objects += 1;
-            tell(proven.objects);
+            self.progress.add(1, 0);
             if !self.objects.proves(&id) {
                 proven.damaged.insert(id);
             }
             true
         })?;
-        Ok(proven)
+        match is_stopped {
+            true => Err(Error::new(Code::ShuttingDown, "reading the store was stopped")),
+            false => Ok(proven),
+        }
     }
 
     /// Looks at all packs and all refs. Packs are passed over while another process writes, since a new pack appears

@@ -18,6 +18,7 @@ use super::repository::Store;
 use crate::error::{Code, Error, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::sys::interrupt::{Flow, Interrupt};
+use crate::sys::progress::{Amount, Stage};
 
 /// The most bytes of a tree object that is read. A directory of a million files has some 40 MB.
 const LARGEST_TREE: u64 = 1 << 30;
@@ -172,6 +173,7 @@ impl Marks {
     pub fn add(&mut self, store: &Store, roots: Vec<MarkedRoot>, control: Interrupt<'_>) -> Result<()> {
         let first = self.roots.len();
         self.roots.extend(roots);
+        store.progress().begin(Stage::Marking, Amount::UNKNOWN);
         let mut behind = Vec::new();
         for at in first..self.roots.len() {
             self.commit(store, self.roots[at].commit, at as u32, control, &mut behind)?;
@@ -260,6 +262,7 @@ impl Marks {
         if !self.put(id, mark) {
             return Ok(());
         }
+        store.progress().add(1, 0);
         let Some(content) = self.read(store, &id, ObjectKind::Commit)? else { return Ok(()) };
         let Some(commit) = Commit::decode(&content) else {
             self.unread.insert(id, "it is no commit that git would write".into());
@@ -280,6 +283,7 @@ impl Marks {
             if control() == Flow::Stop {
                 return Err(Error::new(Code::ShuttingDown, "looking for what can go was stopped"));
             }
+            store.progress().add(1, 0);
             let Some(content) = self.read(store, &id, ObjectKind::Tree)? else { continue };
             let mut rest = &content[..];
             let mut below = Vec::new();

@@ -35,6 +35,7 @@ mod levels;
 pub mod log;
 mod loose;
 mod mark;
+mod newcomers;
 mod objects;
 mod pack;
 mod pack_files;

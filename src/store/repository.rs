@@ -17,6 +17,7 @@ use super::recompression::Recompression;
 use crate::error::{Code, Error, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::sys::fs::lock::{FileLock, Mode};
+use crate::sys::progress::Progress;
 
 /// The most bytes of a commit that is read: piton's own take a few hundred.
 const LARGEST_COMMIT: u64 = 4 << 20;
@@ -54,6 +55,8 @@ pub struct Store {
     pub(super) packed: PackedCache,
     /// The names of its files in piton's directory.
     pub(super) names: &'static StoreNames,
+    /// Counts the objects of long work.
+    pub(super) progress: Progress,
 }
 
 /// The names of a store's files in piton's directory. Both stores share the locks.
@@ -140,7 +143,18 @@ impl Store {
             ready: Ready::default(),
             packed: PackedCache::default(),
             names: &SHARED,
+            progress: Progress::NONE,
         }
+    }
+
+    /// Reports long work to a sink from now on.
+    pub fn report_to(&mut self, progress: &Progress) {
+        self.progress = progress.clone();
+    }
+
+    /// Returns the sink to which long work is reported; one that drops everything by default.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
     }
 
     /// piton's own directory.

@@ -20,27 +20,25 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::deltas::Plain;
 use super::inventory::Inventory;
 use super::layout::change_epoch;
 use super::levels::{self, Item, Sizes};
-use super::log::LogMarks;
 use super::loose;
-use super::mark::{MarkedRoot, Marks};
+use super::mark::Marks;
+use super::newcomers::{SeenRefs, mark_newcomers};
 use super::pack;
 use super::pack_files::{self, gone, remove_files, try_lock};
 use super::packing::{Made, Packing};
-use super::refs::{RefEntry, RefMarks};
 use super::repository::Store;
 use super::stock::{HUGE, Stock, StockPack, spans};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::id::ObjectId;
 use crate::sys::fs::lock::FileLock;
-use crate::sys::fs::mark::FileMark;
 use crate::sys::interrupt::{Flow, Interrupt};
+use crate::sys::progress::{Amount, Stage};
 
 /// The longest time for which loose objects are deleted while the store lock is held alone.
 const ALONE: Duration = Duration::from_millis(20);
@@ -48,14 +46,14 @@ const ALONE: Duration = Duration::from_millis(20);
 /// The most packs that are removed at once.
 const PACKS: usize = 4;
 
+/// The number of useless loose objects after which progress is reported.
+const REPORTED: usize = 1000;
+
 /// The time that a deletion waits for the store lock.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The reason of a round that gave way.
 const OTHER_WORK: &str = "something else is to do";
-
-/// The owner of roots that came while the store was kept up.
-const NEWCOMER: u32 = u32::MAX;
 
 /// The result of a round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,20 +72,6 @@ pub struct Upkept {
     pub is_interrupted: bool,
 }
 
-/// The refs and logs as they were marked from.
-struct Seen {
-    refs: RefMarks,
-    logs: LogMarks,
-}
-
-impl Seen {
-    /// Returns true if certainly nothing changed since.
-    fn stands(&self) -> bool {
-        let is_same = |path: &Path, known| FileMark::at(path).is_ok_and(|now| now == known);
-        self.refs.stand_surely() && self.logs.iter().all(|(path, known)| is_same(path, *known))
-    }
-}
-
 /// A round at work.
 struct Upkeep<'s> {
     store: &'s mut Store,
@@ -95,7 +79,7 @@ struct Upkeep<'s> {
     stock: Stock,
     sizes: Sizes,
     control: Interrupt<'s>,
-    seen: Seen,
+    seen: SeenRefs,
     /// True if the epoch was changed since the store lock is held alone.
     is_deleting: bool,
     /// Bytes on the disk more than at the beginning.
@@ -162,29 +146,6 @@ impl Store {
     }
 }
 
-/// Marks what refs and logs reach that have changed since `before`, and returns how they are now.
-fn mark_newcomers(store: &Store, marks: &mut Marks, before: Option<&Seen>, control: Interrupt<'_>) -> Result<Seen> {
-    // A record's ref moves after it was appended: a log that is emptied meanwhile has left a ref.
-    let (records, logs) = store.logged()?;
-    let (entries, refs) = match before {
-        Some(before) => store.refs_since(&before.refs)?,
-        None => store.refs_marked("refs/")?,
-    };
-    marks.add_logged(store, records, NEWCOMER, control)?;
-    let mut roots = Vec::new();
-    for RefEntry { name, target } in entries {
-        let commit = target.map_err(|why| {
-            Error::new(Code::StoreDamaged, format!("the ref `{name}` cannot be read: {why}"))
-                .hint("run `piton doctor --refs`; nothing is deleted meanwhile")
-        })?;
-        roots.extend(Some(MarkedRoot { commit, owner: NEWCOMER }).filter(|root| !marks.contains(&root.commit)));
-    }
-    if !roots.is_empty() {
-        marks.add(store, roots, control)?;
-    }
-    Ok(Seen { refs, logs })
-}
-
 impl Upkeep<'_> {
     fn run(&mut self) -> Result<()> {
         if self.stock.has_garbage(self.marks) {
@@ -207,7 +168,11 @@ impl Upkeep<'_> {
         order.sort_by_key(|(id, item)| (item.rank, item.long, *id));
         let items: Vec<Item> = order.iter().map(|(_, item)| *item).collect();
         let surplus = (0..).zip(self.stock.packs.iter().map(StockPack::surplus)).collect();
-        for group in levels::due(&items, &surplus, self.sizes) {
+        let groups = levels::due(&items, &surplus, self.sizes);
+        let due = groups.iter().flatten();
+        let (items, bytes) = due.fold((0, 0), |(count, bytes), at| (count + 1, bytes + items[*at].bytes));
+        self.store.progress.begin(Stage::Packing, Amount { items, bytes });
+        for group in groups {
             self.rewrite(group.into_iter().map(|at| order[at].0))?;
         }
         for at in 0..self.stock.packs.len() {
@@ -260,7 +225,14 @@ impl Upkeep<'_> {
             };
             loose.extend(goes.then_some(id));
         }
-        self.remove(&packs, &loose)
+        self.store.progress.begin(Stage::Removing, Amount::items((packs.len() + loose.len()) as u64));
+        self.remove(&packs, &[])?;
+        self.store.progress.add(packs.len() as u64, 0);
+        for some in loose.chunks(REPORTED) {
+            self.remove(&[], some)?;
+            self.store.progress.add(some.len() as u64, 0);
+        }
+        Ok(())
     }
 
     fn is_sound(&mut self, at: u32) -> Result<bool> {
@@ -290,6 +262,8 @@ impl Upkeep<'_> {
         let mut packing = Packing::new(pack::LONG, self.sizes.pack);
         for id in ids {
             self.go_on()?;
+            let bytes = self.stock.best.get(&id).map_or(0, |best| best.bytes);
+            self.store.progress.add(1, bytes);
             let Some(plain) = self.plain(id)? else { continue };
             if let Some(made) = packing.add(self.store, plain, self.control)? {
                 self.replace(&made)?;

@@ -13,6 +13,7 @@ pub mod memory;
 pub mod parallel;
 pub mod pipe;
 pub mod process;
+pub mod progress;
 pub mod running;
 pub mod runtime;
 pub mod stand_in;

@@ -26,6 +26,7 @@ use crate::model::stamp::{KnownFile, KnownPaths};
 use crate::model::tree::Mode;
 use crate::sys::interrupt::{Flow, Interrupt};
 use crate::sys::memory;
+use crate::sys::progress::{Amount, Stage, WorkControl};
 
 /// Captures the work tree: what `request` covers is in the manifests, its content in `sinks`.
 ///
@@ -43,6 +44,7 @@ pub fn capture(request: &Request<'_>, sinks: Sinks<'_>, control: Interrupt<'_>) 
     }
     let root = open_root(request.root)?;
     let started = Instant::now();
+    request.progress.begin(Stage::Listing, Amount::UNKNOWN);
     let mut found = walk::walk(request, &root, control)?;
     // Before any content is read: a capture over the limit must not first read all of it.
     select::guard(&mut found, request.limits.files);
@@ -155,11 +157,12 @@ impl Gathered {
                 }),
             }
         }
+        let control = WorkControl { interrupt: control, progress: request.progress };
         for done in hash::run(root, &jobs, request.limits.memory, sinks.shared, control)? {
             self.settle(&files[done.index], done.outcome)?;
         }
         for unit in &units {
-            unless_stopped(control)?;
+            unless_stopped(control.interrupt)?;
             self.read_unit(root, (unit, files), &cap, sinks)?;
         }
         if private.is_empty() {

@@ -7,8 +7,8 @@ use super::stopped::stopped;
 use crate::error::Result;
 use crate::model::path::RelPath;
 use crate::model::sink::ObjectSink;
-use crate::sys::interrupt::Interrupt;
 use crate::sys::parallel::{Caller, Threads, cores};
+use crate::sys::progress::{Amount, Stage, WorkControl};
 
 /// Most threads that read: beyond it a disk gains little.
 const MAX_WORKERS: usize = 4;
@@ -40,7 +40,7 @@ pub(super) fn run(
     jobs: &[Job<'_>],
     memory: u64,
     sink: &dyn ObjectSink,
-    control: Interrupt<'_>,
+    control: WorkControl<'_>,
 ) -> Result<Vec<Hashed>> {
     if jobs.is_empty() {
         return Ok(Vec::new());
@@ -51,11 +51,14 @@ pub(super) fn run(
             |job: &Job<'_>| read::store(root, job.path, SizeLimits { cap: job.cap, whole: read::WHOLE }, sink);
         return on(Threads::NONE, jobs, &read_whole, control);
     }
+    control.progress.begin(Stage::Reading, Amount { items: jobs.len() as u64, bytes: size });
     sink.expect(jobs.len(), size)?;
     let budget = Budget::new(memory, jobs.len());
     let read_admitted = |job: &Job<'_>| {
         let admitted = budget.admit(job.size.min(job.cap));
-        read::store(root, job.path, SizeLimits { cap: job.cap, whole: admitted.whole }, sink)
+        let stored = read::store(root, job.path, SizeLimits { cap: job.cap, whole: admitted.whole }, sink);
+        control.progress.add(1, job.size);
+        stored
     };
     // A single large file takes long, so the calling thread only checks the interrupt.
     let threads = Threads { name: "capture", most: cores(MAX_WORKERS), block: 1, caller: Caller::Watches };
@@ -66,10 +69,10 @@ fn on(
     threads: Threads,
     jobs: &[Job<'_>],
     read: &(dyn Fn(&Job<'_>) -> Result<Stored, Refusal> + Sync),
-    control: Interrupt<'_>,
+    control: WorkControl<'_>,
 ) -> Result<Vec<Hashed>> {
     let is_fatal = |outcome: &Result<Stored, Refusal>| matches!(outcome, Err(Refusal::Fatal(_)));
-    let results = threads.run(jobs.len(), &|at| read(&jobs[at]), &is_fatal, control);
+    let results = threads.run(jobs.len(), &|at| read(&jobs[at]), &is_fatal, control.interrupt);
     let mut all = Vec::with_capacity(jobs.len());
     for (job, outcome) in jobs.iter().zip(results.done) {
         match outcome {

@@ -15,6 +15,7 @@ use crate::model::path::RelPath;
 use crate::model::policy::{Ignored, Limits, Secrets};
 use crate::model::sink::{HashOnly, ObjectSink};
 use crate::model::stamp::KnownPaths;
+use crate::sys::progress::Progress;
 
 /// Budget of targeted capture in bytes, for what only a target brings in.
 pub const TARGET_BYTES: u64 = 256 << 20;
@@ -117,6 +118,8 @@ pub struct Request<'a> {
     pub spare: Spare,
     /// Scouts that began when the capture did, for a walk of the whole tree.
     pub early: Option<&'a Early>,
+    /// Counts the files that were found and read.
+    pub progress: &'a Progress,
 }
 
 /// The room for private files.

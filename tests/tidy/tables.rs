@@ -30,6 +30,7 @@ pub(crate) const CONFINED: &[(&str, &[&str])] = &[
     ("clap", &["src/cli/", "src/main.rs"]),
     ("clap_complete", &["src/cli/completion.rs"]),
     ("clap_mangen", &["src/cli/man.rs"]),
+    ("indicatif", &["src/cli/progress.rs"]),
     ("serde_saphyr", &["src/settings/", "src/classify/", "src/agents/edit/"]),
     ("notify", &["src/watch/"]),
     ("toml_edit", &["src/agents/"]),

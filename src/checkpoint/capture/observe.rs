@@ -323,6 +323,7 @@ fn request<'r>(
         never,
         defaults: before.stamps.defaults,
         early: before.early.as_deref(),
+        progress: catalog.store.progress(),
     }
 }
 

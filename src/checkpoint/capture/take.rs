@@ -28,6 +28,7 @@ use crate::model::redact::redact;
 use crate::store::{Batch, Landing, NewCommit};
 use crate::sys::clock::{file_clock, now_ms, rfc3339};
 use crate::sys::interrupt::Flow;
+use crate::sys::progress::{Amount, Stage};
 
 /// The number of checkpoints in which a layer is looked for that may be named again.
 const NEAR: usize = 8;
@@ -58,6 +59,7 @@ impl Locked<'_> {
         let Observed { mut observed, before, batch, local } =
             observe(catalog, &mut attempt, take, &known, (&begins_scan, control))?;
         observed.cost.list_us = list_us;
+        catalog.store.progress().begin(Stage::Recording, Amount::UNKNOWN);
         let changed = match base(&known, &take.draft, &observed) {
             // The base is only for counting changes: a damaged one stops no checkpoint.
             Some(base) => catalog.count_since(base, observed.root, &observed.fresh, &observed.private).inspect_err(|error| {

@@ -28,6 +28,8 @@ use crate::model::repository::RepositoryState;
 use crate::store::{Log, Store};
 use crate::sys::clock::boot_id;
 use crate::sys::fs::lock::Held;
+use crate::sys::interrupt::Interrupt;
+use crate::sys::progress::WorkControl;
 use crate::worktree::repository_marks::StandingMark;
 use crate::worktree::repository_state::RepositoryPlace;
 
@@ -91,6 +93,9 @@ pub struct Catalog {
     /// The log of checkpoints that are not durable elsewhere yet. It stays open as long as no other process had the
     /// lock.
     log: RefCell<Option<Log>>,
+    /// True if a person waits for this process: a restore that is stopped in the middle stays open then, so that
+    /// `restore --continue` and `--abort` end it. Else it ends where it was stopped.
+    pub(crate) is_attended: bool,
 }
 
 /// A state of a repository, and where it is kept.
@@ -171,7 +176,13 @@ impl Catalog {
             standing: RefCell::default(),
             layers: RefCell::default(),
             log: RefCell::default(),
+            is_attended: false,
         }
+    }
+
+    /// Returns the control of work that `control` may stop, and that is reported where the store's is.
+    pub(crate) fn work<'w>(&'w self, control: Interrupt<'w>) -> WorkControl<'w> {
+        WorkControl { interrupt: control, progress: self.store.progress() }
     }
 
     /// Takes the workspace's lock.

@@ -12,10 +12,12 @@ use crate::error::{Code, Error, Result};
 use crate::filter::PathLimits;
 use crate::model::manifest::Manifest;
 use crate::model::path::RelPath;
+use crate::sys::interrupt::Interrupt;
 use crate::worktree::restore::Outcome;
 
 impl Catalog {
-    /// Writes a checkpoint, or some of its paths, into an absent or empty directory.
+    /// Writes a checkpoint, or some of its paths, into an absent or empty directory. If `control` stops it after the first file
+    /// has its place, the outcome says so.
     ///
     /// # Errors
     /// `no-such-checkpoint` for a path that it does not hold; `bad-path` for a directory in which piton keeps its own files, and one in a
@@ -26,6 +28,7 @@ impl Catalog {
         select: &[RelPath],
         limits: &PathLimits,
         dir: &Path,
+        control: Interrupt<'_>,
     ) -> Result<Outcome> {
         let blamed = |error| self.blamed(error, &[checkpoint]);
         for path in select.iter().filter(|path| !path.is_root()) {
@@ -39,9 +42,10 @@ impl Catalog {
         refuse_git(&real)?;
         let (manifest, _) = self.contents(checkpoint).map_err(blamed)?;
         let blobs = Blobs::of(self)?;
+        let work = self.work(control);
         match limits.is_none() {
-            true => crate::worktree::restore::export(&real, &manifest, select, &blobs),
-            false => crate::worktree::restore::export(&real, &limited(&manifest, select, limits), &[], &blobs),
+            true => crate::worktree::restore::export(&real, &manifest, select, &blobs, work),
+            false => crate::worktree::restore::export(&real, &limited(&manifest, select, limits), &[], &blobs, work),
         }
     }
 }

@@ -266,7 +266,7 @@ impl Stepping {
             });
             others.push((root, done));
         }
-        let own = timeline.restore(&self.restore, control)?;
+        let own = timeline.restore(&self.restore, control).map_err(|error| interrupted_first(&mut others, error))?;
         let is_idle = |done: &Restored| done.operation.is_none() && done.outcome.failed.is_empty();
         // The preview listed the changes that are kept here, and the other parts are undone.
         if is_idle(&own) && others.iter().all(|(_, done)| done.is_ok()) {
@@ -284,6 +284,15 @@ impl Stepping {
             Some(turn) if self.is_bare_undo => timeline.pass_turn(&turn.op),
             _ => Ok(()),
         }
+    }
+}
+
+/// Returns the error of a step that was stopped: that of another workspace, where it was stopped in the middle, comes first.
+fn interrupted_first(others: &mut Vec<(PathBuf, Result<Restored>)>, error: Error) -> Error {
+    let is_open = |done: &Result<Restored>| done.as_ref().is_err_and(|error| error.code() == Code::RollbackInProgress);
+    match others.iter().position(|(_, done)| is_open(done)) {
+        Some(at) if error.code() == Code::ShuttingDown => others.swap_remove(at).1.err().unwrap_or(error),
+        _ => error,
     }
 }
 
@@ -327,7 +336,11 @@ impl Timeline {
             Error::new(Code::WorkspaceGone, "a workspace of that turn is not there any more").path(root)
         })?;
         let policy = crate::settings::load(Some(root), home.path(), &[])?.policy;
-        Timeline::open(home, workspace, policy)
+        let mut timeline = Timeline::open(home, workspace, policy)?;
+        if self.catalog().is_attended {
+            timeline.attend(self.store().progress());
+        }
+        Ok(timeline)
     }
 
     /// Lists the roots of the workspaces in which a step over a turn was interrupted that this workspace shares.

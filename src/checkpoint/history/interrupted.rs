@@ -16,7 +16,9 @@ use crate::checkpoint::records::lock::{is_held_for, while_nobody_writes};
 use crate::error::{Code, Error, Result};
 use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
+use crate::model::text::count;
 use crate::sys::interrupt::Flow;
+use crate::worktree::restore::Outcome;
 
 /// The reason that a restore writes into the lock.
 pub(crate) const RESTORING: &str = "restoring";
@@ -53,6 +55,19 @@ pub(crate) fn refusal(begin: &OperationStart) -> Error {
     let text = format!("restore {} to checkpoint {} was interrupted", begin.op, begin.target.short());
     Error::new(Code::RollbackInProgress, text)
         .hint("end it first: `piton restore --continue` or `piton restore --abort`")
+}
+
+/// Returns the error of a restore that was stopped in the middle, and stays open.
+pub(super) fn stopped(begin: &OperationStart, outcome: &Outcome) -> Error {
+    let (done, left) = (outcome.changed().count(), outcome.failed.len());
+    let text = format!(
+        "restore {} to checkpoint {} was interrupted: {} changed, {left} left",
+        begin.op,
+        begin.target.short(),
+        count(done as u64, "path")
+    );
+    Error::new(Code::RollbackInProgress, text)
+        .hint("`piton restore --continue` does the rest; `piton restore --abort` takes it back")
 }
 
 impl Catalog {

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use super::agreed::Agreed;
 use super::blobs::Blobs;
-use super::interrupted::refusal;
+use super::interrupted::{refusal, stopped};
 use super::journal::{Line, OperationEnd, OperationStart, quoted, unquoted};
 use super::logged_limits::LoggedLimits;
 use super::request::{Near, Preview, Restore, RestoreStage, Restored, Resume};
@@ -173,17 +173,9 @@ impl Locked<'_> {
         };
         let saved = Saved { present: &present, known: &known };
         let blobs = Blobs::of(catalog)?;
-        let work = || apply(&catalog.workspace.path, &plan, &saved, &blobs, control);
-        let mut outcome = match catalog.apply_with_repositories(restore, &mut restored, work) {
-            // Nothing was changed: the operation is noted as aborted, unless an interrupted one is still open.
-            Err(error) => {
-                if resume.is_none() {
-                    self.append(&[Line::Aborted { op: begin.op }])?;
-                }
-                return Err(error);
-            }
-            Ok(outcome) => outcome,
-        };
+        let work = || apply(&catalog.workspace.path, &plan, &saved, &blobs, catalog.work(control));
+        let applied = catalog.apply_with_repositories(restore, &mut restored, work);
+        let mut outcome = self.concluded(&begin, resume.is_some(), applied)?;
         tell(RestoreStage::Applied(&plan));
         outcome.kept.splice(0..0, kept(&plan));
         self.conclude(&begin, resume.as_ref(), &outcome)?;
@@ -198,6 +190,21 @@ impl Locked<'_> {
         // Freeing millions of entries takes long, and the client waits for the reply.
         memory::drop_beside((present, manifest, take, observed), parts);
         Ok(restored)
+    }
+
+    /// Returns the outcome of the steps of a restore. One that changed nothing is noted as aborted, unless it was resumed. One that was
+    /// stopped in the middle stays open where a person can end it.
+    fn concluded(&self, begin: &OperationStart, is_resumed: bool, applied: Result<Outcome>) -> Result<Outcome> {
+        match applied {
+            Err(error) if is_resumed => Err(error),
+            Err(error) => {
+                self.append(&[Line::Aborted { op: begin.op.clone() }])?;
+                Err(error)
+            }
+            // The journal has no end of it, as after a crash.
+            Ok(outcome) if outcome.stopped && (is_resumed || self.catalog.is_attended) => Err(stopped(begin, &outcome)),
+            Ok(outcome) => Ok(outcome),
+        }
     }
 
     fn announce(&self, restore: &Restore, plan: &Plan, pre_restore: ObjectId) -> Result<OperationStart> {

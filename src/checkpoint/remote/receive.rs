@@ -11,7 +11,6 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
-use std::io::IsTerminal;
 use std::process::Command;
 
 use crate::checkpoint::catalog::bounds::tree_bound;
@@ -21,7 +20,8 @@ use crate::checkpoint::catalog::ref_name::is_ref_name;
 use crate::checkpoint::locked::Locked;
 use crate::checkpoint::records::leftovers::{FETCH, sweep_fetches};
 use crate::checkpoint::records::lock::LOCK_WAIT;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
+use crate::git::transfer::transfer;
 use crate::git::{self, GitReach};
 use crate::model::checkpoint::{CheckpointKind, Record};
 use crate::model::id::ObjectId;
@@ -29,6 +29,8 @@ use crate::model::weight::Scale;
 use crate::store::{Arrival, FSCK_IGNORED, Quarantine, Store};
 use crate::sys::fs::durable::unique_suffix;
 use crate::sys::fs::lock::{FileLock, Mode};
+use crate::sys::interrupt::{Flow, Interrupt};
+use crate::sys::progress::{Amount, Progress, Stage};
 
 /// The result of a fetch.
 #[derive(Debug, Default)]
@@ -70,8 +72,8 @@ impl Catalog {
     /// Fetches other machines' checkpoints from any git server into a quarantine, and judges them.
     ///
     /// # Errors
-    /// When there is no git; those of locks and of the store.
-    pub(crate) fn fetch(&self, remote: &OsStr) -> Result<Fetched> {
+    /// When there is no git; those of locks and of the store; `shutting-down` when `control` stopped it.
+    pub(crate) fn fetch(&self, remote: &OsStr, control: Interrupt<'_>) -> Result<Fetched> {
         // One fetch at a time. The lock comes first in the lock order, so its holder waits without another lock.
         let ours = self.workspace.dir.join("fetch.lock");
         let lock = FileLock::acquire(&ours, Mode::Exclusive, "fetching", LOCK_WAIT)?;
@@ -79,12 +81,18 @@ impl Catalog {
         // Each fetch has a directory of its own: the git of a killed piton may still write into an older one.
         let dir = self.workspace.dir.join(format!("{FETCH}{}.git", unique_suffix()));
         let mut quarantine = self.store.quarantine(&dir, &self.known_refs()?)?;
-        let whole = fetch(&quarantine, remote, &self.workspace.id)?;
+        let progress = self.store.progress();
+        let whole = fetch(&quarantine, remote, &self.workspace.id, progress)?;
+        unless_stopped(control)?;
         let mut received = Received { whole, ..Received::default() };
         let mut accepted = Vec::new();
         let aside = quarantine.store()?;
         let mut review = ArrivalReview { aside, memory: self.memory(), good: HashSet::new(), scale: Scale::default() };
-        for entry in aside.refs("refs/incoming/")? {
+        let incoming = aside.refs("refs/incoming/")?;
+        progress.begin(Stage::Judging, Amount::items(incoming.len() as u64));
+        for entry in incoming {
+            unless_stopped(control)?;
+            progress.add(1, 0);
             let shown = entry.name.trim_start_matches("refs/incoming/").to_owned();
             let judged = parse(&entry.name).and_then(|arrived| {
                 let id = entry.target.clone()?;
@@ -102,7 +110,8 @@ impl Catalog {
         // Whole objects only, as the store's own packs have them. It fails if anything is missing.
         let mut repack = git::command(quarantine.git_dir(), None, GitReach::Here, &[("repack.writeBitmaps", "false")]);
         repack.args(["repack", "-a", "-d", "-f", "-l", "-q", "--depth=0", "--window=0"]);
-        git::printed(&mut repack, None)?;
+        progress.begin(Stage::Packing, Amount::UNKNOWN);
+        git::printed(&mut repack, None).or_else(|error| unless_stopped(control).and(Err(error)))?;
         Ok(Fetched { quarantine, accepted, received, _lock: lock })
     }
 
@@ -161,8 +170,16 @@ impl Locked<'_> {
     }
 }
 
+/// Fails if the fetch is to stop. Nothing was taken over by then.
+fn unless_stopped(control: Interrupt<'_>) -> Result<()> {
+    match control() {
+        Flow::Continue => Ok(()),
+        Flow::Stop => Err(Error::new(Code::ShuttingDown, "the fetch was stopped before anything was taken over")),
+    }
+}
+
 /// Has git fetch every run and checkpoint of other workspaces. Returns true if it got through.
-fn fetch(quarantine: &Quarantine, remote: &OsStr, own: &str) -> Result<bool> {
+fn fetch(quarantine: &Quarantine, remote: &OsStr, own: &str, progress: &Progress) -> Result<bool> {
     let ignored: Vec<String> = FSCK_IGNORED.iter().map(|name| format!("fetch.fsck.{name}")).collect();
     let mut settings = vec![
         ("fetch.fsckObjects", "true"),
@@ -173,13 +190,13 @@ fn fetch(quarantine: &Quarantine, remote: &OsStr, own: &str) -> Result<bool> {
     settings.extend(ignored.iter().map(|name| (name.as_str(), "ignore")));
     let mut command: Command = git::command(quarantine.git_dir(), None, GitReach::Server, &settings);
     command.args(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--refmap="]);
-    if std::io::stderr().is_terminal() {
+    if progress.read().is_some() {
         command.arg("--progress");
     }
     command.arg("--").arg(remote);
     command.args(["+refs/heads/piton/*:refs/incoming/heads/*", "+refs/piton/*:refs/incoming/leaves/*"]);
     command.args([format!("^refs/heads/piton/{own}/*"), format!("^refs/piton/{own}/*")]);
-    Ok(git::run(&mut command, None)?.1)
+    Ok(transfer(&mut command, progress)?.1)
 }
 
 /// Reads a name as `piton push` makes them.

@@ -24,6 +24,7 @@ use crate::model::policy::{Policy, Retention};
 use crate::store::{Charges, MarkedRoot, Marks, Store, Upkept, log};
 use crate::sys::clock::{boot_id, now_ms};
 use crate::sys::interrupt::{Flow, Interrupt};
+use crate::sys::progress::WorkControl;
 
 /// The owner of what belongs to no workspace, such as fetched checkpoints.
 const NOBODY: u32 = u32::MAX - 1;
@@ -130,9 +131,10 @@ impl PrunePlan {
         policy: &dyn Fn(&Workspace) -> Result<Policy>,
         (wish, total): (PruneWish, u64),
         looks: &mut Looks,
-        control: Interrupt<'_>,
+        control: WorkControl<'_>,
     ) -> Result<PrunePlan> {
         let mut store = Store::open(home.path())?;
+        store.report_to(control.progress);
         store.recover(&home.workspaces(), &boot_id())?;
         let (workspaces, lines, faults) = (Vec::new(), Vec::new(), Vec::new());
         let mut plan = PrunePlan {
@@ -148,7 +150,7 @@ impl PrunePlan {
         let known = Workspace::known(home)?;
         let orphans = orphans::proven(&known);
         for workspace in known.iter().cloned() {
-            if control() == Flow::Stop {
+            if control.flow() == Flow::Stop {
                 return Err(Error::new(Code::ShuttingDown, "making the plan of a prune was stopped"));
             }
             let policy = policy(&workspace)?;
@@ -166,9 +168,9 @@ impl PrunePlan {
             let of = PrunedWorkspace { workspace, policy, limits, is_sized, goes_whole, all, kept, has_unkept_commits };
             plan.add(of, looked);
         }
-        let weighed = layers::weighed(home, &known, control)?;
+        let weighed = layers::weighed(home, &known, control.interrupt)?;
         let private = weighed.as_ref().map_or(0, |weighed| weighed.taken.iter().sum());
-        let stay = plan.weigh(&store, private, looks, control)?;
+        let stay = plan.weigh(&store, private, looks, control.interrupt)?;
         let policies: Vec<_> = plan.workspaces.iter().map(|of| (&of.workspace, &of.policy)).collect();
         let going = |weighed| layers::going(home, weighed, &policies, layers::room(plan.total, stay));
         plan.layers = weighed.as_ref().map(going).unwrap_or_default();
@@ -310,12 +312,12 @@ impl PrunePlan {
     ///
     /// # Errors
     /// Returns the errors of locks and of writing; what was dropped by then is gone.
-    pub fn carry_out(&self, home: &Home, patience: Duration, control: Interrupt<'_>) -> Result<Pruned> {
+    pub fn carry_out(&self, home: &Home, patience: Duration, control: WorkControl<'_>) -> Result<Pruned> {
         let (mut gone, mut busy) = (HashSet::new(), 0);
         for (at, of) in self.workspaces.iter().enumerate() {
             let lines = self.lines.iter().filter(|line| line.workspace == at);
             let going: Vec<(ObjectId, DropReason)> = lines.map(|line| (line.checkpoint.id, line.reason)).collect();
-            if control() == Flow::Stop || (going.is_empty() && !of.goes_whole) {
+            if control.flow() == Flow::Stop || (going.is_empty() && !of.goes_whole) {
                 continue;
             }
             // A directory that is there again is no orphan.
@@ -325,7 +327,7 @@ impl PrunePlan {
             let dropped = match of.goes_whole {
                 true => orphans::remove(home, &of.workspace, &of.policy, (DropReason::Orphans.rule(), patience)),
                 false => Timeline::open(home, of.workspace.clone(), of.policy.clone())
-                    .and_then(|mut timeline| timeline.drop_all(&going, patience, control)),
+                    .and_then(|mut timeline| timeline.drop_all(&going, patience, control.interrupt)),
             };
             match dropped {
                 Err(error) if error.code() == Code::StoreLocked => busy += 1,
@@ -368,8 +370,10 @@ pub type DroppedIds = HashSet<ObjectId>;
 ///
 /// # Errors
 /// As [`Store::keep_up`].
-pub fn keep_up(home: &Home, dropped: Option<(&PrunePlan, &DroppedIds)>, control: Interrupt<'_>) -> Result<Upkept> {
+pub fn keep_up(home: &Home, dropped: Option<(&PrunePlan, &DroppedIds)>, control: WorkControl<'_>) -> Result<Upkept> {
     let mut store = Store::open(home.path())?;
+    store.report_to(control.progress);
+    let control = control.interrupt;
     store.recover(&home.workspaces(), &boot_id())?;
     sweep_all(home)?;
     if let Some(left) = refs::lost(home, &store)? {

@@ -9,6 +9,7 @@
 //! move takes it away. A note with a number of its own, in the home and in its copy, proves whose it is.
 
 use std::fs::File;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -26,10 +27,15 @@ use crate::sys::fs::dir::Dir;
 use crate::sys::fs::durable::sync_dir;
 use crate::sys::fs::lock::{FileLock, Mode};
 use crate::sys::fs::space::DiskSpace;
+use crate::sys::interrupt::Flow;
 use crate::sys::mount::foreign;
+use crate::sys::progress::{Amount, Stage, WorkControl};
 
 /// The longest wait for a process that is at work in the store.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The bytes of a file that are copied between two checks of the interrupt.
+const PIECE: u64 = 16 << 20;
 
 /// A move, as it is planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,11 +104,12 @@ impl Relocation {
         Ok(Relocation { from, to, bytes, is_copy })
     }
 
-    /// Moves it, and returns the home at its new place.
+    /// Moves it, and returns the home at its new place. `control` may stop a copy.
     ///
     /// # Errors
-    /// `conflict` if somebody is at work; `store-locked`; I/O errors. Before the last step the home is where it was.
-    pub fn carry_out(&self, home: &Home) -> Result<Home> {
+    /// `conflict` if somebody is at work; `store-locked`; `shutting-down` when it was stopped; I/O errors. Before the last step
+    /// the home is where it was.
+    pub fn carry_out(&self, home: &Home, control: WorkControl<'_>) -> Result<Home> {
         let _upkeep = UpkeepLock::take(home, "moving the store", PATIENCE)?;
         let _adding = AddingLock::acquire(home)?;
         let known = Workspace::known(home)?;
@@ -117,7 +124,7 @@ impl Relocation {
         let _store = FileLock::acquire(&self.from.join("store.lock"), Mode::Exclusive, "moving the store", PATIENCE)?;
         MoveNote::give_up(&self.from)?;
         free_place(&self.to)?;
-        if self.is_copy { self.copy() } else { self.rename() }?;
+        if self.is_copy { self.copy(control) } else { self.rename() }?;
         let moved = Home::at(&self.to)?;
         sweep(&moved)?;
         Ok(moved)
@@ -134,11 +141,12 @@ impl Relocation {
         exchanged
     }
 
-    fn copy(&self) -> Result<()> {
+    fn copy(&self, control: WorkControl<'_>) -> Result<()> {
         // The note comes first, and the copy holds it too.
         let note = MoveNote::write(&self.from, &self.to)?;
         let aside = note.aside();
-        let copied = copy_dir(&self.from, &aside).and_then(|()| note.complete(&aside));
+        control.progress.begin(Stage::Copying, Amount { items: 0, bytes: self.bytes });
+        let copied = copy_dir(&self.from, &aside, control).and_then(|()| note.complete(&aside));
         if let Err(error) = copied {
             // The next move removes what is still there; the first error is the one to report.
             let _ = remove(&aside).and_then(|()| MoveNote::remove(&self.from));
@@ -211,21 +219,21 @@ fn weight(dir: &Path) -> Result<u64> {
 }
 
 /// Copies directories, files and links, durably and with their times. Sockets and the like are made anew by their owners.
-fn copy_dir(from: &Path, to: &Path) -> Result<()> {
+fn copy_dir(from: &Path, to: &Path, control: WorkControl<'_>) -> Result<()> {
     std::fs::DirBuilder::new().mode(0o700).create(to).at("creating the directory", to)?;
     for entry in std::fs::read_dir(from).at("listing", from)? {
         let entry = entry.at("listing", from)?;
         let (path, copy) = (entry.path(), to.join(entry.file_name()));
         let facts = entry.metadata().at("looking at", &path)?;
         if facts.is_dir() {
-            copy_dir(&path, &copy)?;
+            copy_dir(&path, &copy, control)?;
         } else if facts.is_symlink() {
             symlink(path.read_link().at("reading the link", &path)?, &copy).at("making the link", &copy)?;
         } else if facts.is_file() {
             let mut source = File::open(&path).at("opening", &path)?;
             let mut options = File::options();
             let mut target = options.write(true).create_new(true).mode(0o600).open(&copy).at("creating", &copy)?;
-            std::io::copy(&mut source, &mut target).at("copying to", &copy)?;
+            copy_content(&mut source, &mut target, &copy, control)?;
             target.set_permissions(facts.permissions()).at("setting the mode of", &copy)?;
             let modified = facts.modified().at("looking at", &path)?;
             target.set_modified(modified).and_then(|()| target.sync_all()).at("syncing", &copy)?;
@@ -236,9 +244,24 @@ fn copy_dir(from: &Path, to: &Path) -> Result<()> {
     sync_dir(to)
 }
 
+/// Copies the content of a file to `copy`, in pieces, so that it can be stopped between two of them.
+fn copy_content(source: &mut File, target: &mut File, copy: &Path, control: WorkControl<'_>) -> Result<()> {
+    let mut copied = PIECE;
+    while copied == PIECE {
+        if control.flow() == Flow::Stop {
+            return Err(Error::new(Code::ShuttingDown, "the move was stopped; the store is where it was"));
+        }
+        copied = std::io::copy(&mut source.take(PIECE), target).at("copying to", copy)?;
+        control.progress.add(u64::from(copied < PIECE), copied);
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ALONE: fn() -> WorkControl<'static> = || WorkControl::unwatched(&|| Flow::Continue);
 
     fn home(root: &Path) -> (Home, Workspace) {
         let home = Home::at(&root.join("home")).unwrap();
@@ -257,7 +280,7 @@ mod tests {
             let old = home.path().to_owned();
             let plan = Relocation::plan(&home, &root.join("new")).unwrap();
             assert!(!plan.is_copy && plan.bytes > 0);
-            let moved = Relocation { is_copy, ..plan }.carry_out(&home).unwrap();
+            let moved = Relocation { is_copy, ..plan }.carry_out(&home, ALONE()).unwrap();
             assert_eq!(moved.path(), root.join("new"));
             assert_eq!(old.read_link().unwrap(), root.join("new"));
             let found = Workspace::open(&Home::at(&old).unwrap(), &root.join("work")).unwrap();
@@ -270,7 +293,7 @@ mod tests {
             assert_eq!(left, ["home", "new", "work"]);
             assert!(!root.join("new").join(NOTE).exists());
             // And once more, from there.
-            let again = Relocation::plan(&moved, &root.join("newer")).unwrap().carry_out(&moved).unwrap();
+            let again = Relocation::plan(&moved, &root.join("newer")).unwrap().carry_out(&moved, ALONE()).unwrap();
             assert_eq!(Home::at(&old).unwrap(), again);
         }
     }
@@ -293,7 +316,7 @@ mod tests {
         std::fs::create_dir(&half).unwrap();
         symlink("nowhere", root.join("home.piton-moved")).unwrap();
         let plan = Relocation { is_copy: true, ..Relocation::plan(&home, &new).unwrap() };
-        let moved = plan.carry_out(&home).unwrap();
+        let moved = plan.carry_out(&home, ALONE()).unwrap();
         assert!(new.join("workspaces").is_dir() && !half.exists());
         // Killed after the step: the old content is left.
         std::fs::create_dir(root.join("home.piton-moved")).unwrap();

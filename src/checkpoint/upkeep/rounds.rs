@@ -21,6 +21,7 @@ use crate::model::policy::Policy;
 use crate::settings::{self, Effective, WORKSPACE_FILE};
 use crate::sys::fs::lock::{FileLock, Mode};
 use crate::sys::interrupt::{Flow, Interrupt};
+use crate::sys::progress::WorkControl;
 
 /// The time after a round that gave way until it is tried again.
 const GAVE_WAY: Duration = Duration::from_secs(5);
@@ -233,9 +234,10 @@ impl Rounds {
         let mut looks = schedule.looks(Some(interval));
         let policy = |workspace: &Workspace| policy_of(self.home.path(), &self.flags, &common, workspace);
         let total = common.policy.retention.total_bytes;
-        let plan = PrunePlan::make(&self.home, &policy, (PruneWish::default(), total), &mut looks, control)?;
+        let work = WorkControl::unwatched(control);
+        let plan = PrunePlan::make(&self.home, &policy, (PruneWish::default(), total), &mut looks, work)?;
         plan.faults.iter().for_each(|fault| tracing::warn!(fault, "nothing of this workspace is deleted"));
-        let pruned = plan.carry_out(&self.home, Duration::ZERO, control)?;
+        let pruned = plan.carry_out(&self.home, Duration::ZERO, work)?;
         let upkept = &pruned.upkept;
         if control() == Flow::Stop || upkept.is_interrupted {
             tracing::info!(left = upkept.left, "a round of maintenance gave way");

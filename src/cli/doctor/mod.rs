@@ -20,6 +20,7 @@ use clap::Args;
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
+use super::stop;
 use crate::error::{Code, Error, Result};
 use crate::protocol::{DoctorDocument, DoctorRow, MendBlock, RowState};
 use report::{CheckRow, CheckState, DoctorReport, Mend, Surroundings};
@@ -61,6 +62,9 @@ pub(super) fn doctor(context: &Context, args: &DoctorArgs) -> Result<Exit> {
         return refs::doctor(context, args.repair);
     }
     let report = examine(context);
+    if stop::is_asked() {
+        return Err(Error::new(Code::ShuttingDown, "the checks were stopped"));
+    }
     if context.json {
         print::json(&document(&report))?;
     } else {
@@ -91,6 +95,9 @@ pub(super) fn examine(context: &Context) -> DoctorReport {
     };
     let surroundings = Surroundings { context, root };
     for (name, check) in CHECKS {
+        if stop::is_asked() {
+            break;
+        }
         report.check = name;
         check(&surroundings, &mut report);
     }

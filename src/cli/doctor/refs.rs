@@ -4,6 +4,7 @@ use crate::checkpoint::records::validate::{Finding, check, repair};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use crate::cli::print;
+use crate::cli::stop;
 use crate::error::Result;
 use crate::model::text::printable;
 use crate::protocol::{RefFinding, RefsDocument};
@@ -15,9 +16,10 @@ use crate::sys::clock::boot_id;
 /// # Errors
 /// When refs or records cannot be listed.
 pub(super) fn doctor(context: &Context, puts_back: bool) -> Result<Exit> {
-    let store = Store::open(context.home.path())?;
+    let mut store = Store::open(context.home.path())?;
+    store.report_to(&context.progress);
     store.recover(&context.home.workspaces(), &boot_id())?;
-    let proven = super::store::reading(&store, context.json)?;
+    let proven = store.read_everything(&stop::flow)?;
     let mut findings = check(&context.home, &store, &proven)?;
     if !context.json {
         print::data(&text(&findings))?;
@@ -31,7 +33,7 @@ pub(super) fn doctor(context: &Context, puts_back: bool) -> Result<Exit> {
         }
         for finding in due {
             let line = finding.repair.as_ref().map(ToString::to_string).unwrap_or_default();
-            print::say(&format!("repairing: {line}"));
+            print::note(&format!("repairing: {line}"));
             match repair(&context.home, &store, &finding) {
                 Ok(()) => done.push(line),
                 Err(error) => print::warning(&error.text()),

@@ -12,15 +12,15 @@ use crate::checkpoint::upkeep::usage::{UNMET_STEP, Usage};
 use crate::checkpoint::{Home, records::health, records::mishaps};
 use crate::cli::context::Context;
 use crate::cli::print::{mishap, path};
-use crate::cli::progress::Progress;
 use crate::cli::protection::{CANNOT_WRITE, unwritable};
+use crate::cli::stop;
 use crate::cli::unguarded::{bring_in, removal};
 use crate::doors::protection as words;
-use crate::error::{Code, Result};
+use crate::error::Code;
 use crate::model::text::{bytes, count};
 use crate::settings;
 use crate::store::Store;
-use crate::store::health::{Ailment, ProvenObjects};
+use crate::store::health::Ailment;
 
 /// The most refs and packs that are listed one by one.
 const SHOWN: usize = 20;
@@ -97,22 +97,17 @@ pub(super) fn waits(home: &Home) -> bool {
     health::records(home).is_ok_and(|records| !records.unapplied.is_empty())
 }
 
-/// Reads every object, and counts them on a terminal.
-pub(super) fn reading(store: &Store, as_json: bool) -> Result<ProvenObjects> {
-    let mut progress = Progress::new(as_json);
-    store.read_everything(&mut |objects| progress.tell(|| format!("{} read", count(objects, "object"))))
-}
-
 fn examine(context: &Context, report: &mut DoctorReport, cannot_write: bool) {
     let home = &context.home;
-    let store = match Store::open(home.path()) {
+    let mut store = match Store::open(home.path()) {
         Ok(store) => store,
         Err(error) => {
             report.damaged |= error.code() == Code::StoreDamaged;
             return report.open("store", error.text(), "see the message; nothing was changed");
         }
     };
-    let looked = reading(&store, context.json).and_then(|proven| {
+    store.report_to(&context.progress);
+    let looked = store.read_everything(&stop::flow).and_then(|proven| {
         let (ailments, findings) = (store.ailments()?, check_refs(home, &store, &proven)?);
         Ok((proven, ailments, findings))
     });

@@ -9,13 +9,13 @@ use crate::checkpoint::{Checkpoint, Timeline};
 use crate::cli::context::Context;
 use crate::cli::install::word;
 use crate::cli::print;
+use crate::cli::stop;
 use crate::error::Result;
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::manifest::{EntryKind, Manifest};
 use crate::model::number::Number;
 use crate::model::path::RelPath;
 use crate::model::text::{shell_name, shell_word};
-use crate::sys::interrupt::Flow;
 
 /// Says why there is no checkpoint in a directory that is too broad.
 pub(super) const BROAD: &str =
@@ -70,7 +70,7 @@ pub(super) fn first_checkpoint(context: &Context) -> Result<Option<First>> {
 }
 
 fn first(timeline: &mut Timeline) -> Result<Checkpoint> {
-    let taken = timeline.take(&Take::by_hand("local", Some("piton init"), Vec::new(), false)?, &|| Flow::Continue)?;
+    let taken = timeline.take(&Take::by_hand("local", Some("piton init"), Vec::new(), false)?, &stop::flow)?;
     print::settled(timeline.leave());
     Ok(taken.checkpoint)
 }

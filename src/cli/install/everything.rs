@@ -72,7 +72,7 @@ pub(super) fn uninstall(context: &Context, dry_run: bool) -> Result<Exit> {
         print::say(&format!("piton: have systemd forget its unit: {steps}"));
     }
     if lines_went && !dry_run {
-        print::say("piton: shells that run already go on asking piton until they end");
+        print::note("piton: shells that run already go on asking piton until they end");
     }
     if !dry_run {
         print::data(&remains(&work, store))?;

@@ -153,7 +153,7 @@ impl Installation<'_> {
         if self.direction == Direction::In
             && let Some(advice) = client.advice()
         {
-            print::say(&format!("piton: {advice}"));
+            print::note(&format!("piton: {advice}"));
         }
         Ok(())
     }

@@ -20,7 +20,6 @@ use crate::model::text::{bytes, count};
 use crate::protocol::{ClearDocument, ClearItem};
 use crate::settings;
 use crate::store::Upkept;
-use crate::sys::interrupt::Flow;
 
 /// The longest wait for a round of maintenance.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -78,11 +77,11 @@ fn count_anew(context: &Context) -> Result<Upkept> {
     let (wish, total) = (PruneWish::default(), common.policy.retention.total_bytes);
     let mut looks = looks_of_person(&context.home);
     let none = HashSet::new();
-    match PrunePlan::make(&context.home, &policy, (wish, total), &mut looks, &|| Flow::Continue) {
-        Ok(plan) => keep_up(&context.home, Some((&plan, &none)), &|| Flow::Continue),
+    match PrunePlan::make(&context.home, &policy, (wish, total), &mut looks, context.work()) {
+        Ok(plan) => keep_up(&context.home, Some((&plan, &none)), context.work()),
         Err(error) => {
             print::warning(&format!("what is left is not counted: {}", error.text()));
-            keep_up(&context.home, None, &|| Flow::Continue)
+            keep_up(&context.home, None, context.work())
         }
     }
 }

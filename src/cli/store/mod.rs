@@ -23,12 +23,12 @@ use crate::settings;
 #[command(disable_help_subcommand = true)]
 pub(super) struct StoreArgs {
     #[command(subcommand)]
-    verb: StoreVerb,
+    pub(super) verb: StoreVerb,
 }
 
 /// The verbs about the store.
 #[derive(Debug, Subcommand)]
-enum StoreVerb {
+pub(super) enum StoreVerb {
     /// Show what the store takes, and the workspaces in it
     Status,
     /// List all workspaces
@@ -47,7 +47,7 @@ enum StoreVerb {
 
 /// The arguments of `piton store clear`.
 #[derive(Debug, Args)]
-struct ClearArgs {
+pub(super) struct ClearArgs {
     /// Do not ask
     #[arg(long, short = 'y')]
     yes: bool,
@@ -55,7 +55,7 @@ struct ClearArgs {
 
 /// The arguments of `piton store move`.
 #[derive(Debug, Args)]
-struct MoveArgs {
+pub(super) struct MoveArgs {
     /// The new directory: one that does not exist, or is empty
     #[arg(value_name = "DIR")]
     to: PathBuf,

@@ -43,7 +43,7 @@ pub(super) fn relocate(context: &Context, to: &Path, yes: bool) -> Result<Exit> 
     if let Some(exit) = (!yes).then(|| agreed("Move")).flatten() {
         return Ok(exit);
     }
-    plan.carry_out(&context.home)?;
+    plan.carry_out(&context.home, context.work())?;
     match context.json {
         true => print::json_as_declared(&document(true))?,
         false => print::data(&format!("Moved. {from} leads to {new}, so nothing else has to change.\n"))?,

@@ -128,6 +128,7 @@ impl Lab {
             dates: false,
             spare: crate::worktree::Spare::default(),
             early: None,
+            progress: &crate::sys::progress::Progress::NONE,
             is_deleted: false,
         };
         capture(&request, crate::worktree::Sinks::nowhere(), &|| Flow::Continue).unwrap().manifest

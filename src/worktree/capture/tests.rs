@@ -117,6 +117,7 @@ impl Bench {
                 Extent::Paths(_) => Spare::default(),
             },
             early: None,
+            progress: &crate::sys::progress::Progress::NONE,
             is_deleted: false,
         }
     }

@@ -1,6 +1,5 @@
 //! Applying a plan: checks, staging, then the steps in an order that loses least when it is cut short.
 
-use crate::sys::interrupt::Interrupt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -17,11 +16,12 @@ use crate::model::path::RelPath;
 use crate::sys::fs::deferred::DeferredUnlink;
 use crate::sys::fs::dir::Dir;
 use crate::sys::fs::stat::FileKind;
+use crate::sys::progress::{Amount, Stage, WorkControl};
 
 /// To free a file from this size on takes longer than to begin a thread.
 const LARGE: u64 = 16 << 20;
 
-/// Applies a plan below `root`. `control` is asked before every step; `Break` ends the restore there.
+/// Applies a plan below `root`. `control` is checked before every step; `Stop` ends the restore there.
 ///
 /// Until every new content is staged and durable, any error leaves the tree as it was. From then on a failing step is
 /// listed in the outcome, and the other steps are still done. Arrivals come first and deletions later, so that a cut
@@ -34,7 +34,7 @@ pub fn apply(
     plan: &Plan,
     saved: &Saved<'_>,
     blobs: &dyn BlobSource,
-    control: Interrupt<'_>,
+    control: WorkControl<'_>,
 ) -> Result<Outcome> {
     let root = Dir::open_root(root)?;
     let shared = SharedFiles::of(&root, plan)?;
@@ -90,9 +90,12 @@ fn files_of<'p>(plan: &'p Plan, shared: &SharedFiles) -> Vec<Arrival<'p>> {
 fn stage_all(
     stage: &StagingArea<'_>,
     files: &[Arrival<'_>],
-    control: Interrupt<'_>,
+    control: WorkControl<'_>,
 ) -> (BTreeMap<RelPath, Staging>, Result<()>) {
-    let work = threads(files.len()).run(files.len(), &|at| stage.stage(&files[at]), &Result::is_err, control);
+    let (progress, bytes) = (control.progress, files.iter().map(|file| file.to.size).sum());
+    progress.begin(Stage::Writing, Amount { items: files.len() as u64, bytes });
+    let write = |at: usize| stage.stage(&files[at]).inspect(|_| progress.add(1, files[at].to.size));
+    let work = threads(files.len()).run(files.len(), &write, &Result::is_err, control.interrupt);
     let (mut staged, mut failed) = (BTreeMap::new(), None);
     for (file, done) in files.iter().zip(work.done) {
         match done {
@@ -107,7 +110,10 @@ fn stage_all(
             Err(Error::new(Code::ShuttingDown, "the restore was stopped before it changed anything"))
         }
         // Contents must be durable before the first old one goes: a crash must not leave empty files.
-        None if stage.bulk => sync_all(stage.root, &staged),
+        None if stage.bulk => {
+            progress.begin(Stage::Syncing, Amount::UNKNOWN);
+            sync_all(stage.root, &staged)
+        }
         None => Ok(()),
     };
     (staged, outcome)
@@ -157,6 +163,7 @@ fn moved_away(staged: &Staged) -> Error {
 }
 
 fn finish(root: &Dir, mut commit: Commit<'_>) -> Outcome {
+    commit.control.progress.begin(Stage::Syncing, Amount::UNKNOWN);
     let left = remove_staged(root, &mut commit.staged);
     commit.outcome.warnings.extend(left);
     commit.outcome.warnings.extend(commit.loosened.restore(root));

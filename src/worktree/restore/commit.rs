@@ -21,8 +21,9 @@ use crate::model::path::RelPath;
 use crate::sys::fs::deferred::DeferredUnlink;
 use crate::sys::fs::dir::Dir;
 use crate::sys::fs::stat::{FileKind, Stat};
-use crate::sys::interrupt::{Flow, Interrupt};
+use crate::sys::interrupt::Flow;
 use crate::sys::parallel::Results;
+use crate::sys::progress::{Amount, Stage, WorkControl};
 
 const CHANGED: &str = "changed since the preview; not touched";
 const STOPPED: &str = "not done: the restore was stopped";
@@ -31,7 +32,7 @@ const STOPPED: &str = "not done: the restore was stopped";
 pub(super) struct Commit<'a> {
     pub root: &'a Dir,
     pub saved: &'a Saved<'a>,
-    pub control: Interrupt<'a>,
+    pub control: WorkControl<'a>,
     pub plan: &'a Plan,
     /// Files whose permissions are not set in place.
     pub shared: &'a SharedFiles,
@@ -107,6 +108,8 @@ impl Commit<'_> {
     /// Takes every step; none stops the others.
     pub(super) fn run(&mut self) {
         let Steps { dirs, files, rest } = steps(self.plan, self.shared);
+        let all = (dirs.len() + files.len() + rest.len()) as u64;
+        self.control.progress.begin(Stage::Placing, Amount::items(all));
         // Directories first, parents before children: files need them.
         self.one_by_one(dirs);
         self.together(files);
@@ -115,7 +118,7 @@ impl Commit<'_> {
 
     fn one_by_one(&mut self, steps: Vec<RestoreStep<'_>>) {
         for step in steps {
-            if !self.outcome.stopped && (self.control)() == Flow::Stop {
+            if !self.outcome.stopped && self.control.flow() == Flow::Stop {
                 self.outcome.stopped = true;
             }
             let done = if self.outcome.stopped {
@@ -123,6 +126,7 @@ impl Commit<'_> {
             } else {
                 self.take(step).unwrap_or_else(|error| StepOutcome::Failed(error.to_string()))
             };
+            self.control.progress.add(1, 0);
             self.record(step, done);
         }
     }
@@ -136,9 +140,13 @@ impl Commit<'_> {
         let work = if self.outcome.stopped {
             Results { done: swaps.iter().map(|_| None).collect(), stopped: true }
         } else {
-            let swap = self.swap();
-            let put = |at: usize| swap.put(&swaps[at].0, swaps[at].1.as_ref());
-            threads(swaps.len()).run(swaps.len(), &put, &|_| false, self.control)
+            let (swap, progress) = (self.swap(), self.control.progress);
+            let put = |at: usize| {
+                let done = swap.put(&swaps[at].0, swaps[at].1.as_ref());
+                progress.add(1, 0);
+                done
+            };
+            threads(swaps.len()).run(swaps.len(), &put, &|_| false, self.control.interrupt)
         };
         self.outcome.stopped |= work.stopped;
         for ((step, staging), done) in swaps.into_iter().zip(work.done) {

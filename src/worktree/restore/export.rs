@@ -1,6 +1,5 @@
 //! `restore --to DIR`: a checkpoint's files into a directory of their own.
 
-use crate::sys::interrupt::Flow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -10,12 +9,20 @@ use super::plan::{Agreement, PlanInput, plan};
 use crate::error::{Code, Error, IoContext, Result};
 use crate::model::manifest::Manifest;
 use crate::model::path::RelPath;
+use crate::sys::progress::WorkControl;
 
 /// Writes the selected part of `target` into `dir`, which must be absent (it and its parents are created) or empty.
+/// `control` may stop it, as it stops [`apply`].
 ///
 /// # Errors
 /// `conflict` when `dir` holds something; those of [`apply`].
-pub fn export(dir: &Path, target: &Manifest, select: &[RelPath], blobs: &dyn BlobSource) -> Result<Outcome> {
+pub fn export(
+    dir: &Path,
+    target: &Manifest,
+    select: &[RelPath],
+    blobs: &dyn BlobSource,
+    control: WorkControl<'_>,
+) -> Result<Outcome> {
     if !prepare(dir)? {
         return Err(Error::new(Code::Conflict, "the directory is not empty")
             .path(dir)
@@ -34,7 +41,7 @@ pub fn export(dir: &Path, target: &Manifest, select: &[RelPath], blobs: &dyn Blo
         agreed: &|_, _, _| Agreement::Given,
     });
     let saved = Saved { present: &nothing, known: &|_| None };
-    let mut outcome = apply(dir, &plan, &saved, blobs, &|| Flow::Continue)?;
+    let mut outcome = apply(dir, &plan, &saved, blobs, control)?;
     let refused = plan.conflict.into_iter().map(|(path, reason)| (path, reason.to_string()));
     outcome.failed.extend(refused);
     outcome.failed.sort_unstable();

@@ -344,6 +344,7 @@ impl<'a> Walker<'a> {
             candidate.class = Class::Targeted;
         }
         self.ordinary += u64::from(candidate.class == Class::Ordinary);
+        self.request.progress.add(1, 0);
         self.found.files.push(candidate);
     }
 

@@ -42,7 +42,7 @@ impl Place {
     }
 
     fn look(&self) -> Vec<Finding> {
-        let proven = self.timeline.store().read_everything(&mut |_| {}).unwrap();
+        let proven = self.timeline.store().read_everything(&|| Flow::Continue).unwrap();
         check(&self.home, self.timeline.store(), &proven).unwrap()
     }
 

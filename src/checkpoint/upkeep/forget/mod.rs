@@ -16,13 +16,14 @@
 mod intent;
 mod pace;
 mod proof;
+mod purge;
 mod records;
 mod rewrite;
 mod workspace;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::checkpoint::catalog::dropped::{DroppedCheckpoint, FORGET, Ledger};
 use crate::checkpoint::records::home::Home;
@@ -42,11 +43,11 @@ use crate::sys::clock::{boot_id, now_ms};
 use crate::sys::fs::lock::{FileLock, Mode};
 use crate::sys::interrupt::Flow;
 
-use super::prune::roots;
-use super::{layers, refs};
+use super::layers;
 use intent::{ForgetIntent, IntentKind};
 use pace::go_on;
 use proof::{Trace, prove};
+use purge::purge;
 use records::RecordEdit;
 use rewrite::{Rewriter, Victims};
 
@@ -57,9 +58,6 @@ pub use proof::ForgetProof;
 pub use rewrite::RewrittenCheckpoint;
 pub use workspace::{ForgottenWorkspace, WorkspacePlan};
 
-/// The pause between two tries.
-const AGAIN: Duration = Duration::from_millis(100);
-
 /// The content to forget.
 pub enum ForgetWish {
     /// Paths of the one workspace, each with all below it.
@@ -69,10 +67,11 @@ pub enum ForgetWish {
 }
 
 /// The plan of a forget.
-pub struct ForgetPlan {
+pub struct ForgetPlan<'p> {
     /// The one workspace that it is about; `None` for all.
     of: Option<Workspace>,
-    rewriter: Rewriter<'static>,
+    rewriter: Rewriter<'p>,
+    pace: Pace<'p>,
     /// The checkpoints that change, by workspace and number.
     pub checkpoints: Vec<RewrittenCheckpoint>,
     /// The files that hold the content now, so that the next checkpoint captures it again.
@@ -92,20 +91,26 @@ pub struct Forgotten {
     pub proof: ForgetProof,
 }
 
-impl ForgetPlan {
+impl<'p> ForgetPlan<'p> {
     /// Makes the plan for one workspace, or for all. No list of a stored tree's paths takes more than `memory` bytes.
     /// Completes a forget of before first.
     ///
     /// # Errors
     /// When workspaces, refs or records cannot be read; `too-large`.
-    pub fn make(home: &Home, of: Option<Workspace>, wish: ForgetWish, memory: u64) -> Result<ForgetPlan> {
-        complete(home, Pace::patient())?;
-        let store = opened(home)?;
+    pub fn make(
+        home: &Home,
+        of: Option<Workspace>,
+        wish: ForgetWish,
+        memory: u64,
+        pace: Pace<'p>,
+    ) -> Result<ForgetPlan<'p>> {
+        complete(home, pace)?;
+        let store = opened(home, pace)?;
         let victims = match wish {
             ForgetWish::Paths(paths) => Victims::Paths(paths),
             ForgetWish::Secret(pattern) => Victims::Secret(pattern),
         };
-        let rewriter = Rewriter::new(store, victims, memory, Pace::patient().control);
+        let rewriter = Rewriter::new(store, victims, memory, pace.control);
         let mut rewriter = rewriter.with_local(layers::opened(home)?);
         let roots = roots_of(home, &rewriter.store, of.as_ref())?;
         rewriter.rewrite(roots, &mut |_, _, _| Ok(()))?;
@@ -113,7 +118,7 @@ impl ForgetPlan {
         rewriter.rewrite_local(roots, &mut |_, _, _| Ok(()))?;
         let mut checkpoints = rewriter.changed.clone();
         checkpoints.sort_by_cached_key(|one| one.record.as_ref().map(|it| (it.workspace.clone(), it.ordinal)));
-        let mut plan = ForgetPlan { of, rewriter, checkpoints, present: Vec::new(), repositories: Vec::new() };
+        let mut plan = ForgetPlan { of, rewriter, pace, checkpoints, present: Vec::new(), repositories: Vec::new() };
         plan.present = plan.files_now(home)?;
         for workspace in scope(home, plan.of.as_ref())? {
             let kept = repositories::of(&workspace.dir).into_iter();
@@ -181,7 +186,7 @@ impl ForgetPlan {
     /// # Errors
     /// Returns the errors of locks and of writing. The next `forget`, `prune` or round of maintenance completes the rest.
     pub fn carry_out(mut self, home: &Home) -> Result<Forgotten> {
-        let pace = Pace::patient();
+        let pace = self.pace;
         let _one = lock(home, "forget.lock", pace)?;
         let (kind, at) = (IntentKind::of(&self.rewriter), now_ms());
         let workspace = self.of.as_ref().map(|of| of.id.clone());
@@ -196,7 +201,7 @@ impl ForgetPlan {
 
     /// Proves that the content is gone, as far as no other path or workspace has it.
     fn proven(&self, home: &Home) -> Result<ForgetProof> {
-        let store = opened(home)?;
+        let (store, progress) = (opened(home, self.pace)?, self.pace.progress);
         let local = layers::opened(home)?;
         let private = layers::roots_of(home, local.as_ref(), None)?;
         let marks = |roots: Vec<ObjectId>| {
@@ -208,17 +213,17 @@ impl ForgetPlan {
             Ok::<Marks, Error>(marks)
         };
         match (self.rewriter.pattern(), &self.of) {
-            (Some(pattern), None) => prove(home, &Trace::Secret { pattern, spared: None }),
+            (Some(pattern), None) => prove(home, &Trace::Secret { pattern, spared: None }, progress),
             (Some(pattern), Some(of)) => {
                 let others = Workspace::known(home)?.into_iter().filter(|other| other.id != of.id).map(|it| it.dir);
                 let spared = (marks(roots_of(home, &store, None)?)?, others.collect());
-                prove(home, &Trace::Secret { pattern, spared: Some(&spared) })
+                prove(home, &Trace::Secret { pattern, spared: Some(&spared) }, progress)
             }
             (None, _) => {
                 let still = marks(roots_of(home, &store, None)?)?;
                 let gone: HashSet<ObjectId> =
                     self.rewriter.gone.keys().filter(|id| !still.contains(id)).copied().collect();
-                prove(home, &Trace::Contents(&gone))
+                prove(home, &Trace::Contents(&gone), progress)
             }
         }
     }
@@ -253,7 +258,7 @@ pub fn complete(home: &Home, pace: Pace<'_>) -> Result<()> {
         }
     };
     let policy = crate::settings::load(None, home.path(), &[])?.policy;
-    let rewriter = Rewriter::new(opened(home)?, victims, policy.limits.memory, pace.control);
+    let rewriter = Rewriter::new(opened(home, pace)?, victims, policy.limits.memory, pace.control);
     let mut rewriter = rewriter.with_local(layers::opened(home)?);
     // Only what is there may take another's place.
     intent.map.retain(|(_, new)| rewriter.has(new));
@@ -424,34 +429,10 @@ fn finish(
     Ok(upkept)
 }
 
-/// Has the store delete everything that nothing reaches. Waits for other processes at work on it.
-fn purge(home: &Home, pace: Pace<'_>) -> Result<Upkept> {
-    let (until, mut done) = (Instant::now() + pace.others, Upkept::default());
-    loop {
-        let mut store = opened(home)?;
-        if let Some(left) = refs::lost(home, &store)? {
-            return Ok(Upkept { left: Some(left), ..done });
-        }
-        let owners: Vec<String> = Workspace::known(home)?.into_iter().map(|workspace| workspace.id).collect();
-        let mut marks = Marks::of(&store, roots(home, &store, &owners)?, pace.control)?;
-        let mut upkept = store.purge(&mut marks, pace.control)?;
-        drop(store);
-        if let Some(mut local) = layers::opened(home)?.filter(|_| upkept.left.is_none()) {
-            let mut marks = Marks::of(&local, layers::roots(home, &local, &owners)?, pace.control)?;
-            layers::add(&mut upkept, local.purge(&mut marks, pace.control)?);
-        }
-        done.left = None;
-        layers::add(&mut done, upkept);
-        if done.left.is_none() || Instant::now() > until {
-            return Ok(done);
-        }
-        std::thread::sleep(AGAIN);
-    }
-}
-
 /// Opens the store, with all logs applied.
-fn opened(home: &Home) -> Result<Store> {
-    let store = Store::open(home.path())?;
+fn opened(home: &Home, pace: Pace<'_>) -> Result<Store> {
+    let mut store = Store::open(home.path())?;
+    store.report_to(pace.progress);
     store.recover(&home.workspaces(), &boot_id())?;
     Ok(store)
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::checkpoint::records::lock::LOCK_WAIT;
 use crate::error::{Code, Error, Result};
 use crate::sys::interrupt::{Flow, Interrupt};
+use crate::sys::progress::{Progress, WorkControl};
 
 /// The longest wait for a round of maintenance, or another forget, to end.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -18,17 +19,20 @@ pub struct Pace<'p> {
     pub(super) others: Duration,
     /// Stops it between two steps; the next process continues.
     pub(super) control: Interrupt<'p>,
+    /// Counts what is searched, removed and read.
+    pub(super) progress: &'p Progress,
 }
 
 impl<'p> Pace<'p> {
-    /// Returns the pace of a person, who waits for the end.
-    pub fn patient() -> Pace<'static> {
-        Pace { workspace: LOCK_WAIT, others: PATIENCE, control: &|| Flow::Continue }
+    /// Returns the pace of a person, who waits for the end, or stops it.
+    pub fn patient(work: WorkControl<'p>) -> Pace<'p> {
+        Pace { workspace: LOCK_WAIT, others: PATIENCE, control: work.interrupt, progress: work.progress }
     }
 
     /// Returns the pace of work that waits for no lock, and ends when `control` says so.
     pub fn giving_way(control: Interrupt<'p>) -> Pace<'p> {
-        Pace { workspace: Duration::ZERO, others: Duration::ZERO, control }
+        let WorkControl { interrupt, progress } = WorkControl::unwatched(control);
+        Pace { workspace: Duration::ZERO, others: Duration::ZERO, control: interrupt, progress }
     }
 }
 

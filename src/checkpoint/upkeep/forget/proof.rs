@@ -13,6 +13,7 @@ use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::sought::{SecretPattern, SecretSearch};
 use crate::model::tree;
 use crate::store::{Marks, Store};
+use crate::sys::progress::{Amount, Progress, Stage};
 
 /// The most places that are told.
 const MOST_TOLD: usize = 100;
@@ -131,17 +132,21 @@ fn holds(text: &[u8], part: &[u8]) -> bool {
 ///
 /// # Errors
 /// When something cannot be listed. A copy or file that cannot be read is among the places that are left.
-pub(super) fn prove(home: &Home, trace: &Trace<'_>) -> Result<ForgetProof> {
+pub(super) fn prove(home: &Home, trace: &Trace<'_>, progress: &Progress) -> Result<ForgetProof> {
     let mut proof = ForgetProof::default();
     let mut left: BTreeSet<String> = BTreeSet::new();
     let store = Store::open(home.path())?;
     let local = if Store::has_local(home.path()) { Some(Store::open_local(home.path())?) } else { None };
     let stores: Vec<&Store> = [Some(&store), local.as_ref()].into_iter().flatten().collect();
     let mut unread = Vec::new();
+    progress.begin(Stage::Proving, Amount::UNKNOWN);
     for store in &stores {
         unread.extend(store.copies(&mut |path, id, kind, content| {
             proof.objects += 1;
-            if trace.is_in_object(id, kind, content, &mut proof.bytes)? {
+            let before = proof.bytes;
+            let is_found = trace.is_in_object(id, kind, content, &mut proof.bytes)?;
+            progress.add(1, proof.bytes - before);
+            if is_found {
                 left.insert(format!("the {} {id} in {}", kind.as_str(), path.display()));
             }
             Ok(())

@@ -21,6 +21,7 @@ use crate::model::sought::{SecretPattern, SecretSearch};
 use crate::model::tree::{self, Mode};
 use crate::store::{Commit, NewCommit, Store};
 use crate::sys::interrupt::Interrupt;
+use crate::sys::progress::{Amount, Stage};
 
 /// The content that is to go.
 pub(super) enum Victims {
@@ -184,9 +185,11 @@ impl<'c> Rewriter<'c> {
     /// # Errors
     /// Returns the errors of reading and of `emit`; `shutting-down` when it was stopped. A commit that is missing or damaged is a fault and stays as it is.
     pub(super) fn rewrite(&mut self, roots: Vec<ObjectId>, emit: &mut EmitObject<'_>) -> Result<()> {
+        self.store.progress().begin(Stage::Searching, Amount::UNKNOWN);
         let mut open = roots;
         while let Some(id) = open.pop() {
             go_on(self.control)?;
+            self.store.progress().add(1, 0);
             if self.commits.contains_key(&id) {
                 continue;
             }
@@ -292,6 +295,7 @@ impl<'c> Rewriter<'c> {
             return Ok(*known);
         }
         go_on(self.control)?;
+        self.store.progress().add(1, 0);
         if depth > MAX_DEPTH {
             return Err(crate::model::weight::too_deep(&id));
         }
@@ -326,13 +330,17 @@ impl<'c> Rewriter<'c> {
         if let Some(known) = self.contents.get(&id) {
             return Ok(*known);
         }
+        go_on(self.control)?;
         let is_victim = match &self.victims {
             Victims::Paths(_) => false,
             Victims::Contents(ids) => ids.contains(&id),
             Victims::Secret(pattern) => {
                 let mut search = SecretSearch::new(pattern);
                 match self.at_work().copy_blob(&id, &mut search) {
-                    Ok(_) => search.finish(),
+                    Ok(bytes) => {
+                        self.store.progress().add(1, bytes);
+                        search.finish()
+                    }
                     Err(error) if error.code() == Code::StoreDamaged => {
                         self.faults.insert(error.fact());
                         false

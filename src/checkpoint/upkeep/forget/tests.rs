@@ -46,7 +46,7 @@ fn completing_that_gives_way_at_any_moment_goes_on_the_next_time() {
         assert!(most < 10_000, "it never ends");
     }
     assert!(most > 3, "{most}");
-    let store = opened(&home).unwrap();
+    let store = opened(&home, Pace::giving_way(&|| Flow::Continue)).unwrap();
     assert!(hidden.iter().all(|id| !store.has(id).unwrap()));
     assert_eq!(store.refs(&prefixes(&workspace)[1]).unwrap().len(), 3);
 }

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::intent::{ForgetIntent, IntentKind};
 use super::proof::{ForgetProof, Trace, prove};
+use super::purge::purge;
 use super::records::{listed, remove};
-use super::{Pace, flush, lock, opened, prefixes, purge};
+use super::{Pace, flush, lock, opened, prefixes};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::dropped::note_forgotten;
 use crate::checkpoint::catalog::numbers::Noted;
@@ -52,9 +53,9 @@ impl WorkspacePlan {
     ///
     /// # Errors
     /// When the checkpoints cannot be listed.
-    pub fn make(home: &Home, workspace: Workspace, policy: Policy) -> Result<WorkspacePlan> {
-        super::complete(home, Pace::patient())?;
-        let catalog = Catalog::over(home, workspace, policy, opened(home)?);
+    pub fn make(home: &Home, workspace: Workspace, policy: Policy, pace: Pace<'_>) -> Result<WorkspacePlan> {
+        super::complete(home, pace)?;
+        let catalog = Catalog::over(home, workspace, policy, opened(home, pace)?);
         let checkpoints = catalog.all()?.checkpoints.clone();
         Ok(WorkspacePlan { workspace: catalog.workspace, checkpoints })
     }
@@ -85,8 +86,7 @@ impl WorkspacePlan {
     ///
     /// # Errors
     /// Returns the errors of locks and of writing. The next `forget`, `prune` or round of maintenance completes the rest.
-    pub fn carry_out(&self, home: &Home) -> Result<ForgottenWorkspace> {
-        let pace = Pace::patient();
+    pub fn carry_out(&self, home: &Home, pace: Pace<'_>) -> Result<ForgottenWorkspace> {
         let _one = lock(home, "forget.lock", pace)?;
         let at = now_ms();
         let id = Some(self.workspace.id.clone());
@@ -101,7 +101,7 @@ impl WorkspacePlan {
         // The identity of an open workspace stays, in both of its copies.
         let (records, index) = (&self.workspace.dir, home.path().join("workspaces.index"));
         let spared: &[&Path] = if is_open { &[records, &index] } else { &[] };
-        let proof = prove(home, &Trace::Workspace { id: &self.workspace.id, spared })?;
+        let proof = prove(home, &Trace::Workspace { id: &self.workspace.id, spared }, pace.progress)?;
         Ok(ForgottenWorkspace { is_open, upkept, proof })
     }
 }
@@ -119,7 +119,7 @@ pub(super) fn complete(home: &Home, of: Option<Workspace>, pace: Pace<'_>) -> Re
 
 /// Removes refs and records. Returns true if a process has the workspace open: what that needs stays.
 fn take_away(home: &Home, workspace: &Workspace, pace: Pace<'_>) -> Result<bool> {
-    let store = opened(home)?;
+    let store = opened(home, pace)?;
     let dir = &workspace.dir;
     // No process takes it for a known one meanwhile.
     let _known = AddingLock::acquire(home)?;

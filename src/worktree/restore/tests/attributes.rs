@@ -51,6 +51,7 @@ fn a_directory_of_somebody_else_is_refused_beforehand() {
     let target: Manifest = [(path("piton-test"), ManifestEntry::dir(0o755))].into_iter().collect();
     let plan = World::new().plan(&target, &nothing, &[]);
     let saved = Saved { present: &nothing, known: &|_| None };
-    let error = apply(Path::new("/etc"), &plan, &saved, &Blobs::default(), &|| Flow::Continue).unwrap_err();
+    let error = apply(Path::new("/etc"), &plan, &saved, &Blobs::default(), WorkControl::unwatched(&|| Flow::Continue))
+        .unwrap_err();
     assert_eq!(error.code(), Code::Permission);
 }

@@ -143,6 +143,7 @@ fn captured(world: &World) -> Capture {
         dates: false,
         spare: crate::worktree::Spare::default(),
         early: None,
+        progress: &crate::sys::progress::Progress::NONE,
         is_deleted: false,
     };
     capture(

@@ -139,7 +139,7 @@ fn a_directory_moved_away_among_many_files_is_not_written_to_behind_its_back() {
     let act = || std::fs::rename(world.at("d"), &moved).unwrap();
     let blobs = Meddling { blobs: &world.blobs, read: AtomicUsize::new(0), act: &act };
     let saved = Saved { present: &present, known: &|_| None };
-    let outcome = apply(&world.root, &plan, &saved, &blobs, &|| Flow::Continue).unwrap();
+    let outcome = apply(&world.root, &plan, &saved, &blobs, WorkControl::unwatched(&|| Flow::Continue)).unwrap();
     // All of `d` is refused and listed; the rest is still done.
     let failed: Vec<RelPath> = outcome.failed.iter().map(|(at, _)| at.clone()).collect();
     assert_eq!(failed, (0..200).map(|i| path(&format!("d/f{i:03}"))).collect::<Vec<_>>());

@@ -26,6 +26,7 @@ use crate::model::coverage::SkipReason;
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::manifest::{EntryKind, Manifest, ManifestEntry};
 use crate::model::path::RelPath;
+use crate::sys::progress::WorkControl;
 
 pub(super) fn path(text: &str) -> RelPath {
     RelPath::parse(text.as_bytes()).unwrap()
@@ -182,7 +183,7 @@ impl World {
 
     pub(super) fn apply(&self, plan: &Plan, present: &Manifest) -> Result<Outcome> {
         let saved = Saved { present, known: &|_| None };
-        apply(&self.root, plan, &saved, &self.blobs, &|| Flow::Continue)
+        apply(&self.root, plan, &saved, &self.blobs, WorkControl::unwatched(&|| Flow::Continue))
     }
 
     /// Applies and runs `act` before the first step after `count` questions: staged files are asked for first.
@@ -195,12 +196,18 @@ impl World {
     ) -> Result<Outcome> {
         let saved = Saved { present, known: &|_| None };
         let asked = Cell::new(0);
-        apply(&self.root, plan, &saved, &self.blobs, &|| {
-            if asked.replace(asked.get() + 1) == count {
-                act();
-            }
-            Flow::Continue
-        })
+        apply(
+            &self.root,
+            plan,
+            &saved,
+            &self.blobs,
+            WorkControl::unwatched(&|| {
+                if asked.replace(asked.get() + 1) == count {
+                    act();
+                }
+                Flow::Continue
+            }),
+        )
     }
 
     /// Restores everything and expects no trouble.

@@ -108,10 +108,16 @@ fn a_restore_can_be_stopped_at_every_step() {
         let plan = world.plan(&target, &present, &[]);
         let saved = Saved { present: &present, known: &|_| None };
         let asked = Cell::new(0);
-        let outcome = apply(&world.root, &plan, &saved, &world.blobs, &|| {
-            let stop = asked.replace(asked.get() + 1) >= count;
-            if stop { Flow::Stop } else { Flow::Continue }
-        });
+        let outcome = apply(
+            &world.root,
+            &plan,
+            &saved,
+            &world.blobs,
+            WorkControl::unwatched(&|| {
+                let stop = asked.replace(asked.get() + 1) >= count;
+                if stop { Flow::Stop } else { Flow::Continue }
+            }),
+        );
         assert_eq!(world.temporaries(), Vec::<String>::new(), "at {count}");
         let outcome = match outcome {
             Err(error) => {
@@ -161,7 +167,7 @@ fn a_trusted_stamp_saves_reading_and_a_moved_one_does_not() {
     let known = |_: &RelPath| Some(crate::model::stamp::KnownFile { stamp, id, proven: true, private: false });
     world.file("a", "mne", 0o644);
     let saved = Saved { present: &present, known: &known };
-    let outcome = apply(&world.root, &plan, &saved, &world.blobs, &|| Flow::Continue).unwrap();
+    let outcome = apply(&world.root, &plan, &saved, &world.blobs, WorkControl::unwatched(&|| Flow::Continue)).unwrap();
     assert_eq!(outcome.failed, [(path("a"), CHANGED.to_owned())]);
     assert_eq!(std::fs::read(world.at("a")).unwrap(), b"mne");
 }

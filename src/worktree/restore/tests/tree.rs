@@ -202,7 +202,7 @@ fn a_full_disk_leaves_the_tree_as_it_is() {
     let plan = world.plan(&target, &present, &[]);
     let saved = Saved { present: &present, known: &|_| None };
     let full = FullDisk(&world.blobs, target.get(&path("z")).unwrap().id);
-    let error = apply(&world.root, &plan, &saved, &full, &|| Flow::Continue).unwrap_err();
+    let error = apply(&world.root, &plan, &saved, &full, WorkControl::unwatched(&|| Flow::Continue)).unwrap_err();
     assert_eq!(error.code(), Code::DiskFull);
     assert_eq!(world.capture(), present);
 }
@@ -256,12 +256,15 @@ fn an_export_is_the_tree_in_an_empty_directory() {
     mixed(&world);
     let target = world.capture();
     let to = world.outside().join("x/y");
-    let outcome = export(&to, &target, &[], &world.blobs).unwrap();
+    let outcome = export(&to, &target, &[], &world.blobs, WorkControl::unwatched(&|| Flow::Continue)).unwrap();
     assert!(outcome.is_complete(), "{outcome:?}");
     assert_eq!(world.capture_dir(&to), target);
-    assert_eq!(export(&to, &target, &[], &world.blobs).unwrap_err().code(), Code::Conflict);
+    assert_eq!(
+        export(&to, &target, &[], &world.blobs, WorkControl::unwatched(&|| Flow::Continue)).unwrap_err().code(),
+        Code::Conflict
+    );
     let part = world.outside().join("part");
-    export(&part, &target, &[path("deep/er")], &world.blobs).unwrap();
+    export(&part, &target, &[path("deep/er")], &world.blobs, WorkControl::unwatched(&|| Flow::Continue)).unwrap();
     assert_eq!(std::fs::read(part.join("deep/er/file")).unwrap(), b"deep\r\n");
     assert_eq!(std::fs::read_dir(&part).unwrap().count(), 1);
 }
@@ -273,7 +276,7 @@ fn an_export_never_contains_a_git_directory() {
     world.file("a", "a", 0o644);
     let target = world.capture();
     let to = world.outside().join("x");
-    let outcome = export(&to, &target, &[], &world.blobs).unwrap();
+    let outcome = export(&to, &target, &[], &world.blobs, WorkControl::unwatched(&|| Flow::Continue)).unwrap();
     assert_eq!(names(&outcome.created), ["a"]);
     assert_eq!(outcome.failed.len(), 3, "{outcome:?}");
     assert!(!to.join(".git").exists());
