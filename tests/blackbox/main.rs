@@ -56,6 +56,7 @@ mod person_lines;
 mod picture;
 mod places;
 mod private;
+mod progress;
 mod protected;
 mod reach;
 mod readers;
