@@ -14,6 +14,7 @@ pub mod parallel;
 pub mod pipe;
 pub mod process;
 pub mod progress;
+pub mod raw_terminal;
 pub mod running;
 pub mod runtime;
 pub mod stand_in;
