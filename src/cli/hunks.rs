@@ -3,19 +3,21 @@
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write, stderr, stdin};
 
-use super::confirm::agreed;
+use super::choose;
 use super::context::Context;
 use super::exit::Exit;
 use super::print;
 use super::report;
 use super::stop;
-use super::undo::{finished, told};
+use super::undo::told;
 use crate::checkpoint::Timeline;
+use crate::checkpoint::history::chosen::{ChosenHunks, ChosenPart, PlannedChange, planned_changes};
 use crate::checkpoint::history::group::Stepping;
 use crate::checkpoint::history::hunks::HunkedFile;
 use crate::checkpoint::history::step_choice::StepChoice;
 use crate::checkpoint::history::undo::Direction;
 use crate::error::{Code, Error, Result};
+use crate::model::manifest::EntryKind;
 use crate::model::text::printable;
 
 /// Explains the answers.
@@ -47,81 +49,71 @@ pub(super) fn undo(context: &Context, timeline: &mut Timeline, choice: &StepChoi
         print::data(&format!("{message}\n"))?;
         return Ok(Exit::Nothing);
     };
-    let Some(turn) = stepping.step.turn.clone() else {
+    if stepping.step.turn.is_none() {
         let text = "the newest thing to undo is a restore, which has no hunks";
         return Err(Error::new(Code::BadRequest, text).hint("name a turn: `piton undo --hunk --turn TURN`"));
-    };
-    let files = timeline.catalog().hunked_files(&turn, stepping.changes())?;
-    let mut chosen = BTreeSet::new();
-    let mut parts: Vec<(HunkedFile, Vec<usize>)> = Vec::new();
-    for mut file in files {
-        let (places, is_end) = chosen_hunks(context, &file)?;
-        if !places.is_empty() && permissions_too(context, &file)? {
-            file.take_permissions_back();
-        }
-        let is_whole = places.len() == file.hunks.len().max(1) && file.permissions.is_none();
-        if !places.is_empty() {
-            chosen.insert(file.path.clone());
-        }
-        if !places.is_empty() && !is_whole {
-            parts.push((file, places));
+    }
+    let preview = stepping.preview(timeline, &control)?;
+    if preview.own.plan.changes_nothing() {
+        let next = (&stepping.step.clone(), stepping.is_open);
+        print::data(&(told(context, "Undo", next, &preview) + report::NOTHING))?;
+        return Ok(Exit::Nothing);
+    }
+    let mut part = ChosenPart::default();
+    for change in planned_changes(&preview.own.plan).iter().filter(|change| !is_directory(change)) {
+        let file = timeline.catalog().hunked(change, &preview.own)?;
+        let name = format!("{}{}", context.leading(), change.path.display());
+        let (places, is_end) = chosen_hunks(&name, &file)?;
+        let takes_permissions = !places.is_empty() && permissions_too(&name, &file)?;
+        let is_whole = places.len() == file.hunks.len().max(1) && takes_permissions == file.permissions.is_some();
+        match (places.is_empty(), is_whole) {
+            (true, _) => {}
+            (false, true) => _ = part.whole.insert(change.path.clone()),
+            (false, false) => {
+                part.hunks.insert(change.path.clone(), ChosenHunks { places, takes_permissions });
+            }
         }
         if is_end {
             break;
         }
     }
-    if chosen.is_empty() {
+    if part.is_empty() {
         print::say("Nothing was chosen, and nothing was changed.");
         return Ok(Exit::Refused);
     }
-    let composed = if parts.is_empty() { None } else { Some(timeline.without_hunks(&turn, &parts)?.id) };
-    let parts = parts.iter().map(|(file, _)| file.path.clone()).collect();
-    stepping.choose_hunks(chosen, &parts, composed);
-    let preview = stepping.preview(timeline, &control)?;
-    let next = (&stepping.step.clone(), stepping.is_open);
-    let said = told(context, "Undo", next, &preview);
-    print::data(&said)?;
-    if preview.changes_nothing() {
-        print::data(report::NOTHING)?;
-        return Ok(Exit::Nothing);
-    }
-    if let Some(exit) = agreed("Undo") {
-        return Ok(exit);
-    }
-    stepping.agree(&preview);
-    let done = stepping.take(timeline, &control)?;
-    print::settled(timeline.leave());
-    finished(context, (next, &done), (report::UNDID, &format!("piton redo{}", context.option())), (&preview, &said))
+    let plan = stepping.choose_part(timeline, &preview, &part)?;
+    choose::take(context, timeline, stepping, &plan)
 }
 
-/// Asks if the permissions of a file go back with its chosen hunks, where they changed too. A file that goes as a whole takes them along.
-fn permissions_too(context: &Context, file: &HunkedFile) -> Result<bool> {
-    let Some((before, after)) = file.permissions else { return Ok(false) };
-    if file.hunks.is_empty() {
-        return Ok(true);
-    }
-    let name = format!("{}{}", context.leading(), file.path.display());
-    let question = format!("{name}: its permissions changed from {before:04o} to {after:04o}: undo that too [y,n,?]?");
+/// Returns true for a directory that is only created, deleted or given other permissions.
+fn is_directory(change: &PlannedChange) -> bool {
+    [change.now, change.then].iter().flatten().all(|entry| entry.kind == EntryKind::Dir)
+}
+
+/// Asks if the permissions of a file are restored with its chosen hunks, where they changed too. A file that is chosen as a whole takes
+/// them along.
+fn permissions_too(name: &str, file: &HunkedFile) -> Result<bool> {
+    let Some((then, now)) = file.permissions else { return Ok(false) };
+    let question = format!("{name}: its permissions changed from {then:04o} to {now:04o}: undo that too [y,n,?]?");
     Ok(matches!(asked(&question)?, Answer::Yes | Answer::All))
 }
 
 /// Asks about each hunk of a file, or about the file where it has none. Returns the places of the chosen ones, and whether the
 /// rest of the files is to be kept.
-fn chosen_hunks(context: &Context, file: &HunkedFile) -> Result<(Vec<usize>, bool)> {
-    let name = format!("{}{}", context.leading(), file.path.display());
+fn chosen_hunks(name: &str, file: &HunkedFile) -> Result<(BTreeSet<usize>, bool)> {
     if file.hunks.is_empty() {
         print::data(&print::patch(&print::harmless(&file.patch)))?;
         return Ok(match asked(&format!("{name} as a whole: undo it [y,n,q,?]?"))? {
-            Answer::Yes | Answer::All => (vec![0], false),
-            Answer::No | Answer::Done => (Vec::new(), false),
-            Answer::Quit => (Vec::new(), true),
+            Answer::Yes | Answer::All => (BTreeSet::from([0]), false),
+            Answer::No | Answer::Done => (BTreeSet::new(), false),
+            Answer::Quit => (BTreeSet::new(), true),
         });
     }
-    let (mut chosen, all) = (Vec::new(), file.hunks.len());
+    let (mut chosen, all) = (BTreeSet::new(), file.hunks.len());
     for (place, hunk) in file.hunks.iter().enumerate() {
         print::data(&print::patch(&print::harmless(&hunk.text)))?;
         match asked(&format!("({}/{all}) {name}: undo this hunk [y,n,a,d,q,?]?", place + 1))? {
-            Answer::Yes => chosen.push(place),
+            Answer::Yes => _ = chosen.insert(place),
             Answer::No => {}
             Answer::All => {
                 chosen.extend(place..all);

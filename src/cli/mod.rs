@@ -9,6 +9,7 @@ mod adopt;
 mod announced;
 mod at_work;
 mod checkpoint;
+mod choose;
 mod classify;
 mod completion;
 mod config;

@@ -132,7 +132,7 @@ pub(super) fn use_colours(when: ColourUse) {
 }
 
 /// Returns true if stdout takes colours.
-fn coloured() -> bool {
+pub(super) fn coloured() -> bool {
     match COLOURS.get().copied().unwrap_or_default() {
         ColourUse::Auto => is_colour_terminal(),
         ColourUse::Always => true,

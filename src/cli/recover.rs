@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::choose;
 use super::confirm::{ask_first, finished};
 use super::context::Context;
 use super::exit::Exit;
 use super::named::unknown_path;
 use super::print;
+use super::report::RESTORED;
 use super::stop;
 use crate::checkpoint::history::request::Restore;
 use crate::error::Result;
@@ -19,6 +21,9 @@ use crate::protocol::NoStep;
 pub(super) struct RecoverArgs {
     /// A file; or a directory, of which comes back what is missing or differs
     pub path: PathBuf,
+    /// Choose files and hunks on the screen of the terminal
+    #[arg(long, short = 'i', conflicts_with_all = ["yes", "json", "preview"])]
+    pub interactive: bool,
     /// Do not ask
     #[arg(long, short = 'y')]
     pub yes: bool,
@@ -32,6 +37,9 @@ pub(super) struct RecoverArgs {
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn recover(context: &mut Context, args: &RecoverArgs) -> Result<Exit> {
+    if args.interactive {
+        choose::require_screen("`piton restore PATH` restores all of it")?;
+    }
     let mut timeline = context.timeline_to_read()?;
     let path = context.path(timeline.workspace(), &args.path)?;
     timeline.catalog().refuse_interrupted()?;
@@ -50,11 +58,14 @@ pub(super) fn recover(context: &mut Context, args: &RecoverArgs) -> Result<Exit>
     };
     let restore = Restore::to(found.id, "local", vec![path], true);
     let preview = timeline.preview(&restore, &stop::flow)?;
+    if args.interactive {
+        return choose::restore(context, &mut timeline, restore, &preview, ("Restore", RESTORED));
+    }
     if let Some(exit) = ask_first(context, &preview, (args.yes, args.preview), "Recover")? {
         return Ok(exit);
     }
     let restore = if args.yes { restore } else { restore.agreeing(&preview) };
     let restored = timeline.restore(&restore, &stop::flow)?;
     print::settled(timeline.leave());
-    finished(context, &restored, ("Recovered", None), Some(&preview))
+    finished(context, &restored, (RESTORED, None), Some(&preview))
 }

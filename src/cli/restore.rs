@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
+use super::choose;
 use super::confirm::{agreed, ask_first, finished};
 use super::context::Context;
 use super::exit::Exit;
@@ -44,6 +45,9 @@ pub(super) struct RestoreArgs {
     /// Only these paths; nothing here is a checkpoint
     #[arg(last = true, value_name = "PATH")]
     pub only: Vec<PathBuf>,
+    /// Choose files and hunks on the screen of the terminal
+    #[arg(long, short = 'i', conflicts_with_all = ["yes", "json", "preview", "to", "go_on", "abort"])]
+    pub interactive: bool,
     /// Into another, absent or empty directory; with --run: roll the run back to `last-success`, CODON[:TYPE] or a checkpoint
     #[arg(long, value_name = "DIR|TARGET")]
     pub to: Option<PathBuf>,
@@ -133,6 +137,13 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
         };
         return rollback_to(context, &to.to_string_lossy(), &how);
     }
+    if args.interactive {
+        let checkpoint = args.checkpoint.as_deref().map_or_else(|| "N".to_owned(), shell_word);
+        let all = format!(
+            "`piton restore {checkpoint}` restores everything, `piton restore {checkpoint} PATH` a single path"
+        );
+        choose::require_screen(&all)?;
+    }
     let mut timeline = context.timeline_to_read()?;
     if args.go_on || args.abort {
         return end_interrupted(context, &mut timeline, args.go_on);
@@ -195,6 +206,9 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
         return Err(refusal(preview.target.record.number, &context.place(path)));
     }
     refuse_unmatched(&timeline, &preview, &limits)?;
+    if args.interactive {
+        return choose::restore(context, &mut timeline, restore, &preview, ("Restore", RESTORED));
+    }
     if let Some(exit) = ask_first(context, &preview, (args.yes, args.preview), "Restore")? {
         return Ok(exit);
     }
@@ -231,7 +245,8 @@ fn unmatched(number: Number, pattern: &str) -> Error {
 fn recover_all(context: &mut Context, paths: Vec<PathBuf>, args: &RestoreArgs) -> Result<Exit> {
     let mut all = Exit::Nothing;
     for path in paths {
-        match recover(context, &RecoverArgs { path, yes: args.yes, preview: args.preview })? {
+        let (interactive, yes, preview) = (args.interactive, args.yes, args.preview);
+        match recover(context, &RecoverArgs { path, interactive, yes, preview })? {
             Exit::Nothing => {}
             Exit::Done if all == Exit::Part => {}
             exit @ (Exit::Done | Exit::Part) => all = exit,
@@ -292,6 +307,10 @@ fn repositories(
     paths: &[RelPath],
     args: &RestoreArgs,
 ) -> Result<Exit> {
+    if args.interactive {
+        let text = "a repository is brought back as a whole, so there is nothing to choose";
+        return Err(Error::new(Code::BadRequest, text).hint("give the command without -i"));
+    }
     if let Some(other) = paths.iter().find(|path| !is_of_repository(path)) {
         let text = format!("`{}` is a file, and a repository is restored by itself", other.display());
         return Err(Error::new(Code::BadRequest, text).hint("restore the files with a command of their own"));

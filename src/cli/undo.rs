@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::choose;
 use super::confirm::{Agreement, agreed, agreed_part};
 use super::context::Context;
 use super::deleted;
@@ -25,7 +26,7 @@ use crate::checkpoint::history::undo::{Direction, may_undo};
 use crate::checkpoint::{Timeline, Workspace};
 use crate::doors::replies;
 use crate::engine::parts::OUTSIDE;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::model::operation::OperationKind;
 use crate::model::run::run_id;
 use crate::model::text::{count, printable, shell_word};
@@ -37,7 +38,15 @@ use crate::protocol::{ErrorBody, NoStep, PreviewReply, RestoreReply};
 /// # Errors
 /// Returns the error of what could not be done.
 pub(super) fn undo(context: &mut Context, args: &UndoArgs) -> Result<Exit> {
+    if args.interactive {
+        choose::require_screen("`piton undo` takes all of it back, `piton undo -- PATH` single paths")?;
+    }
     if let Some(operation) = args.what.first().filter(|word| args.what.len() == 1 && is_git_command(word)) {
+        if args.interactive {
+            let text = "a command of git is taken back as a whole, so there is nothing to choose";
+            let hint = format!("`piton git-undo {}` takes it back", shell_word(operation));
+            return Err(Error::new(Code::BadRequest, text).hint(hint));
+        }
         let operation = Some(operation.clone());
         return git_undo(
             context,
@@ -61,6 +70,12 @@ pub(super) fn undo(context: &mut Context, args: &UndoArgs) -> Result<Exit> {
         include: args.include.iter().map(|included| included.share()).collect(),
         session: None,
     };
+    if args.interactive {
+        return match in_deleted(context, &mut timeline, &choice)? {
+            Some(there) => choose::undo(&there, &mut there.timeline()?, choice),
+            None => choose::undo(context, &mut timeline, choice),
+        };
+    }
     if args.hunk {
         // The person sees each hunk.
         choice.include.push(Attribution::Likely);
@@ -303,7 +318,7 @@ fn words(direction: Direction) -> (&'static str, &'static str) {
 }
 
 /// Names the command of git to take back before the files of a turn.
-fn git_first(context: &Context, message: String) -> Result<Exit> {
+pub(super) fn git_first(context: &Context, message: String) -> Result<Exit> {
     match context.json {
         true => print::json(&NoStep { operation: None, message })?,
         false => print::data(&format!("Nothing was undone: {message}.\n"))?,
@@ -318,7 +333,7 @@ fn nothing(timeline: &Timeline, direction: Direction, next: &UndoStep, reply: &P
 }
 
 /// Says that there is no step to take, and names what can be restored elsewhere.
-fn no_step(context: &Context, timeline: &Timeline, direction: Direction) -> Result<()> {
+pub(super) fn no_step(context: &Context, timeline: &Timeline, direction: Direction) -> Result<()> {
     let message = timeline.catalog().why_no_step(direction)?;
     let deleted = if direction == Direction::Undo { deleted::offers(context)? } else { String::new() };
     if context.json {
@@ -412,8 +427,17 @@ pub(super) fn told(context: &Context, word: &str, step: (&UndoStep, bool), previ
     head + &report::preview(&reply) + &others_before(&reply)
 }
 
+/// Prints the result of an undo of a part of a turn, and returns its exit code.
+pub(super) fn undone(
+    context: &Context,
+    done: ((&UndoStep, bool), &StepDone),
+    shown: (&StepPreview, &str),
+) -> Result<Exit> {
+    finished(context, done, ("Undone", &format!("piton redo{}", context.option())), shown)
+}
+
 /// Prints the result of a step, and returns its exit code.
-pub(super) fn finished(
+fn finished(
     context: &Context,
     (step, done): ((&UndoStep, bool), &StepDone),
     (verb, back): (&str, &str),

@@ -62,12 +62,15 @@ pub(super) struct UndoArgs {
     #[arg(long, value_name = "SHARE", value_delimiter = ',')]
     pub include: Vec<Included>,
     /// Undo the newest command of git: refs, the index, the stash and files; `piton list --git` lists the commands
-    #[arg(long, conflicts_with_all = ["what", "turn", "run", "include", "hunk", "paths"])]
+    #[arg(long, conflicts_with_all = ["what", "turn", "run", "include", "hunk", "paths", "interactive"])]
     pub git: bool,
     /// With --git: restore the repository, without the files, as it was at this checkpoint
     #[arg(long, value_name = "CHECKPOINT", requires = "git")]
     pub to: Option<String>,
-    /// Choose among the hunks of the turn, on a terminal
+    /// Choose files and hunks on the screen of the terminal
+    #[arg(long, short = 'i', conflicts_with_all = ["yes", "json", "preview", "hunk"])]
+    pub interactive: bool,
+    /// Choose among the hunks of the turn, one question each
     #[arg(long, conflicts_with_all = ["yes", "json"])]
     pub hunk: bool,
     /// Do not ask

@@ -6,6 +6,7 @@ mod attacks;
 mod attribution;
 mod bounds;
 mod capture;
+mod choose;
 mod clients;
 mod codons;
 mod collisions;

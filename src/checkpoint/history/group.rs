@@ -7,19 +7,18 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::agreed::Agreed;
+use super::chosen::{ChosenPart, ChosenPlan};
 use super::interrupted::interrupted;
-use super::journal::{Journal, OperationStart, TurnChange};
+use super::journal::{Journal, OperationStart};
 use super::operations::{History, UndoStep};
 use super::request::{Expected, Preview, Restore, Restored};
 use super::step_choice::StepChoice;
-use super::turns::path_of;
 use super::undo::Direction;
 use crate::checkpoint::records::workspace::Workspace;
 use crate::checkpoint::timeline::Timeline;
 use crate::error::{Code, Error, Result};
 use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::operation::OperationKind;
-use crate::model::path::RelPath;
 use crate::model::text::printable;
 use crate::sys::interrupt::Interrupt;
 use crate::worktree::restore::KeepReason;
@@ -163,27 +162,21 @@ impl Stepping {
         Ok(Some(format!("turn {op} switched branches{first}. {rest}")))
     }
 
-    /// Limits it to some paths of this workspace, and has it go to a checkpoint that was made of chosen hunks, if there is one. That has
-    /// the `parts` of files as they are to become.
-    pub fn choose_hunks(&mut self, chosen: BTreeSet<RelPath>, parts: &BTreeSet<RelPath>, composed: Option<ObjectId>) {
+    /// Limits it to a chosen part of its plan in this workspace. The other workspaces of its turn and kept repositories are left out.
+    /// Returns the plan that is left.
+    ///
+    /// # Errors
+    /// As [`Timeline::choose`].
+    pub fn choose_part(
+        &mut self,
+        timeline: &mut Timeline,
+        preview: &StepPreview,
+        part: &ChosenPart,
+    ) -> Result<ChosenPlan> {
+        let (restore, plan) = timeline.choose(self.restore.clone(), &preview.own, part)?;
         self.others.clear();
-        self.restore.repositories.clear();
-        self.restore.only = Some(chosen);
-        self.restore.partial = true;
-        self.restore.target = composed.unwrap_or(self.restore.target);
-        self.restore.from.retain(|path, _| !parts.contains(path));
-    }
-
-    /// Lists the changes of the turn that it would take back here, as the turn's line has them.
-    pub fn changes(&self) -> impl Iterator<Item = &TurnChange> {
-        let only = self.restore.only.as_ref();
-        let expected = self.restore.expected.as_ref();
-        let is_taken = move |change: &&TurnChange| {
-            let path = path_of(change).ok(); // a spelling that is none was refused before
-            let is_other = |path: &RelPath| expected.is_some_and(|expected| expected.others.contains_key(path));
-            path.is_some_and(|path| only.is_some_and(|only| only.contains(&path)) && !is_other(&path))
-        };
-        self.step.turn.iter().flat_map(|turn| &turn.changes).filter(is_taken)
+        self.restore = Restore { partial: true, repositories: Vec::new(), ..restore };
+        Ok(plan)
     }
 
     /// Returns true if it leaves changes alone that are not the turn's alone, and that somebody may want undone all the same.

@@ -1,19 +1,18 @@
-//! Single hunks of a turn: the pieces in which a file changed, and a checkpoint that lacks only some of them.
+//! Single hunks of a change: the pieces in which a file changed, and a checkpoint that has only some of them taken back.
 //!
-//! A chosen part of a file's changes is in no checkpoint. So one is made, of the turn's beginning with those files as they are to
-//! become. The undo goes back to that as to any other: its proofs, its interruption and its redo need nothing of their own.
+//! A chosen part of a file's changes is in no checkpoint. So one is made: the target of the restore, with those files as they are to
+//! become. The restore takes these files from there. Its proofs, its interruption and its redo need nothing of their own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::journal::{LoggedEntry, TurnChange, TurnEnd};
-use super::turns::path_of;
+use super::chosen::PlannedChange;
+use super::request::Preview;
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::diff::{Change, LiveSide};
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::locked::Locked;
 use crate::checkpoint::records::lock::LOCK_WAIT;
-use crate::checkpoint::timeline::Timeline;
 use crate::error::Result;
 use crate::model::build::build;
 use crate::model::checkpoint::{CheckpointKind, Record};
@@ -24,6 +23,7 @@ use crate::model::path::RelPath;
 use crate::model::sink::ObjectSink;
 use crate::store::NewCommit;
 use crate::sys::clock::{now_ms, rfc3339};
+use crate::worktree::read_small;
 
 /// The largest file of which single hunks can be chosen, in bytes.
 const LARGEST: u64 = 8_000_000;
@@ -33,42 +33,41 @@ const LARGEST: u64 = 8_000_000;
 pub struct Hunk {
     /// Its lines as a patch has them, the heading first.
     pub text: String,
-    /// Its lines before the turn, counted from 0.
+    /// Its lines in the version to restore, counted from 0.
     old: Range<usize>,
-    /// Its lines at the end of the turn.
+    /// Its lines in the present version.
     new: Range<usize>,
 }
 
-/// A file of a turn whose hunks can be chosen.
+/// A changed path with its hunks. The patch leads from the version to restore to the present one.
 pub struct HunkedFile {
-    /// The path.
-    pub path: RelPath,
-    /// The hunks, in order; empty where the file can only be chosen as a whole.
+    /// The hunks, in order; empty where the path can only be chosen as a whole.
     pub hunks: Vec<Hunk>,
     /// The whole patch.
     pub patch: String,
-    /// The permissions before the turn and at its end, where these differ.
+    /// True if no line of its content can be shown.
+    pub is_binary: bool,
+    /// The permissions to restore and the present ones, where these differ and the content can be chosen without them.
     pub permissions: Option<(u16, u16)>,
     before: Vec<u8>,
     after: Vec<u8>,
-    /// Kind and permissions at the end of the turn.
-    entry: Option<ManifestEntry>,
 }
 
 impl HunkedFile {
-    /// Has the permissions go back with the hunks that are chosen.
-    pub fn take_permissions_back(&mut self) {
-        if let (Some(entry), Some((before, _))) = (&mut self.entry, self.permissions.take()) {
-            entry.perm = before;
+    /// Returns the number of parts that can be chosen one by one; 0 where it can only be chosen as a whole.
+    pub fn parts(&self) -> usize {
+        match self.hunks.len() + usize::from(self.permissions.is_some()) {
+            1 => 0,
+            parts => parts,
         }
     }
 
-    /// Returns the content without the hunks that `is_taken_back` names by their places.
-    fn without(&self, is_taken_back: &dyn Fn(usize) -> bool) -> Vec<u8> {
+    /// Returns the present content without the hunks that have these places.
+    pub(super) fn without(&self, taken_back: &BTreeSet<usize>) -> Vec<u8> {
         let lines = |text| -> Vec<&[u8]> { <[u8]>::split_inclusive(text, |byte| *byte == b'\n').collect() };
         let (before, after): (Vec<&[u8]>, Vec<&[u8]>) = (lines(&self.before), lines(&self.after));
         let (mut content, mut at) = (Vec::new(), 0);
-        for (_, hunk) in self.hunks.iter().enumerate().filter(|(place, _)| is_taken_back(*place)) {
+        for (_, hunk) in self.hunks.iter().enumerate().filter(|(place, _)| taken_back.contains(place)) {
             content.extend(after[at..hunk.new.start].concat());
             content.extend(before[hunk.old.clone()].concat());
             at = hunk.new.end;
@@ -79,91 +78,76 @@ impl HunkedFile {
 }
 
 impl Catalog {
-    /// Lists the changed files of a turn, each with its hunks. Files that are private, new, gone, large, or no text have none: they are
-    /// chosen as a whole. Directories are left out.
+    /// Reads a change of a plan with its hunks. A path has none if it is private, new, deleted, no regular file, large, or no text.
     ///
     /// # Errors
-    /// `store-damaged`.
-    pub fn hunked_files<'c>(
-        &self,
-        turn: &TurnEnd,
-        changes: impl Iterator<Item = &'c TurnChange>,
-    ) -> Result<Vec<HunkedFile>> {
-        let mut private = self.private_part(&self.checkpoint_of(turn.base)?)?.manifest.clone();
-        for end in turn.named_checkpoints().chain([turn.end]).collect::<BTreeSet<_>>() {
-            for (path, entry) in self.private_part(&self.checkpoint_of(end)?)?.manifest.iter() {
-                private.insert(path.clone(), *entry);
-            }
+    /// `stale-plan` if the file has changed since the plan was made; `store-damaged`; I/O errors of the work tree.
+    pub fn hunked(&self, change: &PlannedChange, preview: &Preview) -> Result<HunkedFile> {
+        let side = |side: Option<ManifestEntry>| side.map(|entry| (entry.mode(), entry.id));
+        let (then, now) = (change.then, change.now);
+        let both = Change { path: change.path.clone(), old: side(then), new: side(now) };
+        let patch = self.patch_of(&both, LiveSide::New)?;
+        let mut file = HunkedFile {
+            hunks: Vec::new(),
+            patch: patch.text,
+            is_binary: patch.binary,
+            permissions: None,
+            before: Vec::new(),
+            after: Vec::new(),
+        };
+        let is_file = |entry: &ManifestEntry| entry.kind == EntryKind::File;
+        let (Some(then), Some(now)) = (then.filter(is_file), now.filter(is_file)) else { return Ok(file) };
+        if patch.binary || then.id == now.id || preview.private.contains(&change.path) || !self.may_compose(preview)? {
+            return Ok(file);
         }
-        let mut files = Vec::new();
-        for change in changes {
-            let path = path_of(change)?;
-            let [before, after] = [change.before, change.after].map(|side| side.map(|LoggedEntry(entry)| entry));
-            let is_dir = |side: Option<ManifestEntry>| side.is_none_or(|entry| entry.kind == EntryKind::Dir);
-            if is_dir(before) && is_dir(after) {
-                continue;
-            }
-            let side = |side: Option<ManifestEntry>| side.map(|entry| (entry.mode(), entry.id));
-            let patch =
-                self.patch_of(&Change { path: path.clone(), old: side(before), new: side(after) }, LiveSide::Neither)?;
-            let is_file = |side: Option<ManifestEntry>| side.is_some_and(|entry| entry.kind == EntryKind::File);
-            let is_text = !patch.binary && is_file(before) && is_file(after) && !private.contains(&path);
-            let read = |side: Option<ManifestEntry>| match side.filter(|_| is_text) {
-                Some(entry) => self.store_of(&entry.id).read_blob_within(&entry.id, LARGEST),
-                None => Ok(Vec::new()),
-            };
-            let hunks = if is_text { hunks(&patch.text) } else { Vec::new() };
-            let perms = before.zip(after).map(|(before, after)| (before.perm, after.perm));
-            let permissions = perms.filter(|(before, after)| before != after);
-            let (before, content) = (read(before)?, read(after)?);
-            files.push(HunkedFile {
-                path,
-                hunks,
-                patch: patch.text,
-                permissions,
-                before,
-                after: content,
-                entry: after,
-            });
+        file.before = self.store_of(&then.id).read_blob_within(&then.id, LARGEST)?;
+        file.after = self.present_content(&change.path, &now)?;
+        file.hunks = hunks(&file.patch);
+        file.permissions = Some((then.perm, now.perm)).filter(|(then, now)| then != now);
+        Ok(file)
+    }
+
+    /// Returns true if a checkpoint can be made of the target of a restore: one of this workspace that is whole by itself.
+    fn may_compose(&self, preview: &Preview) -> Result<bool> {
+        Ok(!self.is_foreign(&preview.target) && self.whole_beside(&preview.target)?.is_none())
+    }
+
+    /// Reads the content that a plan has found in a file.
+    fn present_content(&self, path: &RelPath, entry: &ManifestEntry) -> Result<Vec<u8>> {
+        let store = self.store_of(&entry.id);
+        if store.has(&entry.id)? {
+            return store.read_blob_within(&entry.id, LARGEST);
         }
-        Ok(files)
+        let content = read_small(&self.workspace.path, path, LARGEST)?.unwrap_or_default();
+        if ObjectId::of(ObjectKind::Blob, &content)? == entry.id { Ok(content) } else { Err(super::chosen::changed()) }
     }
 }
 
-impl Timeline {
-    /// Makes a checkpoint of a turn's beginning with some files as they are at its end but for chosen hunks: by the path, the places of
-    /// the hunks that go back.
-    ///
-    /// # Errors
-    /// `no-such-checkpoint`, `store-damaged`, `store-locked`, `disk-full`.
-    pub fn without_hunks(&mut self, turn: &TurnEnd, chosen: &[(HunkedFile, Vec<usize>)]) -> Result<Checkpoint> {
-        let contents: BTreeMap<RelPath, (ManifestEntry, Vec<u8>)> = chosen
-            .iter()
-            .filter_map(|(file, places)| {
-                let content = file.without(&|place| places.contains(&place));
-                Some((file.path.clone(), (file.entry?, content)))
-            })
-            .collect();
-        self.lock("choosing hunks")?.compose(turn.base, contents, &turn.turn)
-    }
+/// The files of a checkpoint that is made of chosen hunks.
+#[derive(Default)]
+pub(super) struct ComposedFiles {
+    /// The states of all of them.
+    pub(super) entries: BTreeMap<RelPath, ManifestEntry>,
+    /// The contents that no checkpoint has.
+    pub(super) contents: Vec<(ObjectId, Vec<u8>)>,
 }
 
 impl Locked<'_> {
-    fn compose(
-        &mut self,
-        base: ObjectId,
-        contents: BTreeMap<RelPath, (ManifestEntry, Vec<u8>)>,
-        turn: &str,
-    ) -> Result<Checkpoint> {
+    /// Makes a checkpoint of another one, with some files in other states.
+    ///
+    /// # Errors
+    /// `no-such-checkpoint`, `store-damaged`, `store-locked`, `disk-full`.
+    pub(super) fn compose(&mut self, base: ObjectId, files: ComposedFiles, reason: String) -> Result<Checkpoint> {
         let catalog = &*self.catalog;
         let _shared = catalog.store.lock_shared("choosing hunks", LOCK_WAIT)?;
         let (known, base) = (catalog.all()?, catalog.checkpoint_of(base)?);
         let (mut manifest, coverage) = catalog.load(&base.tree, &|_| true)?;
         let batch = catalog.store.batch()?;
-        for (path, (entry, content)) in contents {
-            let id = ObjectId::of(ObjectKind::Blob, &content)?;
+        for (id, content) in files.contents {
             put(&batch, ObjectKind::Blob, id, &content)?;
-            manifest.insert(path, ManifestEntry { id, size: content.len() as u64, ..entry });
+        }
+        for (path, entry) in files.entries {
+            manifest.insert(path, entry);
         }
         let tree = build(&manifest, &coverage, &mut |kind, id, bytes| put(&batch, kind, id, bytes))?;
         let ordinal = catalog.next_ordinal(&known);
@@ -171,8 +155,13 @@ impl Locked<'_> {
             kind: CheckpointKind::Turn,
             number: Number::NONE,
             ordinal,
-            reason: format!("without chosen hunks of turn {turn}"),
+            reason,
             time: rfc3339(now_ms()),
+            effects: Vec::new(),
+            pinned: false,
+            codon_id: None,
+            codon_name: None,
+            duration_ms: None,
             follows: None,
             whole: None,
             ..Record::clone(&base.record)
@@ -243,13 +232,12 @@ mod tests {
         };
         let patch = STORE.with(patch);
         HunkedFile {
-            path: RelPath::parse(b"f").unwrap(),
             hunks: hunks(&patch),
             permissions: None,
+            is_binary: false,
             patch,
             before: before.into(),
             after: after.into(),
-            entry: None,
         }
     }
 
@@ -264,7 +252,7 @@ mod tests {
         let (before, after) = (lines(&[]), lines(&[(2, "two\n"), (20, ""), (39, "39\nmore\nlast")]));
         let file = file(&before, &after);
         assert_eq!(file.hunks.len(), 3, "{}", file.patch);
-        let without = |places: &[usize]| String::from_utf8(file.without(&|place| places.contains(&place))).unwrap();
+        let without = |places: &[usize]| String::from_utf8(file.without(&places.iter().copied().collect())).unwrap();
         assert_eq!(without(&[]), after);
         assert_eq!(without(&[0]), lines(&[(20, ""), (39, "39\nmore\nlast")]));
         assert_eq!(without(&[1]), lines(&[(2, "two\n"), (39, "39\nmore\nlast")]));
@@ -286,8 +274,8 @@ mod tests {
             };
             let (before, after) = (text(&before), text(&after));
             let file = file(&before, &after);
-            prop_assert_eq!(file.without(&|_| true), before.into_bytes());
-            prop_assert_eq!(file.without(&|_| false), after.into_bytes());
+            prop_assert_eq!(file.without(&(0..file.hunks.len()).collect()), before.into_bytes());
+            prop_assert_eq!(file.without(&BTreeSet::new()), after.into_bytes());
         }
     }
 }

@@ -121,6 +121,7 @@ impl Locked<'_> {
             over: begin.over.clone(),
             partial: begin.partial,
             from,
+            composed: None,
             expected: None,
             repositories: if go_on { self.catalog.repositories_of_step(&begin)? } else { Vec::new() },
             agreed: Agreed::Rest(Arc::new(rest)),

@@ -6,6 +6,7 @@ pub mod agreed;
 mod attribution;
 mod before;
 mod blobs;
+pub mod chosen;
 pub mod collision;
 mod destroyed;
 mod elsewhere;

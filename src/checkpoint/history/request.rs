@@ -41,8 +41,11 @@ pub struct Restore {
     pub over: Option<String>,
     /// True if it steps over a part of that only.
     pub partial: bool,
-    /// The checkpoints that have saved single paths of a turn, where `target` has not.
+    /// The checkpoints that have single paths as they are to become, where `target` has not.
     pub from: BTreeMap<RelPath, ObjectId>,
+    /// The checkpoint that was made of chosen hunks: `target` with some files of `from`. The journal names it, so that an interrupted
+    /// restore can be finished.
+    pub composed: Option<ObjectId>,
     /// The states in which the paths of `only` have to be to change, where a turn is stepped over.
     pub expected: Option<Arc<Expected>>,
     /// The kept repositories that come back too, where nothing is in their place.
@@ -67,6 +70,7 @@ impl Restore {
             over,
             partial: false,
             from: BTreeMap::new(),
+            composed: None,
             expected: None,
             repositories: Vec::new(),
             agreed,
@@ -237,6 +241,8 @@ pub struct Preview {
     pub shares: BTreeMap<RelPath, Attribution>,
     /// The repositories that would come back too.
     pub repositories: Vec<RelPath>,
+    /// The paths of the plan that are private now or in the target: their content is only in the private store.
+    pub private: BTreeSet<RelPath>,
 }
 
 impl Preview {

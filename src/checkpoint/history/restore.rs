@@ -65,6 +65,9 @@ impl Capturer {
         };
         let shares = restore.expected.as_ref().map(|expected| expected.shares.clone()).unwrap_or_default();
         let repositories = restore.repositories.iter().map(|kept| kept.path.clone()).collect();
+        let is_private =
+            |path: &&RelPath| [&loaded.private, &present.private].iter().any(|private| private.manifest.contains(path));
+        let private = plan.touched().filter(is_private).cloned().collect();
         let target = loaded.checkpoint;
         Ok(Preview {
             target,
@@ -76,6 +79,7 @@ impl Capturer {
             outside_edits,
             shares,
             repositories,
+            private,
         })
     }
 }
@@ -212,7 +216,7 @@ impl Locked<'_> {
             op: format!("o-{}", self.catalog.history()?.next),
             kind: restore.kind,
             run: restore.run.clone(),
-            target: restore.target,
+            target: restore.composed.unwrap_or(restore.target),
             pre_restore,
             paths: quoted(&restore.paths),
             limits: LoggedLimits::of(&restore.limits),

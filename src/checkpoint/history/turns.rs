@@ -177,6 +177,7 @@ impl Catalog {
             over: Some(step.op.clone()),
             partial: step.partial,
             from: BTreeMap::new(),
+            composed: None,
             expected: None,
             repositories: Vec::new(),
             agreed: Agreed::Anything,

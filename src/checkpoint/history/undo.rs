@@ -245,9 +245,7 @@ impl Catalog {
             (Some(op), Direction::Redo) => self.history()?.redo_of(op).cloned(),
             (None, _) => self.next_step(direction)?,
         };
-        // Chosen hunks go back to a checkpoint of their own.
-        let is_target = |next: &UndoStep| next.to == restore.target || (restore.partial && chosen.is_some());
-        if next.is_some_and(|next| Some(&next.op) == restore.over.as_ref() && is_target(&next)) {
+        if next.is_some_and(|next| Some(&next.op) == restore.over.as_ref() && next.to == restore.target) {
             return Ok(());
         }
         let op = restore.over.as_deref().unwrap_or_default();

@@ -60,7 +60,7 @@ pub(super) fn check(context: &Context, run: Option<&str>) -> Result<Exit> {
             let what = count(now.missed.len() as u64, "file");
             let paths = some_of(&now.missed);
             print::warning(&format!(
-                "{what} created in run {run}, covered by no pattern and in no typed checkpoint: {paths}"
+                "{what} created in run {run}, matched by no pattern and in no typed checkpoint: {paths}"
             ));
         }
     }
