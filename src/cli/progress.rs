@@ -18,7 +18,7 @@ use crate::sys::progress::{Amount, Progress, ProgressReading, Stage};
 const DELAY: Duration = Duration::from_secs(1);
 
 /// The time before a line that was hidden is drawn again.
-const PAUSE: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// The time between two drawings.
 const FRAME: Duration = Duration::from_millis(100);

@@ -16,14 +16,13 @@
 mod intent;
 mod pace;
 mod proof;
-mod purge;
 mod records;
 mod rewrite;
 mod workspace;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use crate::checkpoint::catalog::dropped::{DroppedCheckpoint, FORGET, Ledger};
 use crate::checkpoint::records::home::Home;
@@ -37,18 +36,18 @@ use crate::model::id::{ObjectId, ObjectKind};
 use crate::model::meta::unquote;
 use crate::model::path::RelPath;
 use crate::model::sink::ObjectSink;
-use crate::model::sought::{SecretPattern, SecretSearch};
-use crate::store::{Batch, Log, MarkedRoot, Marks, Store, Upkept, log};
+use crate::model::sought::SecretPattern;
+use crate::store::{Batch, MarkedRoot, Marks, Store, Upkept, log};
 use crate::sys::clock::{boot_id, now_ms};
 use crate::sys::fs::lock::{FileLock, Mode};
 use crate::sys::interrupt::Flow;
 
-use super::layers;
+use super::prune::roots;
+use super::{layers, refs};
 use intent::{ForgetIntent, IntentKind};
 use pace::go_on;
 use proof::{Trace, prove};
-use purge::purge;
-use records::RecordEdit;
+use records::{RecordEdit, flush, holds};
 use rewrite::{Rewriter, Victims};
 
 pub(super) use intent::pending;
@@ -57,6 +56,9 @@ pub use pace::Pace;
 pub use proof::ForgetProof;
 pub use rewrite::RewrittenCheckpoint;
 pub use workspace::{ForgottenWorkspace, WorkspacePlan};
+
+/// The pause between two tries.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// The content to forget.
 pub enum ForgetWish {
@@ -383,12 +385,6 @@ fn move_workspace(workspace: &Workspace, rewriter: &Rewriter<'_>, lock: &Workspa
     RecordEdit { map, pattern: rewriter.pattern() }.workspace(&workspace.dir, lock)
 }
 
-/// Makes the content of a workspace's log durable elsewhere, and empties the log.
-fn flush(store: &Store, dir: &Path) -> Result<()> {
-    let path = dir.join(store.log_name());
-    if path.metadata().is_ok_and(|facts| facts.len() > 0) { store.flush(&mut Log::open(&path)?) } else { Ok(()) }
-}
-
 fn move_refs(store: &Store, commits: &HashMap<ObjectId, ObjectId>, prefix: &str) -> Result<()> {
     let mut moves = Vec::new();
     for entry in store.refs(prefix)? {
@@ -427,6 +423,31 @@ fn finish(
         (false, _) => {}
     }
     Ok(upkept)
+}
+
+/// Has the store delete everything that nothing reaches. Waits for other processes at work on it.
+fn purge(home: &Home, pace: Pace<'_>) -> Result<Upkept> {
+    let (until, mut done) = (Instant::now() + pace.others, Upkept::default());
+    loop {
+        let mut store = opened(home, pace)?;
+        if let Some(left) = refs::lost(home, &store)? {
+            return Ok(Upkept { left: Some(left), ..done });
+        }
+        let owners: Vec<String> = Workspace::known(home)?.into_iter().map(|workspace| workspace.id).collect();
+        let mut marks = Marks::of(&store, roots(home, &store, &owners)?, pace.control)?;
+        let mut upkept = store.purge(&mut marks, pace.control)?;
+        drop(store);
+        if let Some(mut local) = layers::opened(home)?.filter(|_| upkept.left.is_none()) {
+            let mut marks = Marks::of(&local, layers::roots(home, &local, &owners)?, pace.control)?;
+            layers::add(&mut upkept, local.purge(&mut marks, pace.control)?);
+        }
+        done.left = None;
+        layers::add(&mut done, upkept);
+        if done.left.is_none() || Instant::now() > until {
+            return Ok(done);
+        }
+        std::thread::sleep(AGAIN);
+    }
 }
 
 /// Opens the store, with all logs applied.
@@ -469,13 +490,6 @@ fn roots_of(home: &Home, store: &Store, of: Option<&Workspace>) -> Result<Vec<Ob
     }
     roots.extend(named.into_iter().filter(|id| store.has(id).is_ok_and(|has| has)));
     Ok(roots)
-}
-
-/// Returns true if a file holds the secret now. One that cannot be read is not judged.
-fn holds(path: &Path, pattern: &SecretPattern) -> bool {
-    let mut search = SecretSearch::new(pattern);
-    let read = std::fs::File::open(path).and_then(|mut file| std::io::copy(&mut file, &mut search));
-    read.is_ok() && search.finish()
 }
 
 #[cfg(test)]

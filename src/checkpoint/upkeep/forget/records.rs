@@ -17,7 +17,8 @@ use crate::checkpoint::records::leftovers::FETCH;
 use crate::checkpoint::records::lock::WorkspaceLock;
 use crate::error::{Error, IoContext, Result};
 use crate::model::id::ObjectId;
-use crate::model::sought::SecretPattern;
+use crate::model::sought::{SecretPattern, SecretSearch};
+use crate::store::{Log, Store};
 use crate::sys::fs::aside::is_aside;
 use crate::sys::fs::durable::replace_file;
 
@@ -256,6 +257,19 @@ pub(super) fn open(path: &Path) -> Result<Option<File>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         opened => opened.at("opening", path).map(Some),
     }
+}
+
+/// Makes the content of a workspace's log durable elsewhere, and empties the log.
+pub(super) fn flush(store: &Store, dir: &Path) -> Result<()> {
+    let path = dir.join(store.log_name());
+    if path.metadata().is_ok_and(|facts| facts.len() > 0) { store.flush(&mut Log::open(&path)?) } else { Ok(()) }
+}
+
+/// Returns true if a file holds the secret now. One that cannot be read is not judged.
+pub(super) fn holds(path: &Path, pattern: &SecretPattern) -> bool {
+    let mut search = SecretSearch::new(pattern);
+    let read = File::open(path).and_then(|mut file| std::io::copy(&mut file, &mut search));
+    read.is_ok() && search.finish()
 }
 
 #[cfg(test)]

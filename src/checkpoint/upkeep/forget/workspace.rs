@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::intent::{ForgetIntent, IntentKind};
 use super::proof::{ForgetProof, Trace, prove};
-use super::purge::purge;
-use super::records::{listed, remove};
-use super::{Pace, flush, lock, opened, prefixes};
+use super::records::{flush, listed, remove};
+use super::{Pace, lock, opened, prefixes, purge};
 use crate::checkpoint::catalog::checkpoint::Checkpoint;
 use crate::checkpoint::catalog::dropped::note_forgotten;
 use crate::checkpoint::catalog::numbers::Noted;
