@@ -122,7 +122,42 @@ fn newest_differing(timeline: &mut Timeline) -> Result<Checkpoint> {
     Ok(newest)
 }
 
-/// Brings files back.
+/// Returns the checkpoint that was typed, or that is meant where none was, and the path of `CHECKPOINT:PATH`.
+///
+/// # Errors
+/// `no-such-checkpoint`, `no-such-path`; `bad-request` without a checkpoint where all files would be restored unasked.
+fn typed_checkpoint(
+    context: &Context,
+    timeline: &mut Timeline,
+    args: &RestoreArgs,
+) -> Result<(Checkpoint, Option<RelPath>)> {
+    match &args.checkpoint {
+        Some(what) => {
+            let (checkpoint, path) = split(context, timeline, what)?;
+            // A word that is neither a path nor a selector is more likely meant as a path of the checkpoint.
+            if let Some(path) = &path
+                && !timeline.catalog().is_held(&checkpoint, path)?
+            {
+                return Err(timeline
+                    .catalog()
+                    .resolve(what)
+                    .err()
+                    .unwrap_or_else(|| refusal(checkpoint.record.number, &context.place(path))));
+            }
+            Ok((checkpoint, path))
+        }
+        None if args.to.is_some() || args.keep_new || args.local => Ok((checkpoint(timeline, None)?, None)),
+        // In a directory that is gone, nothing is replaced.
+        None if args.yes && timeline.workspace().path.symlink_metadata().is_ok() => {
+            checkpoint(timeline, None)?;
+            let text = "`piton restore --yes` restores all files, so it needs a checkpoint";
+            Err(Error::new(Code::BadRequest, text).hint("for example `piton restore latest --yes`"))
+        }
+        None => Ok((newest_differing(timeline)?, None)),
+    }
+}
+
+/// Restores files, or rolls a run back.
 ///
 /// # Errors
 /// Returns the error of what could not be done.
@@ -153,30 +188,7 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
         drop(timeline);
         return recover_all(context, alone, args);
     }
-    let (checkpoint, named) = match &args.checkpoint {
-        Some(what) => {
-            let (checkpoint, path) = split(context, &mut timeline, what)?;
-            // A word that is neither a path nor a selector is more likely meant as a path of the checkpoint.
-            if let Some(path) = &path
-                && !timeline.catalog().is_held(&checkpoint, path)?
-            {
-                return Err(timeline
-                    .catalog()
-                    .resolve(what)
-                    .err()
-                    .unwrap_or_else(|| refusal(checkpoint.record.number, &context.place(path))));
-            }
-            (checkpoint, path)
-        }
-        None if args.to.is_some() || args.keep_new || args.local => (checkpoint(&mut timeline, None)?, None),
-        // In a directory that is gone, nothing is replaced.
-        None if args.yes && timeline.workspace().path.symlink_metadata().is_ok() => {
-            checkpoint(&mut timeline, None)?;
-            let text = "`piton restore --yes` restores all files, so it needs a checkpoint";
-            return Err(Error::new(Code::BadRequest, text).hint("for example `piton restore latest --yes`"));
-        }
-        None => (newest_differing(&mut timeline)?, None),
-    };
+    let (checkpoint, named) = typed_checkpoint(context, &mut timeline, args)?;
     if let Some(what) = &args.checkpoint {
         tell_replaced(&timeline, what, &checkpoint);
     }

@@ -91,10 +91,8 @@ fn roll_back(context: &mut Context, mut timeline: Timeline, aims: &[Aim], args: 
             Context::leave(timeline);
             return Ok(exit);
         }
-    } else {
-        if let Some(exit) = ask_to_move(context, "No file changes.", args.yes, &question)? {
-            return Ok(exit);
-        }
+    } else if let Some(exit) = ask_to_move(context, "No file changes.", args.yes, &question)? {
+        return Ok(exit);
     }
     let restore = if args.yes { restore } else { restore.agreeing(&preview) };
     let rolled = timeline.rollback(&restore, &|_| {}, &stop::flow)?;

@@ -69,7 +69,10 @@ const EXAMPLES: [Examples; 26] = [
     },
     Examples { verb: "demo", lines: &["piton demo", "piton demo --keep"] },
     Examples { verb: "store", lines: &["piton store status", "piton store prune --dry-run", "piton store delete 1"] },
-    Examples { verb: "config", lines: &["piton config show", "piton config explain retention.days", "piton config set guard action"] },
+    Examples {
+        verb: "config",
+        lines: &["piton config show", "piton config explain retention.days", "piton config set guard action"],
+    },
     Examples { verb: "forget", lines: &["piton forget .env --dry-run", "piton forget --continue"] },
     Examples { verb: "pin", lines: &["piton pin 1", "piton pin --remove 1"] },
     Examples { verb: "git", lines: &["piton git log --all", "piton git show --stat"] },

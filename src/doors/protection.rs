@@ -398,7 +398,7 @@ mod tests {
         assert_eq!(judged.state, Unseen);
         assert_eq!(
             summary(&judged),
-            "installed, not used yet: zsh asks piton, and no line that may destroy something was typed here yet"
+            "installed, not used yet: zsh calls piton, and no line that may destroy something was typed here yet"
         );
         assert_eq!(further(&judged), [agents]);
         // An event of another shell says nothing of this one, and a line that does nothing is no door.

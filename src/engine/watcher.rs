@@ -104,7 +104,7 @@ fn shortage(root: &Path, count: usize) -> Option<String> {
     let many = if count == 1 { "1 directory".to_owned() } else { format!("{count} directories") };
     (count > 0).then(|| {
         format!(
-            "no watches are left for {many} of {}, which piton scans each time; raise fs.inotify.max_user_watches",
+            "no watches are left for {many} of {}; piton scans these each time; raise fs.inotify.max_user_watches",
             root.display()
         )
     })

@@ -212,7 +212,7 @@ fn an_undo_takes_back_the_chosen_files_and_hunks() {
     let mut person = Person::at(&lab, &["undo", "-i"], (80, 24));
     let rows = person.sees_row("row 1 of 4");
     assert_eq!(rows.len(), 24, "{rows:#?}");
-    assert!(rows[0].starts_with("Undo of turn `t1` (t-1, tester"), "{rows:#?}");
+    assert!(rows[0].starts_with("Undo turn `t1` (t-1, tester"), "{rows:#?}");
     assert_eq!(
         rows[1..5],
         [
@@ -302,7 +302,7 @@ fn a_restore_brings_back_the_chosen_changes_exactly() {
     let (status, text) = person.accepts("y");
     assert_eq!(status.code(), Some(0), "{text}");
     assert!(
-        text.contains(&format!("Back to checkpoint {number}")),
+        text.contains(&format!("Restore checkpoint {number}")),
         "it is named as the plain command names it: {text}"
     );
     let mut expected = before.clone();

@@ -31,10 +31,10 @@ fn the_demo_tells_a_story_and_checks_it() {
     let mut at = 0;
     for part in parts {
         let found = story[at..].find(part);
-        at += found.unwrap_or_else(|| panic!("no `{part}` where it belongs: {}", story));
+        at += found.unwrap_or_else(|| panic!("no `{part}` where it belongs: {story}"));
     }
-    assert_eq!(story.matches(": byte for byte, permissions included.\n").count(), 3, "{}", story);
-    assert!(!story.contains("\n> "), "{}", story);
+    assert_eq!(story.matches(": byte for byte, permissions included.\n").count(), 3, "{story}");
+    assert!(!story.contains("\n> "), "{story}");
     let protocol = demo(&lab, &["--protocol"]);
     assert!(protocol.contains("\n> shell.before  rm -rf migrations"), "{protocol}");
 }

@@ -460,7 +460,7 @@ fn hooks_of_clients() {
             "a client without hooks",
             |at| at.put(".claude/settings.json", "{}"),
             "claude-code",
-            "has no hooks",
+            "has no piton hooks",
             1,
         ),
         by_command(

@@ -393,10 +393,7 @@ fn a_ref_that_cannot_come_back_is_told_before_and_a_failed_try_takes_nothing_bac
     assert!(failed.code != 0 && !failed.stderr.contains("\\n"), "{failed:?}");
     std::fs::remove_file(place.lab.work.join(".git/refs/heads/y.lock")).unwrap();
     let undone = place.undo(&["--yes"]);
-    assert!(
-        undone.code == 4 && undone.stdout.contains("stays: branch `d/e`: another one is in its way"),
-        "{undone:?}"
-    );
+    assert!(undone.code == 4 && undone.stdout.contains("stays: branch `d/e`: another one is in its way"), "{undone:?}");
     assert_eq!(place.run("git branch --format='%(refname:short)'").stdout, "d\nmain\nx\ny\n");
 }
 

@@ -400,7 +400,10 @@ fn a_prompt_is_answered_as_the_terminal_is() {
         assert_eq!(hooked.checkpoints(), before);
         // One file, through `..` as it was typed.
         let one = answered(&hooked, client, &format!("/rollback {n} out/../out/x"));
-        assert!(one.contains("Restored 1 file and 1 directory from checkpoint ") && lab.read("out/x") == "product", "{one}");
+        assert!(
+            one.contains("Restored 1 file and 1 directory from checkpoint ") && lab.read("out/x") == "product",
+            "{one}"
+        );
         assert_eq!(lab.read("new"), "n\n");
     }
 }

@@ -158,7 +158,7 @@ fn what_is_malformed_is_refused() {
         ] {
             assert_eq!(error.code(), code, "{text}");
             assert!(error.text().contains(part), "{text}: {}", error.text());
-            assert!(error.hint_text().is_some_and(|hint| hint.contains("not touched")));
+            assert!(error.hint_text().is_some_and(|hint| hint.contains("not changed")));
         }
     }
 }
