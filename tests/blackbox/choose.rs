@@ -32,7 +32,7 @@ struct Shown {
 }
 
 fn piton(lab: &Lab, args: &[&str]) -> Command {
-    let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
+    let mut command = lab.interruptible(env!("CARGO_BIN_EXE_piton"), &lab.work);
     command.args(args);
     command
 }

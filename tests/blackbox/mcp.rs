@@ -382,7 +382,9 @@ fn real_server() -> Option<PathBuf> {
         let made = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let package = format!("{PACKAGE}@{VERSION}");
         let arguments = ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"];
-        let installed = Command::new("npm").args(arguments).arg(made.path()).arg(package).output().unwrap();
+        // A registry that does not answer must not stop the whole run.
+        let mut npm = Command::new("timeout");
+        let installed = npm.args(["180", "npm"]).args(arguments).arg(made.path()).arg(package).output().unwrap();
         if !installed.status.success() {
             lacking(&format!("npm registry ({})", String::from_utf8_lossy(&installed.stderr)));
             return None;

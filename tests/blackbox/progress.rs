@@ -64,7 +64,7 @@ impl OnTerminal {
 /// Runs a verb with a terminal as its stderr.
 fn on_terminal(lab: &Lab, args: &[&str], env: &[(&str, &str)]) -> OnTerminal {
     let (person, program) = pseudo_terminal();
-    let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
+    let mut command = lab.interruptible(env!("CARGO_BIN_EXE_piton"), &lab.work);
     command.env("TERM", "xterm").env("PITON_TEST_PROGRESS", "1").envs(env.iter().copied()).args(args);
     let mut child = command.stdout(Stdio::piped()).stderr(program).spawn().unwrap();
     // It has the program's end.
@@ -87,7 +87,7 @@ fn on_terminal(lab: &Lab, args: &[&str], env: &[(&str, &str)]) -> OnTerminal {
 
 /// Runs a verb that stops itself at a numbered check.
 fn stopped_at(lab: &Lab, number: u64, args: &[&str]) -> (Option<i32>, Output) {
-    let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
+    let mut command = lab.interruptible(env!("CARGO_BIN_EXE_piton"), &lab.work);
     let output = command.env("PITON_TEST_STOP_AT", number.to_string()).args(args).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
@@ -189,7 +189,7 @@ fn nothing_is_drawn_where_nobody_wants_it() {
         assert!(!shown.stdout.is_empty(), "{args:?}");
     }
     lab.sh("echo more >> d1/f1");
-    let mut piped = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
+    let mut piped = lab.interruptible(env!("CARGO_BIN_EXE_piton"), &lab.work);
     let piped = piped.env("TERM", "xterm").env("PITON_TEST_PROGRESS", "1").arg("checkpoint").output().unwrap();
     assert!(piped.status.success() && piped.stderr.is_empty(), "{piped:?}");
 }
@@ -217,7 +217,8 @@ fn a_stopped_checkpoint_records_nothing() {
     assert_eq!(lab.piton(&["list", "--json"]).json()["checkpoints"].as_array().map(Vec::len), Some(0));
     // A shell sees the code of an interrupted program, with and without a terminal.
     let line = "PITON_TEST_STOP_AT=3 \"$0\" checkpoint cut; echo $?";
-    let shell = lab.command("/bin/sh", &lab.work).args(["-c", line, env!("CARGO_BIN_EXE_piton")]).output().unwrap();
+    let shell =
+        lab.interruptible("/bin/sh", &lab.work).args(["-c", line, env!("CARGO_BIN_EXE_piton")]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&shell.stdout), "130\n");
     let shown = on_terminal(&lab, &["checkpoint", "cut"], &[("PITON_TEST_STOP_AT", "3")]);
     assert_eq!(shown.signal, Some(SIGINT));
@@ -309,7 +310,7 @@ fn a_question_ends_at_once() {
     lab.take("one");
     lab.write("a", "2");
     let (person, program) = pseudo_terminal();
-    let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
+    let mut command = lab.interruptible(env!("CARGO_BIN_EXE_piton"), &lab.work);
     command.env("TERM", "xterm").args(["restore", "1"]).stdin(program.try_clone().unwrap()).stderr(program);
     let mut child = command.stdout(Stdio::null()).spawn().unwrap();
     drop(command);

@@ -168,6 +168,19 @@ impl Lab {
         command
     }
 
+    /// As [`Lab::command`], and Ctrl-C ends it: a runner in the background of a shell ignores that, and its children inherit it.
+    pub(crate) fn interruptible(&self, program: &str, cwd: &Path) -> Command {
+        let mut command = self.command(program, cwd);
+        let with_default = || {
+            // SAFETY: `signal` may be called between fork and exec, and the default needs no handler.
+            unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+            Ok(())
+        };
+        // SAFETY: the closure only calls `signal`.
+        unsafe { std::os::unix::process::CommandExt::pre_exec(&mut command, with_default) };
+        command
+    }
+
     pub(crate) fn piton_in(&self, cwd: &Path, args: &[&str]) -> Output {
         let output = self.command(env!("CARGO_BIN_EXE_piton"), cwd).args(args).output().unwrap();
         Output {
