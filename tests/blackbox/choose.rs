@@ -576,7 +576,7 @@ fn a_killed_restore_of_chosen_hunks_is_finished_or_given_up() {
         return;
     }
     let mut interrupted = 0;
-    for (round, end) in (1..=4).flat_map(|round| [(round, "--continue"), (round, "--abort")]) {
+    for (round, end) in (1..=8).flat_map(|round| [(round, "--continue"), (round, "--abort")]) {
         let (lab, number) = after_a_checkpoint();
         let before = tree(&lab.work);
         let mut command = lab.command("strace", &lab.work);
