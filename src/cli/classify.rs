@@ -26,7 +26,7 @@ pub(super) struct ClassifyArgs {
     /// The command, as one word or several
     #[arg(required_unless_present = "stdin", trailing_var_arg = true, allow_hyphen_values = true)]
     pub command: Vec<String>,
-    /// Commands from stdin, one a line or one JSON string a line; one JSON object a line comes back
+    /// Read commands from stdin, one per line, plain or as a JSON string; print one JSON object per line
     #[arg(long, conflicts_with = "command")]
     pub stdin: bool,
 }

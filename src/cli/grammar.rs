@@ -23,6 +23,7 @@ use super::install::InstallArgs;
 use super::list::ListArgs;
 use super::man::ManArgs;
 use super::mcp_proxy::McpProxyArgs;
+use super::on_demand::OnDemand;
 use super::pin::{DeleteArgs, PinArgs, UnpinArgs};
 use super::prune::PruneArgs;
 use super::push::PushArgs;
@@ -57,102 +58,102 @@ pub(super) struct Cli {
 pub(super) enum Verb {
     /// Guard an agent: read its events on stdin, answer on stdout (docs/PROTOCOL.md)
     #[command(hide = true)]
-    Sidecar(SidecarArgs),
+    Sidecar(OnDemand<SidecarArgs>),
     /// Stand between an MCP client and its server: hold calls that write until their checkpoint is there
     #[command(hide = true)]
-    McpProxy(McpProxyArgs),
+    McpProxy(OnDemand<McpProxyArgs>),
     /// Run an agent that has no hooks, guarded as a run of its own
-    Run(RunArgs),
+    Run(OnDemand<RunArgs>),
     /// Save all changes in a directory, without any agent
-    Watch(WatchArgs),
+    Watch(OnDemand<WatchArgs>),
     /// Take a checkpoint now
-    Checkpoint(CheckpointArgs),
+    Checkpoint(OnDemand<CheckpointArgs>),
     /// List checkpoints, newest first; or runs, turns or commands of git
     #[command(aliases = ["ls", "log"])]
-    List(ListArgs),
+    List(OnDemand<ListArgs>),
     /// Show a checkpoint, a directory or a file in it
-    Show(ShowArgs),
+    Show(OnDemand<ShowArgs>),
     /// Show what changed since a checkpoint, or between two
-    Diff(DiffArgs),
+    Diff(OnDemand<DiffArgs>),
     /// Find the versions of a path in all checkpoints
-    Find(FindArgs),
+    Find(OnDemand<FindArgs>),
     /// Run git on a view of this workspace's checkpoints: git log, show, diff, grep, …
     #[command(disable_help_flag = true)]
-    Git(GitArgs),
+    Git(OnDemand<GitArgs>),
     /// Print variables with which an ordinary git works on that view: eval "$(piton env)"
     #[command(hide = true)]
-    Env(EnvArgs),
+    Env(OnDemand<EnvArgs>),
     /// Send this workspace's runs and checkpoints to a git server
-    Push(PushArgs),
+    Push(OnDemand<PushArgs>),
     /// Fetch the runs and checkpoints of other machines
-    Fetch(FetchArgs),
+    Fetch(OnDemand<FetchArgs>),
     /// Bring back the newest version of a path that is not the one on the disk
     #[command(hide = true)]
-    Recover(RecoverArgs),
+    Recover(OnDemand<RecoverArgs>),
     /// Restore files from a checkpoint, or the newest other version of a path; or roll a run back
-    Restore(RestoreArgs),
+    Restore(OnDemand<RestoreArgs>),
     /// Roll a run back: restore files, and let the run continue from there
     #[command(hide = true)]
-    Rollback(RollbackArgs),
+    Rollback(OnDemand<RollbackArgs>),
     /// List runs, with their timelines
     #[command(hide = true)]
-    Runs(RunsArgs),
+    Runs(OnDemand<RunsArgs>),
     /// List the turns of agents that changed files
     #[command(hide = true)]
-    Turns(TurnsArgs),
+    Turns(OnDemand<TurnsArgs>),
     /// Undo the newest turn, restore or rollback; or one turn, its changes of some paths, or a command of git
-    Undo(UndoArgs),
+    Undo(OnDemand<UndoArgs>),
     /// Redo what was undone
-    Redo(RedoArgs),
+    Redo(OnDemand<RedoArgs>),
     /// Take back what a command of git did to refs, the index, the stash and files
     #[command(hide = true)]
-    GitUndo(GitUndoArgs),
+    GitUndo(OnDemand<GitUndoArgs>),
     /// Pin checkpoints, so that retention never drops them; or unpin them
-    Pin(PinArgs),
+    Pin(OnDemand<PinArgs>),
     /// Unpin checkpoints
     #[command(hide = true)]
-    Unpin(UnpinArgs),
+    Unpin(OnDemand<UnpinArgs>),
     /// Delete checkpoints
     #[command(hide = true)]
-    Delete(DeleteArgs),
+    Delete(OnDemand<DeleteArgs>),
     /// Drop what retention does not keep, in all workspaces, and free the space
     #[command(hide = true)]
-    Prune(PruneArgs),
+    Prune(OnDemand<PruneArgs>),
     /// Show, prune, clear or move the store of all workspaces; delete checkpoints, adopt histories
-    Store(StoreArgs),
+    Store(OnDemand<StoreArgs>),
     /// Give the history of a moved directory to the directory that it is now
     #[command(hide = true)]
-    Adopt(AdoptArgs),
+    Adopt(OnDemand<AdoptArgs>),
     /// Remove content from every checkpoint on purpose, and prove that its bytes are deleted
-    Forget(ForgetArgs),
+    Forget(OnDemand<ForgetArgs>),
     /// Show the state of this workspace's protection
     #[command(alias = "st")]
     Status,
     /// Check every integration from end to end, and say how to fix what is wrong
-    Doctor(DoctorArgs),
+    Doctor(OnDemand<DoctorArgs>),
     /// Say what a shell command would do
-    Classify(ClassifyArgs),
+    Classify(OnDemand<ClassifyArgs>),
     /// Show, explain, change, check or trust settings
-    Config(ConfigArgs),
+    Config(OnDemand<ConfigArgs>),
     /// Switch the guard off for this workspace
-    Off(OffArgs),
+    Off(OnDemand<OffArgs>),
     /// Switch the guard on again
     On,
     /// Set piton up: clients, shells, a first checkpoint; or print the script of a shell
-    Init(InitArgs),
+    Init(OnDemand<InitArgs>),
     /// Install piton's hooks into agent clients, shells and git
-    Install(InstallArgs),
+    Install(OnDemand<InstallArgs>),
     /// Uninstall them; with --all, everything of piton except its store
-    Uninstall(InstallArgs),
+    Uninstall(OnDemand<InstallArgs>),
     /// The daemon that keeps hooks fast; the first hook starts it
     #[command(hide = true)]
-    Daemon(DaemonArgs),
+    Daemon(OnDemand<DaemonArgs>),
     /// Answer one hook of an agent client: what `piton install` puts into its configuration
     #[command(hide = true)]
-    Hook(HookArgs),
-    /// Stream a realistic agent session through the sidecar and bring its losses back
-    Demo(DemoArgs),
+    Hook(OnDemand<HookArgs>),
+    /// Stream a realistic agent session through the sidecar, and restore its losses
+    Demo(OnDemand<DemoArgs>),
     /// Write the manual pages into a directory
     #[command(hide = true)]
-    Man(ManArgs),
+    Man(OnDemand<ManArgs>),
 }

@@ -4,10 +4,12 @@ use clap::{Arg, ArgAction, Command, CommandFactory};
 
 use super::context::COMMON;
 use super::grammar::Cli;
+use super::on_demand::make_whole;
 use super::verbs::{GROUPS, example_lines};
 
 /// Returns the grammar with everything that `--help` shows.
 pub(super) fn command() -> Command {
+    make_whole();
     let mut command = Cli::command().disable_help_flag(true).arg(help_flag());
     add_help_flags(&mut command);
     for verb in command.get_subcommands_mut() {

@@ -59,7 +59,7 @@ pub(super) fn recover(context: &mut Context, args: &RecoverArgs) -> Result<Exit>
     let restore = Restore::to(found.id, "local", vec![path], true);
     let preview = timeline.preview(&restore, &stop::flow)?;
     if args.interactive {
-        return choose::restore(context, &mut timeline, restore, &preview, ("Restore", RESTORED));
+        return choose::restore(context, &mut timeline, restore, &preview);
     }
     if let Some(exit) = ask_first(context, &preview, (args.yes, args.preview), "Recover")? {
         return Ok(exit);

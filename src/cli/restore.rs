@@ -219,7 +219,7 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
     }
     refuse_unmatched(&timeline, &preview, &limits)?;
     if args.interactive {
-        return choose::restore(context, &mut timeline, restore, &preview, ("Restore", RESTORED));
+        return choose::restore(context, &mut timeline, restore, &preview);
     }
     if let Some(exit) = ask_first(context, &preview, (args.yes, args.preview), "Restore")? {
         return Ok(exit);

@@ -54,6 +54,7 @@ pub(super) fn flow() -> Flow {
 fn stop_in_test() {
     static CHECKS: AtomicU64 = AtomicU64::new(0);
     static LAST: OnceLock<Option<u64>> = OnceLock::new();
+    // A number that is none stops nothing, and the test that set it fails.
     let named = || std::env::var("PITON_TEST_STOP_AT").ok()?.parse().ok();
     let Some(last) = LAST.get_or_init(named) else { return };
     if CHECKS.fetch_add(1, Ordering::Relaxed) == *last

@@ -112,7 +112,7 @@ fn undo_restore(context: &Context, timeline: &mut Timeline, step: &UndoStep) -> 
     let plain = Restore::to(step.to, "local", Vec::new(), false);
     let plain = Restore { only: Some(unquoted(&step.changed)?), ..plain };
     let preview = timeline.preview(&plain, &|| Flow::Continue)?;
-    restore(context, timeline, plain, &preview, ("Restore", "Restored"))
+    restore(context, timeline, plain, &preview)
 }
 
 /// Names the commands for the other workspaces of a turn.
@@ -148,19 +148,13 @@ pub(super) fn take(context: &Context, timeline: &mut Timeline, stepping: Steppin
     undone(context, (next, &done), (&preview, &said))
 }
 
-/// Restores the chosen part of a checkpoint. `verb` and `done` are words of the question and of the result.
+/// Restores the chosen part of a checkpoint.
 ///
 /// # Errors
 /// `stale-plan` if files change between the choice and the question; those of a restore.
-pub(super) fn restore(
-    context: &Context,
-    timeline: &mut Timeline,
-    restore: Restore,
-    preview: &Preview,
-    (verb, done): (&str, &str),
-) -> Result<Exit> {
+pub(super) fn restore(context: &Context, timeline: &mut Timeline, restore: Restore, preview: &Preview) -> Result<Exit> {
     if preview.plan.changes_nothing() {
-        let ended = ask_first(context, preview, (false, false), verb)?;
+        let ended = ask_first(context, preview, (false, false), "Restore")?;
         return Ok(ended.unwrap_or(Exit::Nothing));
     }
     let record = &preview.target.record;
@@ -172,7 +166,7 @@ pub(super) fn restore(
     };
     let (restore, plan) = timeline.choose(restore, preview, &part)?;
     let fresh = timeline.preview(&restore, &|| Flow::Continue)?;
-    let asked = plan.refuse_other(&fresh.plan).and_then(|()| ask_first(context, &fresh, (false, false), verb));
+    let asked = plan.refuse_other(&fresh.plan).and_then(|()| ask_first(context, &fresh, (false, false), "Restore"));
     if !matches!(asked, Ok(None)) {
         timeline.discard_choice(&plan)?;
     }
@@ -181,7 +175,7 @@ pub(super) fn restore(
     }
     let restored = timeline.restore(&restore.agreeing(&fresh), &|| Flow::Continue)?;
     print::settled(timeline.leave());
-    finished(context, &restored, (done, None), Some(&fresh))
+    finished(context, &restored, (report::RESTORED, None), Some(&fresh))
 }
 
 /// Has a person choose among the changes of a plan.
@@ -189,7 +183,7 @@ fn choice(context: &Context, catalog: &Catalog, preview: &Preview, title: String
     let changes = planned_changes(&preview.plan);
     let mut picker = Picker::new(title, items(context, &changes, preview));
     let mut screen = WholeScreen::open()?;
-    let ended = choose_on(&mut screen, &mut picker, catalog, (&changes, preview));
+    let ended = choose_on(&mut screen, &mut picker, catalog, &changes, preview);
     drop(screen);
     let exit = match ended? {
         ScreenEnd::Step(PickerStep::Accept) => return Ok(ChoiceEnd::Part(chosen(&picker, &changes))),
@@ -217,7 +211,8 @@ fn choose_on(
     screen: &mut WholeScreen,
     picker: &mut Picker,
     catalog: &Catalog,
-    (changes, preview): (&[PlannedChange], &Preview),
+    changes: &[PlannedChange],
+    preview: &Preview,
 ) -> Result<ScreenEnd> {
     loop {
         while let Some(at) = picker.wanted() {

@@ -70,9 +70,6 @@ pub(super) struct RunArgs {
     /// The name of the run [default: made of the agent's name and the time]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Say nothing of the run's beginning and end
-    #[arg(short, long)]
-    pub quiet: bool,
     /// The agent and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "AGENT")]
     pub command: Vec<OsString>,
@@ -230,7 +227,7 @@ impl GuardedRun {
             shims: None,
             hold,
             faults: Vec::new(),
-            is_talkative: !args.quiet,
+            is_talkative: !global.quiet,
             is_guarded: false,
         };
         if let Some(status) = before.checkpoint.status.fault() {
