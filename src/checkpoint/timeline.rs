@@ -128,7 +128,7 @@ impl Timeline {
     pub fn bring_back(&mut self, kept: &KeptRepository) -> Result<BroughtBack> {
         // No retention removes it meanwhile.
         let locked = self.lock("restoring")?;
-        locked.catalog.refuse_interrupted()?;
+        locked.refuse_interrupted()?;
         repositories::bring_back(kept, &locked.catalog.workspace.path)
     }
 

@@ -86,7 +86,10 @@ fn on_one_workspace_while_somebody_edits() {
                     0 => drop(std::fs::remove_file(path)),
                     _ => {
                         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-                        std::fs::write(path, format!("edit {round}")).unwrap();
+                        // A restore may delete the directory in between: then there is no such edit.
+                        if let Err(error) = std::fs::write(path, format!("edit {round}")) {
+                            assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}");
+                        }
                     }
                 }
             }

@@ -31,11 +31,15 @@ pub fn interrupted(dir: &Path) -> Result<Option<OperationStart>> {
     let read = || Journal::in_dir(dir).read().map(|contents| History::of(contents).interrupted);
     let Some(begin) = read()? else { return Ok(None) };
     // It may have ended since the first reading, so it is read again under the lock.
-    match while_nobody_writes(dir, read)? {
-        Some(still) => Ok(still),
-        // The lock is taken. If its holder restores, this is the restore at work and not an interrupted one.
-        None => Ok(Some(begin).filter(|_| !is_held_for(dir, RESTORING))),
+    if let Some(still) = while_nobody_writes(dir, read)? {
+        return Ok(still);
     }
+    // The lock is taken. If its holder restores, this is the restore at work and not an interrupted one.
+    if is_held_for(dir, RESTORING) {
+        return Ok(None);
+    }
+    // The holder does something else, so the restore has left the lock, and its end is in the journal by now if it has one.
+    Ok(read()?.filter(|now| now.op == begin.op))
 }
 
 /// Refuses while another process restores.
@@ -51,7 +55,7 @@ pub(crate) fn in_progress(dir: &Path) -> Result<()> {
 }
 
 /// Returns the refusal to do anything before an interrupted restore has ended.
-pub(crate) fn refusal(begin: &OperationStart) -> Error {
+fn refusal(begin: &OperationStart) -> Error {
     let text = format!("restore {} to checkpoint {} was interrupted", begin.op, begin.target.short());
     Error::new(Code::RollbackInProgress, text)
         .hint("end it first: `piton restore --continue` or `piton restore --abort`")
@@ -81,6 +85,14 @@ impl Catalog {
 }
 
 impl Locked<'_> {
+    /// Refuses while an interrupted restore waits, and says how to end it.
+    ///
+    /// # Errors
+    /// `rollback-in-progress`; those of reading the journal.
+    pub(crate) fn refuse_interrupted(&self) -> Result<()> {
+        self.catalog.history()?.interrupted.as_ref().map_or(Ok(()), |begin| Err(refusal(begin)))
+    }
+
     /// Finishes an interrupted restore, or takes it back. Either way the tree is whole afterwards, except for files
     /// that were edited or created since: these stay, and are listed.
     ///
@@ -146,20 +158,19 @@ impl Catalog {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
     use super::super::journal::Line;
     use super::*;
-    use crate::checkpoint::records::lock::WorkspaceLock;
+    use crate::checkpoint::records::lock::{LOCK_WAIT, WorkspaceLock};
     use crate::model::id::{ObjectId, ObjectKind};
     use crate::model::operation::OperationKind;
 
-    #[test]
-    fn who_restores_now_is_not_interrupted() {
-        let dir = tempfile::tempdir().unwrap();
+    fn beginning(op: &str) -> OperationStart {
         let id = ObjectId::of(ObjectKind::Blob, b"x").unwrap();
-        let begin = OperationStart {
-            op: "o-1".into(),
+        OperationStart {
+            op: op.into(),
             kind: OperationKind::Restore,
             run: "local".into(),
             target: id,
@@ -173,12 +184,17 @@ mod tests {
             over: None,
             partial: false,
             time: String::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn who_restores_now_is_not_interrupted() {
+        let dir = tempfile::tempdir().unwrap();
         let there = || interrupted(dir.path()).unwrap().is_some();
         assert!(!there());
         let take = |verb| WorkspaceLock::acquire(dir.path(), verb, Duration::ZERO).unwrap();
         let append = |line| Journal::in_dir(dir.path()).append(&[line], &take("noting")).unwrap();
-        append(Line::Restoring(begin));
+        append(Line::Restoring(beginning("o-1")));
         assert!(there(), "nobody is at work");
         let lock = take(RESTORING);
         assert!(!there(), "somebody restores");
@@ -188,5 +204,29 @@ mod tests {
         drop(lock);
         append(Line::Aborted { op: "o-1".into() });
         assert!(!there());
+    }
+
+    #[test]
+    fn a_restore_that_ends_before_another_process_takes_the_lock_was_not_interrupted() {
+        let dir = tempfile::tempdir().unwrap();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let journal = Journal::in_dir(dir.path());
+                for round in 0..300 {
+                    let take = |verb| WorkspaceLock::acquire(dir.path(), verb, LOCK_WAIT).unwrap();
+                    let op = format!("o-{round}");
+                    let lock = take(RESTORING);
+                    journal.append(&[Line::Restoring(beginning(&op))], &lock).unwrap();
+                    journal.append(&[Line::Aborted { op }], &lock).unwrap();
+                    drop(lock);
+                    journal.append(&[], &take("taking a checkpoint")).unwrap();
+                }
+                done.store(true, Ordering::Relaxed);
+            });
+            while !done.load(Ordering::Relaxed) {
+                assert_eq!(interrupted(dir.path()).unwrap(), None);
+            }
+        });
     }
 }

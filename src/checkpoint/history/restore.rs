@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use super::agreed::Agreed;
 use super::blobs::Blobs;
-use super::interrupted::{refusal, stopped};
+use super::interrupted::stopped;
 use super::journal::{Line, OperationEnd, OperationStart, quoted, unquoted};
 use super::logged_limits::LoggedLimits;
 use super::request::{Near, Preview, Restore, RestoreStage, Restored, Resume};
@@ -93,9 +93,7 @@ impl Locked<'_> {
     /// plan was agreed to, and those of [`Capturer::preview`]. Afterwards failures of single paths are part of the
     /// result.
     pub(crate) fn restore(&mut self, restore: &Restore, control: &dyn Fn() -> Flow) -> Result<Restored> {
-        if let Some(begin) = &self.catalog.history()?.interrupted {
-            return Err(refusal(begin));
-        }
+        self.refuse_interrupted()?;
         self.catalog.refuse_other_step(restore)?;
         self.run_restore(restore, None, &|_| {}, control)
     }

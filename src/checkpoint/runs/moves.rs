@@ -2,7 +2,6 @@
 
 use super::rollback::RolledBack;
 use crate::checkpoint::catalog::branches::find;
-use crate::checkpoint::history::interrupted::refusal;
 use crate::checkpoint::history::journal::OperationStart;
 use crate::checkpoint::history::request::{Restore, RestoreStage};
 use crate::checkpoint::locked::Locked;
@@ -25,9 +24,7 @@ impl Locked<'_> {
         tell: &dyn Fn(RestoreStage<'_>),
         control: &dyn Fn() -> Flow,
     ) -> Result<RolledBack> {
-        if let Some(begin) = &self.catalog.history()?.interrupted {
-            return Err(refusal(begin));
-        }
+        self.refuse_interrupted()?;
         // A running codon belongs to the present timeline: its end would be recorded on the new one.
         self.codons.refuse_running(&self.catalog.workspace.dir, &restore.run)?;
         let foreign = self.catalog.foreign()?;

@@ -157,7 +157,7 @@ impl Adoption {
         let refs = {
             let mut timeline = Timeline::open(home, there.clone(), policy.clone())?;
             let locked = timeline.lock("adopting")?;
-            locked.catalog.refuse_interrupted()?;
+            locked.refuse_interrupted()?;
             locked.flush()?;
             refs(locked.catalog)?
         };
