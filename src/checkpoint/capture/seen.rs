@@ -24,6 +24,8 @@ pub(crate) struct SeenChanges {
     known_since: Option<i64>,
     /// The moment of the last question.
     asked: i64,
+    /// The moment of the last question that was answered in time: the answers until then name all changes before it.
+    answered: i64,
     waiting: Vec<Interval>,
     /// True while turns or actions are open.
     is_on: bool,
@@ -60,10 +62,15 @@ impl SeenChanges {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Notes an answer. `always` are the paths that the watcher reports each time.
+    /// Notes an answer. `always` are the paths that the watcher reports each time. The changes before a question that was not answered
+    /// in time are in the next answer, which so covers the time before that question too.
     pub(super) fn note(&mut self, changes: &Changes, always: &dyn Fn(&RelPath) -> bool) {
-        let (from, to) = (self.asked, since_boot_ns());
+        let to = since_boot_ns();
         self.asked = to;
+        if *changes == Changes::Everything(Why::Late) {
+            return;
+        }
+        let from = std::mem::replace(&mut self.answered, to);
         let Some(since) = self.known_since else {
             self.known_since = Some(to);
             return;
@@ -188,6 +195,21 @@ mod tests {
         seen.end();
         seen.note(&changed(&["d"]), &none);
         assert!(seen.take().is_empty());
+    }
+
+    #[test]
+    fn the_answer_after_a_late_one_covers_its_time_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut seen, none) = (SeenChanges::default(), |_: &RelPath| false);
+        seen.note(&Changes::Everything(Why::FirstLook), &none);
+        seen.begin(dir.path());
+        let began = seen.asked();
+        seen.note(&Changes::Everything(Why::Late), &none);
+        let late = seen.asked();
+        assert!(late >= began && seen.take().is_empty());
+        seen.note(&changed(&["a"]), &none);
+        let noted = seen.take();
+        assert_eq!((noted.len(), noted[0].from, noted[0].to), (1, began, seen.asked()), "{noted:?}");
     }
 
     #[test]
