@@ -1,4 +1,4 @@
-//! Completions for bash, zsh, fish, elvish and PowerShell: verbs, options, and the names in this workspace's records.
+//! Completions for bash, zsh, fish, elvish, PowerShell and Nushell: verbs, options, and the names in this workspace's records.
 //!
 //! A shell's script, which `COMPLETE=bash piton` prints, calls `COMPLETE=bash piton -- WORDS…` for each completion. Such a call only
 //! reads: it makes neither a home nor a workspace, and prints no errors, because they would end up in the middle of a typed line.
@@ -11,10 +11,12 @@ use std::process::ExitCode;
 use clap::Command;
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
+use clap_complete::env::{Bash, Elvish, Fish, Powershell, Shells, Zsh};
 
 use super::context::{Context, GlobalArgs};
 use super::exit::Exit;
 use super::help;
+use super::nushell::Nushell;
 use super::print;
 use crate::checkpoint::records::workspace::real_path;
 use crate::checkpoint::{Checkpoint, Home, Timeline};
@@ -23,6 +25,9 @@ use crate::model::tree::Mode;
 
 /// The variable that names the shell.
 const SHELL: &str = "COMPLETE";
+
+/// The shells.
+const SHELLS: Shells<'_> = Shells(&[&Bash, &Zsh, &Fish, &Elvish, &Powershell, &Nushell]);
 
 /// The newest checkpoints and turns that are offered.
 const OFFERED: usize = 200;
@@ -107,7 +112,8 @@ pub(super) fn complete() -> ExitCode {
     // The engine removes the variable before it calls for the grammar.
     let shell = std::env::var_os(SHELL).unwrap_or_default();
     let is_bash = Path::new(&shell).file_stem() == Some(OsStr::new("bash"));
-    match CompleteEnv::with_factory(|| command(is_bash)).try_complete(std::env::args_os(), current_dir.as_deref()) {
+    let engine = CompleteEnv::with_factory(|| command(is_bash)).shells(SHELLS);
+    match engine.try_complete(std::env::args_os(), current_dir.as_deref()) {
         Ok(_) => Exit::Done.into(),
         Err(error) if is_for_script => {
             print::say(&format!("piton: {}", error.to_string().trim()));

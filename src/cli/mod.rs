@@ -45,6 +45,7 @@ mod long_verb;
 mod man;
 mod mcp_proxy;
 mod named;
+mod nushell;
 mod on_demand;
 mod overview;
 mod page;

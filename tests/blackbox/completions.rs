@@ -51,6 +51,19 @@ fn verbs_options_and_recorded_names_are_completed() {
 }
 
 #[test]
+fn nushell_gets_a_list_of_records() {
+    let lab = lab_with_checkpoints();
+    let mut command = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work);
+    let output = command.env("COMPLETE", "nushell").args(["--", "piton", "restore", "be"]).output().unwrap();
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found[0]["value"], "before the move", "{output:?}");
+    assert!(found[0]["description"].is_string() && found[1].is_null(), "{found}");
+    let script = lab.command(env!("CARGO_BIN_EXE_piton"), &lab.work).env("COMPLETE", "nu").output().unwrap();
+    let script = String::from_utf8(script.stdout).unwrap();
+    assert!(script.contains("completions.external.completer = {|spans|") && script.contains("piton"), "{script}");
+}
+
+#[test]
 fn turns_and_runs_are_completed() {
     let lab = lab_with_checkpoints();
     let hook = |event: &str, rest: &str| {

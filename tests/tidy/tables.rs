@@ -28,7 +28,7 @@ pub(crate) const CONFINED: &[(&str, &[&str])] = &[
     ("git2", &["src/store/", "src/sys/libgit2.rs"]),
     ("libdeflater", &["src/store/"]),
     ("clap", &["src/cli/", "src/main.rs"]),
-    ("clap_complete", &["src/cli/completion.rs"]),
+    ("clap_complete", &["src/cli/completion.rs", "src/cli/nushell.rs"]),
     ("clap_mangen", &["src/cli/man.rs"]),
     ("indicatif", &["src/cli/progress.rs"]),
     ("serde_saphyr", &["src/settings/", "src/classify/", "src/agents/edit/"]),
