@@ -7,6 +7,7 @@ use super::print::{self, stat_text};
 use crate::agents::Client;
 use crate::checkpoint::history::undo::Direction;
 use crate::model::id::short_selector;
+use crate::model::line_counts::LineCounts;
 use crate::model::number::Number;
 use crate::model::text::{count, printable, shell_word};
 use crate::protocol::{
@@ -217,14 +218,26 @@ pub(super) fn nothing(preview: &PreviewReply, direction: Direction) -> String {
     text
 }
 
-/// Adds a line for each path of a list: the word for what happens to it, the path, and the reason if there is one.
+/// Adds a line for each path of a list: the word for what happens to it, the path, the lines that change in it, and the reason if
+/// there is one.
 fn section(text: &mut String, word: &str, paths: &List) {
     for item in paths.items.iter().take(SHOWN) {
         let why = item.why.as_ref().map(|why| format!("  ({})", printable(why))).unwrap_or_default();
-        add_line!(text, "  {word:WORD$}  {}{why}", item.shown());
+        let lines = item.lines.map(changed_lines).unwrap_or_default();
+        add_line!(text, "  {word:WORD$}  {}{lines}{why}", item.shown());
     }
     if paths.total > SHOWN {
         add_line!(text, "  {word:WORD$}  … and {} more", paths.total - SHOWN);
+    }
+}
+
+/// Returns the lines of a file that change after two blanks: `  +3 -1`; nothing where no line does.
+fn changed_lines(lines: LineCounts) -> String {
+    match (lines.plus, lines.minus) {
+        (0, 0) => String::new(),
+        (plus, 0) => format!("  +{plus}"),
+        (0, minus) => format!("  -{minus}"),
+        (plus, minus) => format!("  +{plus} -{minus}"),
     }
 }
 

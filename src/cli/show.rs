@@ -20,7 +20,9 @@ use crate::model::manifest::ManifestEntry;
 use crate::model::path::RelPath;
 use crate::model::text::{bytes, count, printable};
 use crate::model::tree::Mode;
-use crate::protocol::{List, PathItem, RepositoryBlock, ShowDirectoryDocument, ShowDocument, ShowFileDocument};
+use crate::protocol::{
+    List, ListedPath, PathItem, RepositoryBlock, ShowDirectoryDocument, ShowDocument, ShowFileDocument,
+};
 use crate::worktree::PrivatePart;
 
 /// The arguments of `piton show`.
@@ -148,7 +150,12 @@ const PRIVATE: &str = "private";
 
 fn entries<'m>(entries: impl Iterator<Item = (&'m RelPath, &'m ManifestEntry)>, private: &PrivatePart) -> List {
     let why = |path: &RelPath| private.manifest.contains(path).then(|| PRIVATE.to_owned());
-    List::of_marked(entries.map(|(path, entry)| (path, why(path), entry.mode() == Mode::Dir)))
+    let listed = entries.map(|(path, entry)| ListedPath {
+        why: why(path),
+        is_dir: entry.mode() == Mode::Dir,
+        ..ListedPath::plain(path)
+    });
+    List::of_listed(listed)
 }
 
 /// Returns a repository for people.

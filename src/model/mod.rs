@@ -10,6 +10,7 @@ pub mod door;
 pub mod effect;
 pub mod id;
 pub mod json;
+pub mod line_counts;
 pub mod loss;
 pub mod manifest;
 pub mod meta;

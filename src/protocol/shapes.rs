@@ -11,6 +11,7 @@ use super::words::{Word, is_false};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::coverage::{self, Weight};
 use crate::model::effect::{Class, Severity, Warning};
+use crate::model::line_counts::LineCounts;
 use crate::model::path::RelPath;
 use crate::model::text::git_quoted;
 
@@ -32,6 +33,9 @@ pub struct PathItem {
     /// True for a directory, where that is known.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dir: bool,
+    /// The lines that change in a file, in a plan and where they were counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<LineCounts>,
 }
 
 impl PathItem {
@@ -55,7 +59,7 @@ impl PathItem {
     fn of_bytes(path: &[u8], why: Option<String>) -> PathItem {
         let text = String::from_utf8_lossy(path).into_owned();
         let exact = std::str::from_utf8(path).is_ok();
-        PathItem { path: text, path_b64: (!exact).then(|| base64::encode(path)), why, dir: false }
+        PathItem { path: text, path_b64: (!exact).then(|| base64::encode(path)), why, dir: false, lines: None }
     }
 
     /// Returns the path for people: quoted as git does, `.` for the root, a directory with a slash.
@@ -101,22 +105,22 @@ impl List {
 
     /// Of paths without reasons.
     pub fn of_paths<'a>(paths: impl Iterator<Item = &'a RelPath>) -> List {
-        List::collect(paths.map(|path| (path, None, false)))
+        List::collect(paths.map(ListedPath::plain))
     }
 
     /// Of paths that are directories or not.
     pub fn of_entries<'a>(entries: impl Iterator<Item = (&'a RelPath, bool)>) -> List {
-        List::collect(entries.map(|(path, is_dir)| (path, None, is_dir)))
+        List::collect(entries.map(|(path, is_dir)| ListedPath { is_dir, ..ListedPath::plain(path) }))
     }
 
-    /// Of paths that are directories or not, some of them with a reason.
-    pub fn of_marked<'a>(entries: impl Iterator<Item = (&'a RelPath, Option<String>, bool)>) -> List {
+    /// Returns a list of entries, some of them with a reason or with counted lines.
+    pub fn of_listed<'a>(entries: impl Iterator<Item = ListedPath<'a>>) -> List {
         List::collect(entries)
     }
 
     /// Of paths with reasons.
     pub fn of_reasons<'a>(paths: impl Iterator<Item = (&'a RelPath, String)>) -> List {
-        List::collect(paths.map(|(path, why)| (path, Some(why), false)))
+        List::collect(paths.map(|(path, why)| ListedPath { why: Some(why), ..ListedPath::plain(path) }))
     }
 
     /// Returns the first path, if there is one.
@@ -124,16 +128,36 @@ impl List {
         self.items.first().map(|item| item.path.as_str())
     }
 
-    fn collect<'a>(paths: impl Iterator<Item = (&'a RelPath, Option<String>, bool)>) -> List {
+    fn collect<'a>(paths: impl Iterator<Item = ListedPath<'a>>) -> List {
         let mut list = List::default();
-        for (path, why, dir) in paths {
+        for ListedPath { path, why, is_dir, lines } in paths {
             list.total += 1;
-            list.directories += usize::from(dir);
+            list.directories += usize::from(is_dir);
             if list.items.len() < MAX_ITEMS {
-                list.items.push(PathItem { dir, ..PathItem::new(path, why) });
+                list.items.push(PathItem { dir: is_dir, lines, ..PathItem::new(path, why) });
             }
         }
         list
+    }
+}
+
+/// A path that is to be listed.
+#[derive(Clone, Debug)]
+pub struct ListedPath<'a> {
+    /// The path.
+    pub path: &'a RelPath,
+    /// The reason why it is in the list, if it needs one.
+    pub why: Option<String>,
+    /// True if it is known to be a directory.
+    pub is_dir: bool,
+    /// The lines that change in it, where they were counted.
+    pub lines: Option<LineCounts>,
+}
+
+impl<'a> ListedPath<'a> {
+    /// Returns a path of which nothing else is known.
+    pub fn plain(path: &'a RelPath) -> ListedPath<'a> {
+        ListedPath { path, why: None, is_dir: false, lines: None }
     }
 }
 

@@ -13,6 +13,7 @@ use piton::model::checkpoint::CheckpointKind;
 use piton::model::cost::Cost;
 use piton::model::door::Door;
 use piton::model::effect::{Certainty, Class, Confidence, Effect, Needs, Scope, Severity};
+use piton::model::line_counts::LineCounts;
 use piton::model::number::Number;
 use piton::model::policy::Guard;
 use piton::model::turn::Attribution;
@@ -71,7 +72,7 @@ fn kind() -> Word<CheckpointKind> {
 }
 
 fn path_item() -> PathItem {
-    PathItem { path: s(), path_b64: o(), why: o(), dir: true }
+    PathItem { path: s(), path_b64: o(), why: o(), dir: true, lines: Some(LineCounts { plus: 1, minus: 1 }) }
 }
 
 fn list() -> List {
@@ -775,6 +776,7 @@ fn parts() -> Vec<Example> {
         example("`left`", left()),
         example("an item of `left`", left().items.remove(0)),
         example("a block `checkpoint`", block()),
+        example("`lines` of an item", LineCounts { plus: 1, minus: 1 }),
         example("an item of `not_held`", not_held()),
         example("an item of `collisions`", collision()),
         example("an item of `others`", OtherBlock { workspace: s(), checkpoint: block() }),

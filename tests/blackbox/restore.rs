@@ -414,7 +414,10 @@ fn without_a_terminal_and_a_yes_nothing_happens() {
     let before = tree(&lab.work);
     let refused = lab.piton(&["restore", &n]);
     assert_eq!(refused.code, 5, "{refused:?}");
-    assert!(refused.stdout.contains("  replace   a\n") && refused.stdout.contains("  delete    new\n"), "{refused:?}");
+    assert!(
+        refused.stdout.contains("  replace   a  +1 -1\n") && refused.stdout.contains("  delete    new  -1\n"),
+        "{refused:?}"
+    );
     let refused = lab.piton(&["restore", &n, "--json"]);
     assert_eq!((refused.code, paths(&value(&refused)["plan"]["delete"])), (5, vec!["new".to_owned()]));
     let looked = lab.piton(&["restore", &n, "--preview", "--json"]);

@@ -13,6 +13,7 @@ use crate::filter::Tracked;
 use crate::model::build;
 use crate::model::coverage::Coverage;
 use crate::model::id::ObjectId;
+use crate::model::line_counts::LineCounts;
 use crate::model::manifest::Manifest;
 use crate::model::name;
 use crate::model::path::RelPath;
@@ -45,6 +46,20 @@ pub struct Stat {
     pub minus: u64,
     /// True if lines were counted in the first [`MAX_COUNTED_FILES`] files only.
     pub cut: bool,
+}
+
+impl Stat {
+    /// Adds up the lines of the files among some changes.
+    pub(crate) fn of(changes: &[Change], lines: &BTreeMap<RelPath, LineCounts>) -> Stat {
+        let files = changes.iter().filter(|change| is_file_change(change)).count();
+        let sum = |side: fn(&LineCounts) -> u64| lines.values().map(side).sum();
+        Stat {
+            files: files as u64,
+            plus: sum(|lines| lines.plus),
+            minus: sum(|lines| lines.minus),
+            cut: files > lines.len(),
+        }
+    }
 }
 
 /// A change with its patch.
@@ -188,15 +203,20 @@ impl Catalog {
     /// # Errors
     /// `store-damaged`.
     pub fn stat(&self, changes: &[Change], live: LiveSide) -> Result<Stat> {
-        let files: Vec<&Change> = changes.iter().filter(|change| is_file_change(change)).collect();
-        let cut = files.len() > MAX_COUNTED_FILES;
-        let mut stat = Stat { files: files.len() as u64, cut, ..Stat::default() };
-        for change in files.into_iter().take(MAX_COUNTED_FILES) {
-            let patch = self.patch_of(change, live)?;
-            stat.plus += patch.plus;
-            stat.minus += patch.minus;
-        }
-        Ok(stat)
+        Ok(Stat::of(changes, &self.line_counts(changes, live)?))
+    }
+
+    /// Counts the lines of each file among some changes, of the first 400 files only.
+    ///
+    /// # Errors
+    /// `store-damaged`.
+    pub(crate) fn line_counts(&self, changes: &[Change], live: LiveSide) -> Result<BTreeMap<RelPath, LineCounts>> {
+        let files = changes.iter().filter(|change| is_file_change(change)).take(MAX_COUNTED_FILES);
+        let counted = files.map(|change| {
+            let FilePatch { plus, minus, .. } = self.patch_of(change, live)?;
+            Ok((change.path.clone(), LineCounts { plus, minus }))
+        });
+        counted.collect()
     }
 
     /// Makes the patch of one change. Content of the live side that the store does not have is read from the work tree.

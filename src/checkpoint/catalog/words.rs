@@ -26,7 +26,7 @@ const OF_OPERATION: &str = "o-";
 const OF_GIT: &str = "g-";
 
 /// Returns true if a text is one of the words, whatever it names here. The name of a run is an ordinary text.
-pub(super) fn is_word(text: &str) -> bool {
+pub fn is_word(text: &str) -> bool {
     text == LATEST
         || is_turn(text)
         || is_operation(text)

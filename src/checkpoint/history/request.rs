@@ -11,6 +11,7 @@ use crate::checkpoint::records::repositories::KeptRepository;
 use crate::filter::PathLimits;
 use crate::model::coverage::Coverage;
 use crate::model::id::ObjectId;
+use crate::model::line_counts::LineCounts;
 use crate::model::manifest::{Manifest, ManifestEntry};
 use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
@@ -231,6 +232,8 @@ pub struct Preview {
     pub digest: String,
     /// Files and lines that would change.
     pub stat: Stat,
+    /// The lines of each file that would change, of the first files only.
+    pub lines: BTreeMap<RelPath, LineCounts>,
     /// Effects after the target that bringing files back does not undo.
     pub externals: Vec<External>,
     /// Sentences on what the target does not hold.

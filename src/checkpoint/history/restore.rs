@@ -16,7 +16,7 @@ use super::request::{Near, Preview, Restore, RestoreStage, Restored, Resume};
 use super::target::incomplete;
 use crate::checkpoint::capture::capturer::Capturer;
 use crate::checkpoint::capture::observe::Observation;
-use crate::checkpoint::catalog::diff::LiveSide;
+use crate::checkpoint::catalog::diff::{LiveSide, Stat};
 use crate::checkpoint::catalog::layers::joined;
 use crate::checkpoint::catalog::open::Catalog;
 use crate::checkpoint::locked::Locked;
@@ -54,7 +54,8 @@ impl Capturer {
         let planned: BTreeSet<&RelPath> = plan.touched().collect();
         let mut changes = catalog.changes(present.root, loaded.root, &present.fresh)?;
         changes.retain(|change| planned.contains(&change.path));
-        let stat = catalog.stat(&changes, LiveSide::Old).map_err(incomplete)?;
+        let lines = catalog.line_counts(&changes, LiveSide::Old).map_err(incomplete)?;
+        let stat = Stat::of(&changes, &lines);
         let externals = catalog.externals_after(restore, &loaded.checkpoint)?;
         let warnings = catalog.warnings_of(restore, &loaded, &plan)?;
         let digest = restore.digest(&plan)?;
@@ -74,6 +75,7 @@ impl Capturer {
             plan: plan.into(),
             digest,
             stat,
+            lines,
             externals,
             warnings,
             outside_edits,

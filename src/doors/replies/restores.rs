@@ -9,8 +9,8 @@ use crate::model::manifest::{EntryKind, ManifestEntry};
 use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
 use crate::protocol::{
-    ChangedLists, LeftChanges, List, PastEffect, PlanLists, PreviewReply, RestoreReply, StatBlock, TargetBlock,
-    WarningBlock,
+    ChangedLists, LeftChanges, List, ListedPath, PastEffect, PlanLists, PreviewReply, RestoreReply, StatBlock,
+    TargetBlock, WarningBlock,
 };
 
 /// Returns the target of a restore.
@@ -53,14 +53,18 @@ pub fn preview(preview: &Preview) -> PreviewReply {
         let marked = preview.shares.get(path).filter(|share| **share != Attribution::Sure);
         marked.map(|share| share.as_str().to_owned())
     };
+    let listed = |path, entry: &ManifestEntry| {
+        let lines = preview.lines.get(path).copied();
+        ListedPath { path, why: share(path), is_dir: entry.kind == EntryKind::Dir, lines }
+    };
     let edits = preview.outside_edits.iter();
     PreviewReply {
         target: target(&preview.target),
         plan: PlanLists {
             digest: preview.digest.clone(),
-            create: List::of_marked(plan.create.iter().map(|(path, entry)| (path, share(path), is_dir(entry)))),
-            replace: List::of_marked(plan.replace.iter().map(|(path, _, entry)| (path, share(path), is_dir(entry)))),
-            delete: List::of_marked(plan.delete.iter().map(|(path, entry)| (path, share(path), is_dir(entry)))),
+            create: List::of_listed(plan.create.iter().map(|(path, entry)| listed(path, entry))),
+            replace: List::of_listed(plan.replace.iter().map(|(path, _, entry)| listed(path, entry))),
+            delete: List::of_listed(plan.delete.iter().map(|(path, entry)| listed(path, entry))),
             keep: List::of_reasons(plan.keep.iter().map(|(path, why)| (path, why.to_string()))),
             conflict: List::of_reasons(plan.conflict.iter().map(|(path, why)| (path, why.to_string()))),
         },
@@ -72,10 +76,6 @@ pub fn preview(preview: &Preview) -> PreviewReply {
         over: None,
         others: Vec::new(),
     }
-}
-
-fn is_dir(entry: &ManifestEntry) -> bool {
-    entry.kind == EntryKind::Dir
 }
 
 /// Returns a restore's body.
