@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::context::Context;
 use super::exit::Exit;
-use super::named::{checkpoint, is_known, refuse_path_too, tell_replaced, unknown_path};
+use super::named::{checkpoint, is_known, neither, refuse_path_too, tell_replaced, unknown_path};
 use super::print::{self, stat_text};
 use super::screen::columns;
 use crate::checkpoint::catalog::diff::{Change, LiveSide, Present, is_file_change};
@@ -71,7 +71,7 @@ fn compared(context: &Context, timeline: &mut Timeline, args: &DiffArgs) -> Resu
             Err(error) => {
                 let path = context.path(timeline.workspace(), Path::new(word));
                 if !path.is_ok_and(|path| is_known(timeline, &path, &sides).unwrap_or(false)) {
-                    return Err(error);
+                    return Err(neither(&word.to_string_lossy(), error));
                 }
                 paths.push(PathBuf::from(word));
                 break;

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::context::Context;
 use super::print;
-use crate::checkpoint::catalog::selector::Point;
+use crate::checkpoint::catalog::selector::{Point, Selector};
+use crate::checkpoint::catalog::words::is_word;
 use crate::checkpoint::{Checkpoint, Timeline};
 use crate::error::{Code, Error, Result};
 use crate::model::path::RelPath;
@@ -96,6 +97,17 @@ pub(super) fn refuse_path_too(
     let text = format!("`{}` names checkpoint {number} and a path", printable(word));
     Err(Error::new(Code::AmbiguousCheckpoint, text)
         .hint(format!("write `piton {verb} {number}` for the checkpoint, `piton {verb} -- {path}` for the path")))
+}
+
+/// Returns the error for a word that may have been meant as a checkpoint or as a path, and is neither. Other errors stay as they are.
+pub(super) fn neither(word: &str, error: Error) -> Error {
+    let is_label = matches!(Selector::parse(word), Ok(Selector::Label(_))) && !is_word(word);
+    if error.code() != Code::NoSuchCheckpoint || !is_label {
+        return error;
+    }
+    let text = format!("`{}` is neither a checkpoint nor a path that piton has saved", printable(word));
+    Error::new(Code::NoSuchCheckpoint, text)
+        .hint("`piton list` shows the checkpoints; `piton find PATTERN` searches them for a path")
 }
 
 /// Says that a path is nowhere; `what` names the places.

@@ -50,6 +50,7 @@ mod named;
 mod naming;
 mod net;
 mod outside;
+mod page_commands;
 mod pages;
 mod patterns;
 mod peers;
