@@ -270,7 +270,7 @@ fn files_are_counted_and_directories_are_said_apart() {
     );
     assert!(diff["patch"].as_str().unwrap().contains("deleted file"), "{diff}");
     let preview = lab.piton(&["restore", "1", "--preview"]);
-    assert!(preview.stdout.contains("  restore   d/\n  restore   d/e/\n  restore   d/e/f\n"), "{preview:?}");
+    assert!(preview.stdout.contains("  restore   d/\n  restore   d/e/\n  restore   d/e/f  +1\n"), "{preview:?}");
     let preview = lab.piton(&["restore", "1", "--preview", "--json"]).json();
     assert_eq!(
         (&preview["plan"]["create"]["total"], &preview["plan"]["create"]["directories"]),
