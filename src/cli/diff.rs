@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::context::Context;
 use super::exit::Exit;
-use super::named::{checkpoint, is_known, neither, refuse_path_too, tell_replaced, unknown_path};
+use super::named::{checkpoint, is_known, neither_checkpoint_nor_path, refuse_path_too, tell_replaced, unknown_path};
 use super::print::{self, stat_text};
 use super::screen::columns;
 use crate::checkpoint::catalog::diff::{Change, LiveSide, Present, is_file_change};
@@ -71,7 +71,7 @@ fn compared(context: &Context, timeline: &mut Timeline, args: &DiffArgs) -> Resu
             Err(error) => {
                 let path = context.path(timeline.workspace(), Path::new(word));
                 if !path.is_ok_and(|path| is_known(timeline, &path, &sides).unwrap_or(false)) {
-                    return Err(neither(&word.to_string_lossy(), error));
+                    return Err(neither_checkpoint_nor_path(&word.to_string_lossy(), error));
                 }
                 paths.push(PathBuf::from(word));
                 break;
@@ -157,10 +157,11 @@ fn show(
             "changed" => String::new(),
             fate => format!(" ({fate})"),
         };
-        let numbers = if patch.binary { "binary".to_owned() } else { format!("+{}/-{}", patch.plus, patch.minus) };
+        let numbers =
+            if patch.binary { "binary".to_owned() } else { format!("+{}/-{}", patch.lines.plus, patch.lines.minus) };
         let line = format!(" {} | {numbers}{how}", padded(&named(change), names));
         let room = screen.map_or(0, |screen| screen.saturating_sub(width(&line) + 1).min(WIDEST_BAR));
-        add_line!(text, "{line}{}", print::bar(patch.plus, patch.minus, room));
+        add_line!(text, "{line}{}", print::bar(patch.lines, room));
         patches.push_str(&patch.text);
     }
     for change in &directories {

@@ -99,8 +99,8 @@ pub(super) fn refuse_path_too(
         .hint(format!("write `piton {verb} {number}` for the checkpoint, `piton {verb} -- {path}` for the path")))
 }
 
-/// Returns the error for a word that may have been meant as a checkpoint or as a path, and is neither. Other errors stay as they are.
-pub(super) fn neither(word: &str, error: Error) -> Error {
+/// Replaces the error for an unknown checkpoint by one that says that the word is no path either. Returns other errors unchanged.
+pub(super) fn neither_checkpoint_nor_path(word: &str, error: Error) -> Error {
     let is_label = matches!(Selector::parse(word), Ok(Selector::Label(_))) && !is_word(word);
     if error.code() != Code::NoSuchCheckpoint || !is_label {
         return error;

@@ -15,6 +15,7 @@ use super::progress;
 use super::stop::OpenQuestion;
 use crate::checkpoint::catalog::diff::MAX_COUNTED_FILES;
 use crate::error::{Code, Error, IoContext, Result};
+use crate::model::line_counts::LineCounts;
 use crate::model::text::{count, git_quoted, printable, printable_lines};
 use crate::protocol::{FailedVerb, StatBlock, VerbError};
 use crate::sys::terminal::{self, forget_input};
@@ -171,7 +172,8 @@ pub(super) fn patch(text: &str) -> String {
 }
 
 /// Returns a bar of added and removed lines after a blank, at most `room` columns wide; nothing without room or lines.
-pub(super) fn bar(plus: u64, minus: u64, room: usize) -> String {
+pub(super) fn bar(lines: LineCounts, room: usize) -> String {
+    let LineCounts { plus, minus } = lines;
     let total = plus.saturating_add(minus);
     let columns = (room as u64).min(total);
     if columns == 0 {

@@ -10,7 +10,7 @@ use super::choose;
 use super::confirm::{agreed, ask_first, finished};
 use super::context::Context;
 use super::exit::Exit;
-use super::named::{checkpoint, is_path, neither, refuse_path_too, split, tell_replaced};
+use super::named::{checkpoint, is_path, neither_checkpoint_nor_path, refuse_path_too, split, tell_replaced};
 use super::path_words::{self, TypedPaths, is_pattern};
 use super::print;
 use super::recover::{RecoverArgs, recover};
@@ -133,7 +133,8 @@ fn typed_checkpoint(
 ) -> Result<(Checkpoint, Option<RelPath>)> {
     match &args.checkpoint {
         Some(what) => {
-            let (checkpoint, path) = split(context, timeline, what).map_err(|error| neither(what, error))?;
+            let (checkpoint, path) =
+                split(context, timeline, what).map_err(|error| neither_checkpoint_nor_path(what, error))?;
             // A word that is neither a path nor a selector is more likely meant as a path of the checkpoint.
             if let Some(path) = &path
                 && !timeline.catalog().is_held(&checkpoint, path)?

@@ -20,9 +20,7 @@ use crate::model::manifest::ManifestEntry;
 use crate::model::path::RelPath;
 use crate::model::text::{bytes, count, printable};
 use crate::model::tree::Mode;
-use crate::protocol::{
-    List, ListedPath, PathItem, RepositoryBlock, ShowDirectoryDocument, ShowDocument, ShowFileDocument,
-};
+use crate::protocol::{List, PathItem, RepositoryBlock, ShowDirectoryDocument, ShowDocument, ShowFileDocument};
 use crate::worktree::PrivatePart;
 
 /// The arguments of `piton show`.
@@ -150,12 +148,8 @@ const PRIVATE: &str = "private";
 
 fn entries<'m>(entries: impl Iterator<Item = (&'m RelPath, &'m ManifestEntry)>, private: &PrivatePart) -> List {
     let why = |path: &RelPath| private.manifest.contains(path).then(|| PRIVATE.to_owned());
-    let listed = entries.map(|(path, entry)| ListedPath {
-        why: why(path),
-        is_dir: entry.mode() == Mode::Dir,
-        ..ListedPath::plain(path)
-    });
-    List::of_listed(listed)
+    let dir = |entry: &ManifestEntry| entry.mode() == Mode::Dir;
+    List::of_items(entries.map(|(path, entry)| PathItem { dir: dir(entry), ..PathItem::new(path, why(path)) }))
 }
 
 /// Returns a repository for people.

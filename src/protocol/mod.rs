@@ -62,8 +62,7 @@ pub use runs::{
     RunEndReply, RunFork, RunItem, RunLast, RunListReply, RunReply, RunStart, RunState, RunStatus,
 };
 pub use shapes::{
-    CheckpointBlock, CheckpointStatus, List, ListedPath, NotHeld, PastEffect, PathItem, StatBlock, WarningBlock,
-    not_held_sentence,
+    CheckpointBlock, CheckpointStatus, List, NotHeld, PastEffect, PathItem, StatBlock, WarningBlock, not_held_sentence,
 };
 pub use status::{
     DoorItem, OpenReply, ProtectionBlock, ProtectionState, ReasonItem, ReloadReply, SilentItem, StatusFacts,

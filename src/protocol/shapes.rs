@@ -33,7 +33,7 @@ pub struct PathItem {
     /// True for a directory, where that is known.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dir: bool,
-    /// The lines that change in a file, in a plan and where they were counted.
+    /// The lines of a file that a plan changes, if they were counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<LineCounts>,
 }
@@ -105,22 +105,17 @@ impl List {
 
     /// Of paths without reasons.
     pub fn of_paths<'a>(paths: impl Iterator<Item = &'a RelPath>) -> List {
-        List::collect(paths.map(ListedPath::plain))
+        List::of_items(paths.map(|path| PathItem::new(path, None)))
     }
 
     /// Of paths that are directories or not.
     pub fn of_entries<'a>(entries: impl Iterator<Item = (&'a RelPath, bool)>) -> List {
-        List::collect(entries.map(|(path, is_dir)| ListedPath { is_dir, ..ListedPath::plain(path) }))
-    }
-
-    /// Returns a list of entries, some of them with a reason or with counted lines.
-    pub fn of_listed<'a>(entries: impl Iterator<Item = ListedPath<'a>>) -> List {
-        List::collect(entries)
+        List::of_items(entries.map(|(path, dir)| PathItem { dir, ..PathItem::new(path, None) }))
     }
 
     /// Of paths with reasons.
     pub fn of_reasons<'a>(paths: impl Iterator<Item = (&'a RelPath, String)>) -> List {
-        List::collect(paths.map(|(path, why)| ListedPath { why: Some(why), ..ListedPath::plain(path) }))
+        List::of_items(paths.map(|(path, why)| PathItem::new(path, Some(why))))
     }
 
     /// Returns the first path, if there is one.
@@ -128,36 +123,17 @@ impl List {
         self.items.first().map(|item| item.path.as_str())
     }
 
-    fn collect<'a>(paths: impl Iterator<Item = ListedPath<'a>>) -> List {
+    /// Returns a list of the first items. All of them are counted.
+    pub fn of_items(items: impl Iterator<Item = PathItem>) -> List {
         let mut list = List::default();
-        for ListedPath { path, why, is_dir, lines } in paths {
+        for item in items {
             list.total += 1;
-            list.directories += usize::from(is_dir);
+            list.directories += usize::from(item.dir);
             if list.items.len() < MAX_ITEMS {
-                list.items.push(PathItem { dir: is_dir, lines, ..PathItem::new(path, why) });
+                list.items.push(item);
             }
         }
         list
-    }
-}
-
-/// A path that is to be listed.
-#[derive(Clone, Debug)]
-pub struct ListedPath<'a> {
-    /// The path.
-    pub path: &'a RelPath,
-    /// The reason why it is in the list, if it needs one.
-    pub why: Option<String>,
-    /// True if it is known to be a directory.
-    pub is_dir: bool,
-    /// The lines that change in it, where they were counted.
-    pub lines: Option<LineCounts>,
-}
-
-impl<'a> ListedPath<'a> {
-    /// Returns a path of which nothing else is known.
-    pub fn plain(path: &'a RelPath) -> ListedPath<'a> {
-        ListedPath { path, why: None, is_dir: false, lines: None }
     }
 }
 

@@ -3,15 +3,14 @@
 use git2::{DiffOptions, Patch};
 
 use crate::error::{Code, Error, Result};
+use crate::model::line_counts::LineCounts;
 use crate::model::text::git_quoted;
 
 /// The differences between two contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilePatch {
-    /// Lines that only the new content has; 0 for binary files.
-    pub plus: u64,
-    /// Lines that only the old content has; 0 for binary files.
-    pub minus: u64,
+    /// The lines that differ.
+    pub lines: LineCounts,
     /// True if git takes one side for binary: the text is a single sentence then.
     pub binary: bool,
     /// A unified diff with git's header; bytes that are not UTF-8 are replaced.
@@ -49,7 +48,7 @@ pub fn between(old: Option<&[u8]>, new: Option<&[u8]>, path: &[u8]) -> Result<Fi
         let names = if hunks.is_empty() { String::new() } else { names(path) };
         format!("{header}{names}{hunks}")
     };
-    Ok(FilePatch { plus: plus as u64, minus: minus as u64, binary, text })
+    Ok(FilePatch { lines: LineCounts { plus: plus as u64, minus: minus as u64 }, binary, text })
 }
 
 fn git_error(error: git2::Error) -> Error {

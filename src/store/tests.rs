@@ -14,6 +14,7 @@ use super::repository::{LIGHT_FROM, LIGHT_SOON};
 use super::*;
 use crate::error::{Code, Result};
 use crate::model::id::{ObjectId, ObjectKind};
+use crate::model::line_counts::LineCounts;
 use crate::model::sink::ObjectSink;
 use crate::model::tree::{Mode as TreeMode, TreeEntry, encode};
 use crate::sys::interrupt::Flow;
@@ -216,10 +217,10 @@ fn prefixes_and_patches() {
     assert_eq!(store.resolve_prefix(&id.to_string()[..12]).unwrap(), [id]);
     assert_eq!(store.kind_of(&id).unwrap(), Some(ObjectKind::Commit));
     let patch = store.patch(Some(b"a\nb\n"), Some(b"a\nc\nd\n"), b"f.txt").unwrap();
-    assert_eq!((patch.plus, patch.minus, patch.binary), (2, 1, false));
+    assert_eq!((patch.lines, patch.binary), (LineCounts { plus: 2, minus: 1 }, false));
     assert!(patch.text.starts_with("diff --git a/f.txt b/f.txt\n--- a/f.txt\n+++ b/f.txt\n@@"), "{}", patch.text);
     assert!(store.patch(Some(b"a\0b"), Some(b"a\0c"), b"f").unwrap().binary);
-    assert_eq!(store.patch(None, Some(b"x\n"), b"f").unwrap().plus, 1);
+    assert_eq!(store.patch(None, Some(b"x\n"), b"f").unwrap().lines.plus, 1);
 }
 
 fn packs(store: &Store) -> usize {

@@ -24,7 +24,7 @@ pub(crate) struct SeenChanges {
     known_since: Option<i64>,
     /// The moment of the last question.
     asked: i64,
-    /// The moment of the last question that was answered in time: the answers until then name all changes before it.
+    /// The moment of the last question with a complete answer.
     answered: i64,
     waiting: Vec<Interval>,
     /// True while turns or actions are open.
@@ -62,8 +62,8 @@ impl SeenChanges {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Notes an answer. `always` are the paths that the watcher reports each time. The changes before a question that was not answered
-    /// in time are in the next answer, which so covers the time before that question too.
+    /// Notes an answer. `always` are the paths that the watcher reports each time. A late answer is skipped: the next one reports its
+    /// changes, and its interval begins where the last complete answer ended.
     pub(super) fn note(&mut self, changes: &Changes, always: &dyn Fn(&RelPath) -> bool) {
         let to = since_boot_ns();
         self.asked = to;

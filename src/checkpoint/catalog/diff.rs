@@ -212,11 +212,7 @@ impl Catalog {
     /// `store-damaged`.
     pub(crate) fn line_counts(&self, changes: &[Change], live: LiveSide) -> Result<BTreeMap<RelPath, LineCounts>> {
         let files = changes.iter().filter(|change| is_file_change(change)).take(MAX_COUNTED_FILES);
-        let counted = files.map(|change| {
-            let FilePatch { plus, minus, .. } = self.patch_of(change, live)?;
-            Ok((change.path.clone(), LineCounts { plus, minus }))
-        });
-        counted.collect()
+        files.map(|change| Ok((change.path.clone(), self.patch_of(change, live)?.lines))).collect()
     }
 
     /// Makes the patch of one change. Content of the live side that the store does not have is read from the work tree.
@@ -229,7 +225,8 @@ impl Catalog {
         let path = change.path.as_bytes();
         match (old, new) {
             (SideContent::TooLarge, _) | (_, SideContent::TooLarge) => {
-                Ok(FilePatch { plus: 0, minus: 0, binary: true, text: patch_header(path, "Large files differ\n") })
+                let text = patch_header(path, "Large files differ\n");
+                Ok(FilePatch { lines: LineCounts::default(), binary: true, text })
             }
             (old, new) => self.store.patch(old.bytes(), new.bytes(), path),
         }

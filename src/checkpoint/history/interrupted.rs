@@ -1,4 +1,4 @@
-//! Interrupted restores, as seen without the workspace's lock: a restore at work right now does not count as one. This
+//! Interrupted restores, as seen without the workspace's lock: a running restore does not count as one. This
 //! file also ends them: `restore --continue` and `--abort`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,11 +34,11 @@ pub fn interrupted(dir: &Path) -> Result<Option<OperationStart>> {
     if let Some(still) = while_nobody_writes(dir, read)? {
         return Ok(still);
     }
-    // The lock is taken. If its holder restores, this is the restore at work and not an interrupted one.
+    // A process that holds the lock and restores is running this restore.
     if is_held_for(dir, RESTORING) {
         return Ok(None);
     }
-    // The holder does something else, so the restore has left the lock, and its end is in the journal by now if it has one.
+    // Another operation holds the lock, so the restore has released it. If it ended, the journal has its end by now.
     Ok(read()?.filter(|now| now.op == begin.op))
 }
 

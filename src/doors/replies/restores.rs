@@ -9,7 +9,7 @@ use crate::model::manifest::{EntryKind, ManifestEntry};
 use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
 use crate::protocol::{
-    ChangedLists, LeftChanges, List, ListedPath, PastEffect, PlanLists, PreviewReply, RestoreReply, StatBlock,
+    ChangedLists, LeftChanges, List, PastEffect, PathItem, PlanLists, PreviewReply, RestoreReply, StatBlock,
     TargetBlock, WarningBlock,
 };
 
@@ -53,18 +53,18 @@ pub fn preview(preview: &Preview) -> PreviewReply {
         let marked = preview.shares.get(path).filter(|share| **share != Attribution::Sure);
         marked.map(|share| share.as_str().to_owned())
     };
-    let listed = |path, entry: &ManifestEntry| {
-        let lines = preview.lines.get(path).copied();
-        ListedPath { path, why: share(path), is_dir: entry.kind == EntryKind::Dir, lines }
+    let item = |path, entry: &ManifestEntry| {
+        let (dir, lines) = (entry.kind == EntryKind::Dir, preview.lines.get(path).copied());
+        PathItem { dir, lines, ..PathItem::new(path, share(path)) }
     };
     let edits = preview.outside_edits.iter();
     PreviewReply {
         target: target(&preview.target),
         plan: PlanLists {
             digest: preview.digest.clone(),
-            create: List::of_listed(plan.create.iter().map(|(path, entry)| listed(path, entry))),
-            replace: List::of_listed(plan.replace.iter().map(|(path, _, entry)| listed(path, entry))),
-            delete: List::of_listed(plan.delete.iter().map(|(path, entry)| listed(path, entry))),
+            create: List::of_items(plan.create.iter().map(|(path, entry)| item(path, entry))),
+            replace: List::of_items(plan.replace.iter().map(|(path, _, entry)| item(path, entry))),
+            delete: List::of_items(plan.delete.iter().map(|(path, entry)| item(path, entry))),
             keep: List::of_reasons(plan.keep.iter().map(|(path, why)| (path, why.to_string()))),
             conflict: List::of_reasons(plan.conflict.iter().map(|(path, why)| (path, why.to_string()))),
         },
