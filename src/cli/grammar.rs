@@ -143,7 +143,7 @@ pub(super) enum Verb {
     Init(OnDemand<InitArgs>),
     /// Install piton's hooks into agent clients, shells and git
     Install(OnDemand<InstallArgs>),
-    /// Uninstall them; with --all, everything of piton except its store
+    /// Remove these hooks; with --all, all of piton except its store
     Uninstall(OnDemand<InstallArgs>),
     /// The daemon that keeps hooks fast; the first hook starts it
     #[command(hide = true)]

@@ -3,6 +3,7 @@
 //! A terminal and a prompt in an agent client show the same entries, made from a reply of the protocol.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use super::print;
 use super::report::{Words, shares};
@@ -74,6 +75,16 @@ impl ListLayout {
     }
 }
 
+/// Makes the paths of clients' tools relative to the workspace: `Edit src/a.rs`. Lines of a shell stay as they were.
+pub(super) fn shorten_paths<'a>(texts: impl Iterator<Item = &'a mut String>, root: &Path) {
+    let before = format!(" {}/", root.display());
+    for text in texts.filter(|text| root.parent().is_some() && !text.contains(SHELL)) {
+        if let Some(at) = text.find(&before) {
+            text.replace_range(at..at + before.len(), " ");
+        }
+    }
+}
+
 /// Returns a list of checkpoints below a title.
 pub(super) fn list(title: &str, listing: &ListReply, layout: &ListLayout) -> String {
     let (rows, total, words) = (&listing.checkpoints, listing.total, &layout.words);
@@ -136,8 +147,13 @@ fn checkpoint(row: &ListItem) -> ListEntry {
     };
     facts.extend(row.flags.iter().filter(is_news).map(|flag| printable(flag)));
     facts.extend(not_held(&row.not_held));
-    let external = row.external.iter().map(|class| printable(&class.text()));
-    facts.extend(external.map(|class| format!("then {class} (piton cannot undo this)")));
+    match not_undone(&row.actions) {
+        Some(commands) => facts.push(commands),
+        None => {
+            let external = row.external.iter().map(|class| printable(&class.text()));
+            facts.extend(external.map(|class| format!("then {class} (piton cannot undo this)")));
+        }
+    }
     ListEntry { label: row.n.to_string(), time: age(&row.time), text: reason(row), facts }
 }
 
@@ -269,6 +285,22 @@ mod tests {
 
     fn row(n: u64, kind: CheckpointKind, reason: &str) -> ListItem {
         ListItem { n: Number::of(n), kind: kind.into(), reason: reason.to_owned(), ..ListItem::default() }
+    }
+
+    #[test]
+    fn paths_of_tools_are_relative_and_lines_of_a_shell_stay() {
+        for (text, expected) in [
+            ("before Edit /w/src/a.rs", "before Edit src/a.rs"),
+            ("Write /w/a b", "Write a b"),
+            ("Write /ww/a", "Write /ww/a"),
+            ("before shell: rm /w/a", "before shell: rm /w/a"),
+        ] {
+            let mut texts = [text.to_owned()];
+            shorten_paths(texts.iter_mut(), Path::new("/w"));
+            assert_eq!(texts, [expected]);
+            shorten_paths(texts.iter_mut(), Path::new("/"));
+            assert_eq!(texts, [expected], "nothing is above the root");
+        }
     }
 
     #[test]

@@ -617,7 +617,7 @@ fn what_clients_have_against_hooks() {
             "hooks that Codex does not trust",
             |at| installed(at, "codex", ".codex"),
             "codex",
-            "does not trust the hooks of SessionStart",
+            "Codex ignores piton's hooks until you trust them",
             trusted_by_codex,
         ),
         by_hand(
@@ -631,7 +631,7 @@ fn what_clients_have_against_hooks() {
                 at.put(".codex/config.toml", &text);
             },
             "codex",
-            "does not trust the hooks of PreToolUse and",
+            "Codex ignores piton's hooks of PreToolUse until you trust them",
             trusted_by_codex,
         ),
         by_hand(

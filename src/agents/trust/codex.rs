@@ -120,7 +120,10 @@ fn untrusted(asked: &TrustQuestion<'_>, config: Option<&Value>) -> Option<Doubt>
     let open = asked.commands.iter().filter(|(event, _)| is_open(event));
     let events: Vec<&str> = open.map(|(event, _)| event.as_str()).collect();
     (!events.is_empty()).then(|| Doubt {
-        what: format!("Codex does not trust the hooks of {} and runs none of them, silently", events.join(", ")),
+        what: match events.len() == asked.commands.len() {
+            true => "Codex ignores piton's hooks until you trust them".to_owned(),
+            false => format!("Codex ignores piton's hooks of {} until you trust them", events.join(", ")),
+        },
         step: "open `/hooks` in Codex and trust piton's".to_owned(),
         is_certain: true,
     })

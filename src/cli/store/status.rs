@@ -62,7 +62,11 @@ fn text(context: &Context, policy: &Policy, survey: &Survey) -> String {
                 bytes(usage.shared)
             )
         }
-        None => format!("not counted yet, of at most {}; maintenance counts", bytes(cap)),
+        // Maintenance counts the private files too, and what each workspace has of its own.
+        None => {
+            let shared = census.pack_bytes + census.loose_bytes;
+            format!("{} of at most {}, without private files", bytes(shared), bytes(cap))
+        }
     };
     let mut by_standing: BTreeMap<&str, u64> = BTreeMap::new();
     survey.workspaces.iter().for_each(|one| *by_standing.entry(one.judged.standing.word()).or_default() += 1);

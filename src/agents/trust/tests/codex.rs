@@ -14,14 +14,14 @@ fn codex_is_switched_off_in_each_of_its_files() {
         Client::Codex,
         &[
             (&[("~/.codex/config.toml", TRUSTED)], Run),
-            (&[], Off("does not trust the hooks of PreToolUse")),
-            (&[("~/.codex/config.toml", "hooks.state = {}\n")], Off("does not trust")),
+            (&[], Off("ignores piton's hooks until you trust them")),
+            (&[("~/.codex/config.toml", "hooks.state = {}\n")], Off("until you trust them")),
             (
                 &[(
                     "~/.codex/config.toml",
                     "[hooks.state.\"/home/hooks.json:pre_tool_use:0:0\"]\ntrusted_hash = \"1\"\nenabled = false\n",
                 )],
-                Off("does not trust"),
+                Off("until you trust them"),
             ),
             (
                 &[
