@@ -24,7 +24,7 @@ use crate::doors::stdio::list_reply;
 use crate::error::{Code, Error, Result};
 use crate::model::checkpoint::CheckpointKind;
 use crate::model::text::{printable, shell_word};
-use crate::protocol::ListItem;
+
 use crate::sys::interrupt::Flow;
 
 /// The arguments of `piton list`.
@@ -140,12 +140,16 @@ pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
             false => (format!("Checkpoints for {}", print::path(&timeline.workspace().path)), Words::TERMINAL),
         };
         if is_outside {
-            adapt_outside(&mut listing.checkpoints);
+            // Every checkpoint there is of single paths.
+            listing
+                .checkpoints
+                .iter_mut()
+                .for_each(|row| row.flags.retain(|flag| !matches!(flag.as_str(), "partial" | "paths")));
+            let gaps = listing.checkpoints.iter_mut().flat_map(|row| row.not_held.iter_mut());
+            gaps.for_each(|gap| gap.item.make_absolute());
         }
         let hint = unguarded::removal_hint(&listing.unguarded, timeline.workspace());
         let elsewhere = deleted::offers(context)? + &below(context)?;
-        let reasons = listing.checkpoints.iter_mut().map(|row| &mut row.reason);
-        lists::shorten_paths(reasons, &timeline.workspace().path);
         let layout = ListLayout { words, columns: columns(), folds: kind.is_none() && !args.all };
         print::data(&(lists::list(&title, &listing, &layout) + &hint + &elsewhere))?;
     }
@@ -179,14 +183,6 @@ fn below(context: &Context) -> Result<String> {
         add_line!(text, "… and {} more below this directory: `piton store list`", below.len() - MOST_BELOW);
     }
     Ok(text)
-}
-
-/// Removes the flags that every checkpoint of files outside of workspaces has, and makes the paths absolute.
-fn adapt_outside(checkpoints: &mut [ListItem]) {
-    for row in checkpoints {
-        row.flags.retain(|flag| !matches!(flag.as_str(), "partial" | "paths"));
-        row.not_held.iter_mut().for_each(|gap| gap.item.make_absolute());
-    }
 }
 
 /// Returns the branch of the run that recorded a codon last.

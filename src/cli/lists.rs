@@ -3,7 +3,6 @@
 //! A terminal and a prompt in an agent client show the same entries, made from a reply of the protocol.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use super::print;
 use super::report::{Words, shares};
@@ -75,16 +74,6 @@ impl ListLayout {
     }
 }
 
-/// Makes the paths of clients' tools relative to the workspace: `Edit src/a.rs`. Lines of a shell stay as they were.
-pub(super) fn shorten_paths<'a>(texts: impl Iterator<Item = &'a mut String>, root: &Path) {
-    let before = format!(" {}/", root.display());
-    for text in texts.filter(|text| root.parent().is_some() && !text.contains(SHELL)) {
-        if let Some(at) = text.find(&before) {
-            text.replace_range(at..at + before.len(), " ");
-        }
-    }
-}
-
 /// Returns a list of checkpoints below a title.
 pub(super) fn list(title: &str, listing: &ListReply, layout: &ListLayout) -> String {
     let (rows, total, words) = (&listing.checkpoints, listing.total, &layout.words);
@@ -147,13 +136,12 @@ fn checkpoint(row: &ListItem) -> ListEntry {
     };
     facts.extend(row.flags.iter().filter(is_news).map(|flag| printable(flag)));
     facts.extend(not_held(&row.not_held));
-    match not_undone(&row.actions) {
-        Some(commands) => facts.push(commands),
-        None => {
-            let external = row.external.iter().map(|class| printable(&class.text()));
-            facts.extend(external.map(|class| format!("then {class} (piton cannot undo this)")));
-        }
-    }
+    // The line of the reason is there already: of its effects, the class is named.
+    let others: Vec<&ActionItem> = row.actions.iter().filter(|action| !row.reason.ends_with(&action.command)).collect();
+    let is_named = |class: &&Word<Class>| others.iter().any(|action| action.effects.contains(class));
+    let unnamed = row.external.iter().filter(|class| !is_named(class)).map(|class| printable(&class.text()));
+    facts.extend(unnamed.map(|class| format!("then {class} (piton cannot undo this)")));
+    facts.extend(not_undone(others.iter().copied()));
     ListEntry { label: row.n.to_string(), time: age(&row.time), text: reason(row), facts }
 }
 
@@ -262,14 +250,14 @@ fn turn(turn: &TurnItem) -> ListEntry {
     };
     let others: Vec<String> = turn.others.iter().map(place).collect();
     facts.extend((!others.is_empty()).then(|| format!("also {}", others.join(", "))));
-    facts.extend(not_undone(&turn.actions));
+    facts.extend(not_undone(turn.actions.iter()));
     ListEntry { label: printable(&turn.operation), time: age(&turn.ended), text: name, facts }
 }
 
 /// Names the commands with effects that no restore of files undoes.
-fn not_undone(actions: &[ActionItem]) -> Option<String> {
+fn not_undone<'a>(actions: impl Iterator<Item = &'a ActionItem>) -> Option<String> {
     let is_external = |class: &Word<Class>| class.known().is_some_and(Class::is_external);
-    let commands = commands(actions.iter().filter(|action| action.effects.iter().any(is_external)));
+    let commands = commands(actions.filter(|action| action.effects.iter().any(is_external)));
     (!commands.is_empty()).then(|| format!("then {commands} (piton cannot undo this)"))
 }
 
@@ -285,22 +273,6 @@ mod tests {
 
     fn row(n: u64, kind: CheckpointKind, reason: &str) -> ListItem {
         ListItem { n: Number::of(n), kind: kind.into(), reason: reason.to_owned(), ..ListItem::default() }
-    }
-
-    #[test]
-    fn paths_of_tools_are_relative_and_lines_of_a_shell_stay() {
-        for (text, expected) in [
-            ("before Edit /w/src/a.rs", "before Edit src/a.rs"),
-            ("Write /w/a b", "Write a b"),
-            ("Write /ww/a", "Write /ww/a"),
-            ("before shell: rm /w/a", "before shell: rm /w/a"),
-        ] {
-            let mut texts = [text.to_owned()];
-            shorten_paths(texts.iter_mut(), Path::new("/w"));
-            assert_eq!(texts, [expected]);
-            shorten_paths(texts.iter_mut(), Path::new("/"));
-            assert_eq!(texts, [expected], "nothing is above the root");
-        }
     }
 
     #[test]
@@ -339,6 +311,20 @@ mod tests {
         }
         let layout = ListLayout { words: Words::TERMINAL, columns: None, folds: false };
         assert_eq!(list("Checkpoints", &listing, &layout).matches("before restore to").count(), 3);
+    }
+
+    #[test]
+    fn a_row_names_the_line_with_an_effect_unless_it_is_that_of_its_reason() {
+        let mut one = row(1, CheckpointKind::Auto, "before shell: rm a; psql -c x");
+        one.actions = vec![
+            action("shell: rm a; psql -c x", &[Class::FileDelete, Class::Database], 1),
+            action("shell: git push -f", &[Class::VcsRemote], 0),
+        ];
+        one.external = vec![Word::Known(Class::Database), Word::Known(Class::VcsRemote)];
+        let facts = checkpoint(&one).facts;
+        let warned: Vec<&String> = facts.iter().filter(|fact| fact.contains("cannot undo")).collect();
+        let expected = ["then database (piton cannot undo this)", "then git push -f (piton cannot undo this)"];
+        assert_eq!(warned, expected);
     }
 
     #[test]

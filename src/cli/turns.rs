@@ -40,7 +40,7 @@ pub(super) struct TurnsArgs {
 pub(super) fn turns(context: &mut Context, args: &TurnsArgs) -> Result<Exit> {
     let mut timeline = context.timeline_to_read()?;
     settle(&mut timeline);
-    let mut reply = replies::turns(&timeline, args.run.as_deref().map(run_id).as_deref(), args.limit)?;
+    let reply = replies::turns(&timeline, args.run.as_deref().map(run_id).as_deref(), args.limit)?;
     if context.json {
         print::json_as_declared(&reply)?;
     } else if reply.turns.is_empty() && args.run.is_some() {
@@ -50,8 +50,6 @@ pub(super) fn turns(context: &mut Context, args: &TurnsArgs) -> Result<Exit> {
         ))?;
     } else {
         let hint = unguarded::removal_hint(&reply.unguarded, timeline.workspace());
-        let actions = reply.turns.iter_mut().flat_map(|turn| &mut turn.actions);
-        lists::shorten_paths(actions.map(|action| &mut action.command), &timeline.workspace().path);
         let layout = ListLayout { words: Words::TERMINAL, columns: columns(), folds: true };
         print::data(&(lists::turns(&reply, &layout) + &hint))?;
     }
