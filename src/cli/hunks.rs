@@ -1,7 +1,7 @@
 //! `piton undo --hunk`: choosing among the hunks of a turn, as `git add -p` does.
 
 use std::collections::BTreeSet;
-use std::io::{IsTerminal, Write, stderr, stdin};
+use std::io::{IsTerminal, stderr, stdin};
 
 use super::choose;
 use super::context::Context;
@@ -40,8 +40,8 @@ enum Answer {
 /// `bad-request` without a terminal, or where the newest thing to undo is no turn; those of an undo.
 pub(super) fn undo(context: &Context, timeline: &mut Timeline, choice: &StepChoice) -> Result<Exit> {
     if !stdin().is_terminal() || !stderr().is_terminal() {
-        let text = "hunks are chosen on a terminal, and there is none";
-        return Err(Error::new(Code::BadRequest, text).hint("name paths instead: `piton undo -- PATH`"));
+        let text = "choosing hunks needs a terminal, and there is none";
+        return Err(Error::new(Code::BadRequest, text).hint("give paths instead: `piton undo -- PATH`"));
     }
     let control = stop::flow;
     let Some(mut stepping) = Stepping::choose(timeline, Direction::Undo, choice, "local", &control)? else {
@@ -51,7 +51,7 @@ pub(super) fn undo(context: &Context, timeline: &mut Timeline, choice: &StepChoi
     };
     if stepping.step.turn.is_none() {
         let text = "the newest thing to undo is a restore, which has no hunks";
-        return Err(Error::new(Code::BadRequest, text).hint("name a turn: `piton undo --hunk --turn TURN`"));
+        return Err(Error::new(Code::BadRequest, text).hint("choose a turn: `piton undo --hunk --turn TURN`"));
     }
     let preview = stepping.preview(timeline, &control)?;
     if preview.own.plan.changes_nothing() {
@@ -129,12 +129,8 @@ fn chosen_hunks(name: &str, file: &HunkedFile) -> Result<(BTreeSet<usize>, bool)
 /// Asks until the answer is one. The end of the input keeps all that follows.
 fn asked(question: &str) -> Result<Answer> {
     loop {
-        // If stderr is closed, no person can be asked, and the input has ended too.
-        let _ = write!(stderr(), "{} ", printable(question));
-        let mut line = String::new();
-        let read = stdin().read_line(&mut line);
-        match line.trim() {
-            _ if !read.is_ok_and(|length| length > 0) => return Ok(Answer::Quit),
+        let Some(line) = print::answer(&format!("{} ", printable(question))) else { return Ok(Answer::Quit) };
+        match line.as_str() {
             "y" => return Ok(Answer::Yes),
             "n" => return Ok(Answer::No),
             "a" => return Ok(Answer::All),

@@ -96,6 +96,57 @@ impl RawTerminal {
     }
 }
 
+/// Reads one line from the terminal on stdin without showing it. Backspace and Ctrl-U edit it. Ctrl-C and the signals that end a process
+/// end it after the terminal was restored; Ctrl-D and a closed terminal end the line.
+///
+/// # Errors
+/// The system's error, as for a file that is no terminal.
+pub fn read_hidden_line() -> io::Result<Vec<u8>> {
+    let mut terminal = RawTerminal::open()?;
+    let mut line = Vec::new();
+    let signal = loop {
+        let typed = match terminal.wait()? {
+            TerminalEvent::Typed(typed) => typed,
+            TerminalEvent::Resized => continue,
+            TerminalEvent::Signal(signal) => break Some(signal),
+            TerminalEvent::HungUp => break None,
+        };
+        match edit_line(&mut line, &typed) {
+            LineState::Open => {}
+            LineState::Whole => break None,
+            LineState::Interrupted => break Some(SIGINT),
+        }
+    };
+    drop(terminal);
+    signal.into_iter().for_each(end_by);
+    Ok(line)
+}
+
+/// The state of a line after typed keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LineState {
+    Open,
+    Whole,
+    Interrupted,
+}
+
+/// Adds typed keys to a line, as the terminal itself edits one.
+fn edit_line(line: &mut Vec<u8>, typed: &[u8]) -> LineState {
+    for &key in typed {
+        match key {
+            b'\r' | b'\n' | 0x04 => return LineState::Whole,
+            0x03 => return LineState::Interrupted,
+            0x15 => line.clear(),
+            0x08 | 0x7f => {
+                // A character of several bytes goes as a whole.
+                while line.pop().is_some_and(|last| (last & 0xc0) == 0x80) {}
+            }
+            key => line.push(key),
+        }
+    }
+    LineState::Open
+}
+
 impl Drop for RawTerminal {
     fn drop(&mut self) {
         // A closed terminal has no settings.
@@ -109,5 +160,20 @@ impl Drop for RawTerminal {
 pub fn end_by(signal: i32) {
     if emulate_default_handler(signal).is_err() {
         std::process::exit(128 + signal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hidden_line_is_edited_as_on_a_terminal() {
+        let mut line = Vec::new();
+        assert_eq!(edit_line(&mut line, "wrong\u{15}secrät".as_bytes()), LineState::Open);
+        assert_eq!(edit_line(&mut line, b"\x7f\x7fet"), LineState::Open);
+        assert_eq!(edit_line(&mut line, b"\rrest"), LineState::Whole);
+        assert_eq!(line, b"secret");
+        assert_eq!(edit_line(&mut line, b"more\x03"), LineState::Interrupted);
     }
 }

@@ -481,6 +481,67 @@ fn single_hunks_of_a_turn_are_chosen_on_a_terminal() {
     assert_eq!(std::fs::metadata(lab.work.join("text")).unwrap().mode() & 0o777, 0o644, "{done:?}");
 }
 
+/// After one hunk of a turn was undone, the turn is not undone: its rest can be undone, as long as the file is as that undo has left it.
+#[test]
+fn the_rest_of_a_turn_can_be_undone_after_some_of_its_hunks() {
+    let lab = lab_with(&["a", "b"]);
+    let lines = |changed: &[usize]| -> String {
+        (0..40).map(|n| format!("line {n}{}\n", if changed.contains(&n) { " of the agent" } else { "" })).collect()
+    };
+    lab.write("text", lines(&[]));
+    let mut agent = Agent::new(&lab, "s");
+    agent.start("t1");
+    agent.edit(&lab, "text", &lines(&[3, 30]));
+    agent.end();
+    let one_hunk = |undone: bool| {
+        let answers = [("(1/2) text: undo", "y"), ("(2/2) text: undo", "n"), ("[y/N]", "y")];
+        let done = Asking::answer_all(&lab, &["undo", "--hunk"], &answers);
+        assert_eq!((done.code, lab.read("text")), (0, lines(&[30])), "{done:?}");
+        assert!(done.stdout.contains("Undid part of turn"), "{done:?}");
+        let listed = lab.piton(&["list", "--turns"]).stdout;
+        assert_eq!(listed.contains("undone"), undone, "{listed}");
+    };
+    one_hunk(false);
+    let done = lab.piton(&["undo", "t-1", "--yes"]);
+    assert_eq!((done.code, lab.read("text")), (0, lines(&[])), "{done:?}");
+    // Each of both can be redone.
+    for text in [lines(&[30]), lines(&[3, 30])] {
+        redo(&lab);
+        assert_eq!(lab.read("text"), text);
+    }
+    // The path alone, which undo finds by itself.
+    one_hunk(false);
+    let done = lab.piton(&["undo", "text", "--yes"]);
+    assert_eq!((done.code, lab.read("text")), (0, lines(&[])), "{done:?}");
+    (0..2).for_each(|_| redo(&lab));
+    // A person's edit after the hunk stays.
+    one_hunk(false);
+    let edited = lines(&[30]) + "mine\n";
+    lab.write("text", &edited);
+    let done = lab.piton(&["undo", "t-1", "--yes"]);
+    assert!(done.code != 0 && lab.read("text") == edited, "{done:?}");
+}
+
+#[test]
+fn the_turns_that_changed_a_path_are_listed() {
+    let lab = lab_with(&["a", "b"]);
+    let mut agent = Agent::new(&lab, "s");
+    for (turn, path) in [("t1", "a"), ("t2", "b"), ("t3", "sub/deep")] {
+        agent.start(turn);
+        agent.edit(&lab, path, turn);
+        agent.end();
+    }
+    let listed = |path: &str| {
+        let reply = lab.piton(&["list", "--turns", path, "--json"]).json();
+        let turns = reply["turns"].as_array().unwrap().iter();
+        turns.map(|turn| turn["turn"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!((listed("a"), listed("b"), listed("sub")), (vec!["t1".into()], vec!["t2".into()], vec!["t3".into()]));
+    assert_eq!(listed("c"), Vec::<String>::new());
+    let none = lab.piton(&["list", "--turns", "c"]);
+    assert!(none.stdout.contains("No turn has changed c"), "{none:?}");
+}
+
 #[test]
 fn all_turns_of_a_run_go_back_in_one_command() {
     let lab = lab_with(&["a", "b", "mine"]);
@@ -788,7 +849,7 @@ fn a_restore_says_whose_edits_it_would_take_along() {
     assert_eq!(edits.keys().collect::<Vec<_>>(), ["b", "mine"], "{preview}");
     assert!(edits["b"].contains("run two, turn `u1`") && edits["mine"].contains("no known turn"), "{edits:?}");
     let is_open =
-        |warning: &Value| warning["message"].as_str().unwrap().contains("turn `u2` of tester (run two) is open");
+        |warning: &Value| warning["message"].as_str().unwrap().contains("turn `u2` of tester (run two) is still open");
     assert!(preview["warnings"].as_array().unwrap().iter().any(is_open), "{preview}");
     let done = one.ask(json!({"type": "restore", "sha": "begin", "rewind": true}));
     assert_eq!(done["rewindTurn"], "t1", "{done}");
@@ -893,14 +954,14 @@ fn undo_names_the_workspaces_around() {
         assert_eq!(at(dir, &["restore", "1", "--yes"]).code, 0);
     }
     let hint = |place: &str, dir: &str| {
-        format!("{place} is another workspace, which has something to undo: `piton undo --workspace {dir}`.\n")
+        format!("Another workspace {place} this one has something to undo; run `piton undo --workspace {dir}`.\n")
     };
     let (work, quoted) = (lab.work.to_string_lossy().into_owned(), format!("'{}'", inner.to_string_lossy()));
     let told = at(&above, &["undo", "--yes"]);
-    assert!(told.code == 3 && told.stdout.ends_with(&(hint("Below", &work) + &hint("Below", &quoted))), "{told:?}");
+    assert!(told.code == 3 && told.stdout.ends_with(&(hint("below", &work) + &hint("below", &quoted))), "{told:?}");
     assert_eq!(at(&inner, &["undo", "--yes"]).code, 0);
     let told = at(&inner, &["undo", "--yes"]);
-    assert!(told.code == 3 && told.stdout.ends_with(&hint("Above", &work)), "{told:?}");
+    assert!(told.code == 3 && told.stdout.ends_with(&hint("above", &work)), "{told:?}");
     // A turn that is open there can be undone, too.
     assert_eq!(at(&lab.work, &["undo", "--yes"]).code, 0);
     let told = at(&inner, &["undo", "--yes"]);
@@ -909,7 +970,7 @@ fn undo_names_the_workspaces_around() {
     agent.start("one");
     let action = agent.begin(&lab.work);
     let told = at(&inner, &["undo", "--yes"]);
-    assert!(told.stdout.ends_with(&hint("Above", &work)), "{told:?}");
+    assert!(told.stdout.ends_with(&hint("above", &work)), "{told:?}");
     agent.ask(json!({"type": "shell.after", "action": action}));
     assert_eq!(agent.sidecar.finish(), 0);
 }
@@ -923,7 +984,7 @@ fn the_end_of_a_turn_says_what_a_person_should_look_at() {
     agent.shell(&lab, || lab.sh("rm -rf d; echo KEY=2 > .env"));
     let ended = agent.end();
     let told = ended["notices"][0].as_str().unwrap();
-    assert!(told.contains("26 paths gone") && told.contains("`.env`, which looks like a secret, changed"), "{told}");
+    assert!(told.contains("26 paths gone") && told.contains("`.env` changed and looks like a secret"), "{told}");
     agent.start("t2");
     agent.edit(&lab, "a", "a\n");
     assert_eq!(agent.end()["notices"], Value::Null);
@@ -1036,7 +1097,7 @@ fn an_undo_that_changes_nothing_is_not_done() {
     let stuck = lab.piton(&["redo", "--yes"]);
     assert!(stuck.code == 3 && stuck.stdout.contains("piton redo --turn TURN"), "{stuck:?}");
     let one = lab.piton(&["redo", "--turn", "t1", "--yes"]);
-    assert!(one.code == 0 && one.stdout.contains("To take this back: `piton undo`"), "{one:?}");
+    assert!(one.code == 0 && one.stdout.contains("To reverse this: `piton undo`"), "{one:?}");
     assert_eq!([lab.read("f"), lab.read("g")], ["of the agent\n", "of a person\n"]);
     lab.write("g", "g 0\n");
     assert_eq!(lab.piton(&["redo", "--turn", "t2", "--yes"]).code, 0);
@@ -1044,7 +1105,7 @@ fn an_undo_that_changes_nothing_is_not_done() {
     undo(&lab, &["--turn=t1"]);
     assert_eq!(lab.piton(&["recover", "g", "--yes"]).code, 0);
     let back = lab.piton(&["redo", "--yes"]);
-    assert!(back.code == 0 && back.stdout.contains("To take this back: `piton undo --turn t-1`"), "{back:?}");
+    assert!(back.code == 0 && back.stdout.contains("To reverse this: `piton undo --turn t-1`"), "{back:?}");
     assert_eq!(lab.read("f"), "of the agent\n");
     // Nobody may write there: nothing is done, and the same command does it later.
     undo(&lab, &[]);

@@ -57,7 +57,7 @@ impl Timeline {
     /// When the log of actions cannot be written: the turn will not be known.
     pub fn begin_turn(&mut self, turn: &TurnName, base: ObjectId) -> Result<()> {
         if let Err(error) = self.list_late_deletions() {
-            tracing::warn!(%error, "deletions after the end of a turn are not listed");
+            tracing::warn!(%error, "deletions after the end of a turn cannot be listed");
         }
         let (catalog, capturer) = self.parts();
         let mut log = catalog.windows.borrow_mut();

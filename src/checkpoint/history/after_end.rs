@@ -134,7 +134,8 @@ impl Locked<'_> {
     fn add_late_deletions(&self, turn: &TurnEnd, found: &[(RelPath, ObjectId)], may_still_run: bool) -> Result<()> {
         let names: BTreeSet<&str> = turn.running.iter().map(|process| process.name.as_str()).collect();
         let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
-        let why = format!("deleted after the end of the turn, which had left {} running", names.join(", "));
+        let why =
+            format!("deleted after the end of the turn, while {} from the turn was still running", names.join(", "));
         let mut missed = turn.missed.clone();
         for (path, saved) in found {
             let quoted = quote(path.as_bytes());

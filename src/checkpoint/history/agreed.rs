@@ -113,7 +113,7 @@ impl Restore {
 pub(super) fn stale() -> Error {
     Error::new(Code::StalePlan, "the files have changed since that plan was shown; nothing was done")
         .field("plan")
-        .hint("check the new preview, and send the digest of its plan")
+        .hint("check the new preview and send the digest of its plan")
 }
 
 /// Names the paths that an interrupted restore announced, and their entries before and after it.

@@ -37,7 +37,9 @@ impl Locked<'_> {
             if !self.capturer.distrust_moved(self.catalog, &touched, known, control)? {
                 return Ok((taken, observed));
             }
-            tracing::info!("files changed and nothing reported it: the checkpoint before the restore is taken again");
+            tracing::info!(
+                "files changed without an event from the watcher; taking the checkpoint before the restore again"
+            );
             self.drop_ref(&taken.checkpoint.name, taken.checkpoint.id)?;
         }
         self.take(take, control)

@@ -174,7 +174,8 @@ fn restored(history: &History) -> HashSet<&str> {
     let steps = || history.undo.iter().chain(&history.redo);
     let whole = steps().filter(|step| step.turn.is_none() || step.kind != OperationKind::Turn);
     let changed = whole.flat_map(|step| &step.changed);
-    changed.chain(steps().flat_map(|step| &step.undone)).map(String::as_str).collect()
+    let undone = steps().flat_map(|step| step.undone.iter().chain(step.undone_in_hunks.keys()));
+    changed.chain(undone).map(String::as_str).collect()
 }
 
 /// Returns true for the name of a client whose turns are a person's: a shell, lines typed in an agent's terminal, or git. An agent may

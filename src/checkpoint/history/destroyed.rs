@@ -396,7 +396,7 @@ impl CaptureStates {
     fn why_missed(&self, path: &RelPath, earlier: Earlier) -> Option<String> {
         match earlier {
             Earlier::Mixed => return Some("changed by others and by the turn in turns".to_owned()),
-            Earlier::MaybeTurns => return Some("written during the turn, maybe by someone else".to_owned()),
+            Earlier::MaybeTurns => return Some("written during the turn, possibly by someone else".to_owned()),
             Earlier::Turns | Earlier::NotTurns => {}
         }
         let skipped = self.coverage.skip_of(path).filter(|why| self.lacks(path) && why.is_missed());

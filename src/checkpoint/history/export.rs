@@ -73,9 +73,9 @@ fn refuse_own(dir: &Path, home: &Home) -> Result<()> {
     if !is_around && !home.is_inside(dir)? {
         return Ok(());
     }
-    Err(Error::new(Code::BadPath, "piton keeps its own files there, and nothing is restored among them")
+    Err(Error::new(Code::BadPath, "piton's own files are there, so nothing is restored there")
         .path(dir)
-        .hint("name another directory, one that does not exist or is empty"))
+        .hint("give another directory that does not exist or is empty"))
 }
 
 fn refuse_git(dir: &Path) -> Result<()> {

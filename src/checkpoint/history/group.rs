@@ -147,18 +147,14 @@ impl Stepping {
         let op = &turn.op;
         let first = match timeline.catalog().branch_switch_of(turn)? {
             Some(one) => {
-                format!(
-                    " with `{}`. Take that back first: `piton undo {}`",
-                    printable(&one.begin.command),
-                    one.begin.name()
-                )
+                format!(" with `{}`. Undo that first: `piton undo {}`", printable(&one.begin.command), one.begin.name())
             }
             None => match timeline.catalog().way_back_from_switch(turn)? {
                 Some(command) => format!(". Switch back first: `{command}`"),
                 None => return Ok(None),
             },
         };
-        let rest = format!("To undo only its files, on the branch as it is now: `piton undo --turn {op}`");
+        let rest = format!("To undo only its files on the current branch: `piton undo --turn {op}`");
         Ok(Some(format!("turn {op} switched branches{first}. {rest}")))
     }
 
@@ -177,6 +173,11 @@ impl Stepping {
         self.others.clear();
         self.restore = Restore { partial: true, repositories: Vec::new(), ..restore };
         Ok(plan)
+    }
+
+    /// Returns true if it undoes only some paths of a turn.
+    pub fn is_of_part(&self) -> bool {
+        self.restore.partial
     }
 
     /// Returns true if it leaves changes alone that are not the turn's alone, and that somebody may want undone all the same.
@@ -325,9 +326,9 @@ impl Timeline {
     pub fn beside(&self, root: &Path) -> Result<Timeline> {
         let home = self.home();
         let known = Workspace::known(home)?.into_iter().find(|known| known.path == root);
-        let workspace = known.filter(|known| known.path.is_dir() || known.is_deleted()).ok_or_else(|| {
-            Error::new(Code::WorkspaceGone, "a workspace of that turn is not there any more").path(root)
-        })?;
+        let workspace = known
+            .filter(|known| known.path.is_dir() || known.is_deleted())
+            .ok_or_else(|| Error::new(Code::WorkspaceGone, "a workspace of that turn no longer exists").path(root))?;
         let policy = crate::settings::load(Some(root), home.path(), &[])?.policy;
         let mut timeline = Timeline::open(home, workspace, policy)?;
         if self.catalog().is_attended {
@@ -362,7 +363,7 @@ impl Timeline {
         let text = "a restore was interrupted in another workspace of that turn";
         Err(Error::new(Code::RollbackInProgress, text)
             .path(root)
-            .hint("end it first: `piton restore --continue` or `piton restore --abort`; then give this command again"))
+            .hint("first run `piton restore --continue` or `piton restore --abort`, then repeat this command"))
     }
 
     /// Returns the interrupted workspaces among some, without this one: root, records, and the restore that waits there.

@@ -57,7 +57,7 @@ fn sentence(paths: &[&RelPath], holders: &[(u32, String)]) -> String {
     let (processes, them) = (listed(named), if holders.len() == 1 { "it" } else { "them" });
     let file = if paths.len() == 1 { "the old file" } else { "the old files" };
     let they = if holders.len() == 1 { "it" } else { "they" };
-    format!("{files} {verb} open in {processes}; stop {them} first, or {they} may write into {file}")
+    format!("{files} {verb} open in {processes}; stop {them} first, or {they} might write into {file}")
 }
 
 /// Returns a command line without secrets, short and on one line.
@@ -82,12 +82,12 @@ mod tests {
         let node = (123, "node server.js".to_owned());
         assert_eq!(
             sentence(&[&one], std::slice::from_ref(&node)),
-            "`dev.sqlite` is open in `node server.js` (pid 123); stop it first, or it may write into the old file"
+            "`dev.sqlite` is open in `node server.js` (pid 123); stop it first, or it might write into the old file"
         );
         let many: Vec<(u32, String)> = (0..5).map(|pid| (pid, format!("psql --password=hunter{pid}two"))).collect();
         let said = sentence(&[&one, &wal], &many);
         assert!(said.starts_with("`dev.sqlite`, `dev.sqlite-wal` are open in `psql"), "{said}");
-        assert!(said.ends_with("and 2 more; stop them first, or they may write into the old files"), "{said}");
+        assert!(said.ends_with("and 2 more; stop them first, or they might write into the old files"), "{said}");
         assert!(!said.contains("hunter"), "{said}");
         assert_eq!(shown(&"x\n".repeat(50)).chars().count(), COMMAND + 1);
     }

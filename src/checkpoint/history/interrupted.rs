@@ -50,15 +50,14 @@ pub(crate) fn in_progress(dir: &Path) -> Result<()> {
     if !is_held_for(dir, RESTORING) {
         return Ok(());
     }
-    Err(Error::new(Code::RollbackInProgress, "a restore or rollback is being done in this workspace")
+    Err(Error::new(Code::RollbackInProgress, "a restore or rollback is running in this workspace")
         .hint("try again when it has finished"))
 }
 
 /// Returns the refusal to do anything before an interrupted restore has ended.
 fn refusal(begin: &OperationStart) -> Error {
     let text = format!("restore {} to checkpoint {} was interrupted", begin.op, begin.target.short());
-    Error::new(Code::RollbackInProgress, text)
-        .hint("end it first: `piton restore --continue` or `piton restore --abort`")
+    Error::new(Code::RollbackInProgress, text).hint("first run `piton restore --continue` or `piton restore --abort`")
 }
 
 /// Returns the error of a restore that was stopped in the middle, and stays open.
@@ -71,7 +70,7 @@ pub(super) fn stopped(begin: &OperationStart, outcome: &Outcome) -> Error {
         count(done as u64, "path")
     );
     Error::new(Code::RollbackInProgress, text)
-        .hint("`piton restore --continue` does the rest; `piton restore --abort` takes it back")
+        .hint("`piton restore --continue` finishes it; `piton restore --abort` reverts it")
 }
 
 impl Catalog {
@@ -183,6 +182,7 @@ mod tests {
             local: false,
             over: None,
             partial: false,
+            in_hunks: Vec::new(),
             time: String::new(),
         }
     }

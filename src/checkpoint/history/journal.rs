@@ -57,6 +57,9 @@ pub struct OperationStart {
     /// True if it steps over a part of that only, whose rest can still be undone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
+    /// The paths of which only chosen hunks are undone (percent-quoted). The rest can still be undone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_hunks: Vec<String>,
     /// The moment of the announcement: RFC 3339, UTC, milliseconds.
     pub time: String,
 }
@@ -204,6 +207,16 @@ impl TurnEnd {
     /// Returns true if the turn changed anything, held or not.
     pub fn has_changed(&self) -> bool {
         !self.changes.is_empty() || !self.missed.is_empty()
+    }
+
+    /// Returns true if the turn changed a path or something below it, saved or not.
+    pub fn has_changed_at(&self, path: &RelPath) -> bool {
+        let of_missed = self.missed.iter().map(|missed| &missed.path);
+        let mut changed = self.changes.iter().map(|change| &change.path).chain(of_missed);
+        // A path that the journal spells wrongly is reported where the turn is undone.
+        changed.any(|quoted| {
+            unquote(quoted).and_then(|name| RelPath::parse(&name)).is_ok_and(|name| name.starts_with(path))
+        })
     }
 
     /// Returns the checkpoints that the turn's changes name, in addition to those of its ends.
@@ -358,7 +371,7 @@ impl Journal {
         for line in lines {
             bytes.extend_from_slice(&frame(line)?);
         }
-        file.set_len(whole).at("cutting the torn tail of the journal", &self.path)?;
+        file.set_len(whole).at("removing the incomplete end of the journal", &self.path)?;
         file.seek(SeekFrom::Start(whole)).at("seeking in the journal", &self.path)?;
         file.write_all(&bytes).at("appending to the journal", &self.path)?;
         file.sync_all().at("syncing the journal", &self.path)

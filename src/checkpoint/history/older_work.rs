@@ -37,7 +37,7 @@ impl Catalog {
         for top in taken.tops(&mut tops) {
             let names = changed_or_new(&top, LIMIT).unwrap_or_else(|error| {
                 // Without an answer of git, nothing is known to be uncommitted.
-                tracing::warn!(%error, "uncommitted work from before the first turn cannot be listed");
+                tracing::warn!(%error, "cannot list the uncommitted work from before the first turn");
                 Vec::new()
             });
             let full = names.iter().map(|name| top.join(OsStr::from_bytes(name)));

@@ -1,6 +1,6 @@
 //! The sum of the journal: the operations that can be undone or redone, and the interrupted one. Pure.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::journal::{Contents, External, Line, OperationEnd, OperationStart, TurnEnd};
@@ -40,6 +40,8 @@ pub struct UndoStep {
     pub turn: Option<Arc<TurnEnd>>,
     /// Paths of the turn that were taken back (percent-quoted).
     pub undone: BTreeSet<String>,
+    /// Paths of the turn of which only some hunks were undone (percent-quoted), and the checkpoint with their state since.
+    pub undone_in_hunks: BTreeMap<String, ObjectId>,
     /// True if the whole turn was stepped over; what had to stay then can still be taken back by the turn's name.
     pub passed: bool,
     /// True if it steps over a part of the turn only.
@@ -64,6 +66,7 @@ impl UndoStep {
             time: turn.time.clone(),
             turn: Some(Arc::clone(turn)),
             undone: BTreeSet::new(),
+            undone_in_hunks: BTreeMap::new(),
             passed: false,
             partial: false,
             left_at: None,
@@ -238,8 +241,14 @@ impl History {
         let steps = self.undo.iter_mut().chain(&mut self.redo);
         if let Some(known) = { steps }.find(|known| known.op == turn.op) {
             let newer = if known.kind == OperationKind::Turn { step } else { known.clone() };
-            let (undone, passed) = (known.undone.clone(), known.passed);
-            *known = UndoStep { turn: Some(Arc::clone(&turn)), undone, passed, ..newer };
+            let old = known.clone();
+            *known = UndoStep {
+                turn: Some(Arc::clone(&turn)),
+                undone: old.undone,
+                undone_in_hunks: old.undone_in_hunks,
+                passed: old.passed,
+                ..newer
+            };
         } else if !self.turns.iter().any(|known| known.op == turn.op) {
             self.undo.push(step);
         }
@@ -274,6 +283,7 @@ impl History {
             time: begin.time,
             turn: None,
             undone: BTreeSet::new(),
+            undone_in_hunks: BTreeMap::new(),
             passed: false,
             partial: begin.partial,
             left_at: (begin.kind == OperationKind::Undo).then_some(begin.target),
@@ -300,7 +310,15 @@ impl History {
                     match &known.turn {
                         Some(_) => {
                             step.passed = known.passed;
-                            known.undone.extend(step.changed.iter().cloned());
+                            step.undone_in_hunks.clone_from(&known.undone_in_hunks);
+                            for path in &step.changed {
+                                if begin.in_hunks.contains(path) {
+                                    known.undone_in_hunks.insert(path.clone(), begin.target);
+                                } else {
+                                    known.undone_in_hunks.remove(path);
+                                    known.undone.insert(path.clone());
+                                }
+                            }
                             known.passed |= !step.partial;
                         }
                         None => step.moved = self.remove(at).moved,
@@ -318,6 +336,7 @@ impl History {
                     self.undo.insert(redone.place.min(self.undo.len()), step);
                 } else if let Some(known) = self.undo.iter_mut().find(|known| known.op == redone.op) {
                     redone.changed.iter().for_each(|path| _ = known.undone.remove(path));
+                    known.undone_in_hunks = redone.undone_in_hunks;
                     known.passed = redone.passed;
                 }
             }
@@ -368,14 +387,15 @@ impl History {
         self.turns.iter().flat_map(|turn| [turn.base, turn.end].into_iter().chain(turn.named_checkpoints()))
     }
 
-    /// Returns the checkpoints that pruning must not drop: the ends of an interrupted operation, the next undo, and the redo of what
-    /// was undone.
+    /// Returns the checkpoints that pruning must not drop: the ends of an interrupted operation, the next undo, the redo of what
+    /// was undone, and the states that an undo of hunks has left.
     pub fn needed(&self) -> Vec<ObjectId> {
         let ends = self.interrupted.iter().flat_map(|begin| [begin.target, begin.pre_restore]);
         // Those of turns are kept by themselves.
         let next = self.next_undo().filter(|step| step.turn.is_none());
         let redo = self.redo.iter().rev().take(KEPT_REDO).flat_map(|step| [Some(step.to), step.left_at]);
-        ends.chain(next.map(|step| step.to)).chain(redo.flatten()).collect()
+        let in_hunks = self.undo.iter().flat_map(|step| step.undone_in_hunks.values().copied());
+        ends.chain(next.map(|step| step.to)).chain(redo.flatten()).chain(in_hunks).collect()
     }
 }
 
@@ -404,6 +424,7 @@ mod tests {
             local: false,
             over: over.map(str::to_owned),
             partial: false,
+            in_hunks: Vec::new(),
             time: String::new(),
         })
     }

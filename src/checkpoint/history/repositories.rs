@@ -44,7 +44,7 @@ impl Catalog {
             let why = if saved.is_some() {
                 "the repository was deleted"
             } else {
-                "the repository no longer exists, and was not saved"
+                "the repository no longer exists and was not saved"
             };
             MissedChange { path: quote(path.as_bytes()), why: why.to_owned(), who, saved }
         };
@@ -138,7 +138,7 @@ impl Catalog {
             }
             if kept.is_occupied(&self.workspace.path) {
                 let command = self.restore_command_at(&checkpoint, &kept.path);
-                let text = format!("something else is in its place; move that away, then `{command}` restores it");
+                let text = format!("something else is in its place; move that away, then run `{command}`");
                 expected.missed.insert(kept.path, text);
             } else if kept.has_data() {
                 restore.repositories.push(kept);
@@ -219,10 +219,11 @@ pub(super) fn left_by_redo(restore: &Restore, loaded: &Loaded) -> Vec<String> {
         return Vec::new();
     }
     let repositories = restore.only.iter().flatten().filter(|path| path.name() == b".git");
-    let mut left: Vec<String> =
-        repositories.map(|path| format!("`{}` stays: piton deletes no repository", path.display())).collect();
+    let mut left: Vec<String> = repositories
+        .map(|path| format!("`{}` was not deleted: piton never deletes a repository", path.display()))
+        .collect();
     if loaded.manifest.iter().next().is_none() {
-        left.push("the directory of the workspace stays".to_owned());
+        left.push("the directory of the workspace was not deleted".to_owned());
     }
     left
 }

@@ -13,6 +13,7 @@ use crate::model::coverage::Coverage;
 use crate::model::id::ObjectId;
 use crate::model::line_counts::LineCounts;
 use crate::model::manifest::{Manifest, ManifestEntry};
+use crate::model::meta::quote;
 use crate::model::operation::OperationKind;
 use crate::model::path::RelPath;
 use crate::model::turn::Attribution;
@@ -56,6 +57,12 @@ pub struct Restore {
 }
 
 impl Restore {
+    /// Lists the paths of which only chosen hunks are restored (percent-quoted).
+    pub(super) fn paths_in_hunks(&self) -> Vec<String> {
+        let in_hunks = self.from.iter().filter(|(_, from)| self.composed == Some(**from));
+        in_hunks.map(|(path, _)| quote(path.as_bytes())).collect()
+    }
+
     /// Returns a restore of the whole tree or of some paths.
     pub fn to(target: ObjectId, run: &str, paths: Vec<RelPath>, keep_new: bool) -> Restore {
         let (only, over, agreed) = (None, None, Agreed::Anything);

@@ -111,7 +111,7 @@ impl Locked<'_> {
         tell: &dyn Fn(RestoreStage<'_>),
         control: &dyn Fn() -> Flow,
     ) -> Result<Restored> {
-        let warn = |error: Error| tracing::warn!(%error, "what open turns have changed is not known");
+        let warn = |error: Error| tracing::warn!(%error, "cannot determine which files the open turns have changed");
         if resume.is_none() {
             self.settle_turns(control).unwrap_or_else(warn);
         }
@@ -226,6 +226,7 @@ impl Locked<'_> {
             local: restore.local,
             over: restore.over.clone(),
             partial: restore.partial,
+            in_hunks: restore.paths_in_hunks(),
             time: rfc3339(now_ms()),
         };
         // Durable before the first file changes: an interrupted restore has to be known.

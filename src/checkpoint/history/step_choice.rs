@@ -65,7 +65,7 @@ impl StepChoice {
     /// `no-such-path`.
     pub(super) fn refuse_unmatched(&self, turn: &str, changed: &[RelPath]) -> Result<()> {
         self.limits.unmatched(&changed.iter().collect::<Vec<_>>()).map_or(Ok(()), |pattern| {
-            let text = format!("`{}` matches nothing that turn {turn} has changed", printable(pattern));
+            let text = format!("turn {turn} has not changed anything that matches `{}`", printable(pattern));
             Err(Error::new(Code::NoSuchPath, text).hint(format!("`piton diff {turn}` shows its changes")))
         })
     }
@@ -78,13 +78,13 @@ impl StepChoice {
                 let text = "no turn that can be undone has changed that path";
                 Error::new(Code::NoSuchPath, text)
                     .path(path.to_path())
-                    .hint("`piton restore PATH` brings back its newest version that differs; `piton list --turns` lists the turns")
+                    .hint("`piton restore PATH` restores its newest version that differs; `piton list --turns` lists the turns")
             }
             (None, _) if !self.is_of_all_paths() => {
                 let what = pattern
                     .map_or("other paths".to_owned(), |text| format!("a path that `{}` matches", printable(text)));
                 Error::new(Code::NoSuchPath, format!("no turn that can be undone has changed {what}"))
-                    .hint("`piton list --turns` lists the turns, `piton diff --turn` shows their changes")
+                    .hint("`piton list --turns` lists the turns; `piton diff --turn` shows their changes")
             }
             (None, run) => {
                 let run = printable(run.as_deref().unwrap_or_default());

@@ -119,13 +119,13 @@ impl Catalog {
         let mut warnings = in_use::warnings(plan, &self.workspace.path);
         match self.live_warnings(&restore.run) {
             Ok(live) => warnings.extend(live.into_iter().filter(|_| !plan.changes_nothing())),
-            Err(error) => tracing::warn!(%error, "the processes that are active cannot be determined"),
+            Err(error) => tracing::warn!(%error, "cannot determine which processes are active"),
         }
         warnings.extend(self.target_warnings(&loaded.coverage, &|path| restore.is_about(path)));
         if self.is_layer_expired(&loaded.checkpoint)? {
             let number = loaded.checkpoint.record.number;
             warnings.push(format!(
-                "checkpoint {number} kept ignored files and secrets for a while, and they were dropped: it restores none of those"
+                "checkpoint {number} saved ignored files and secrets for a limited time, which is over, so it cannot restore them"
             ));
         }
         let is_from_target = |path: &RelPath| restore.selects(path) && !restore.from.contains_key(path);
@@ -139,7 +139,7 @@ impl Catalog {
         }
         warnings.extend(left_by_redo(restore, loaded));
         let also = |kept: &KeptRepository| {
-            format!("`{}` is restored too, as it was before it was deleted", self.shown(&kept.path))
+            format!("`{}` is restored too, in its state before it was deleted", self.shown(&kept.path))
         };
         warnings.extend(restore.repositories.iter().map(also));
         Ok(warnings)
@@ -159,8 +159,8 @@ impl Catalog {
         Ok(all.iter().find(|one| is_around(one)).map(|one| {
             let (command, name) = (&one.begin.command, one.begin.name());
             format!(
-                "this takes back only the files of `{command}`: refs, HEAD, the index and the stash stay as they are. \
-                 `piton undo {name}` takes all of it back"
+                "this undoes only the file changes of `{command}`; refs, HEAD, the index and the stash are not changed. \
+                 To undo all of it, run `piton undo {name}`"
             )
         }))
     }
@@ -344,7 +344,7 @@ fn is_out_of_sight(coverage: &Coverage, path: &RelPath) -> bool {
 pub(super) fn incomplete(error: Error) -> Error {
     match error.code() {
         Code::StoreDamaged | Code::NoSuchCheckpoint => {
-            Error::new(Code::IncompleteCheckpoint, format!("the checkpoint cannot be read whole: {}", error.fact()))
+            Error::new(Code::IncompleteCheckpoint, format!("part of the checkpoint cannot be read: {}", error.fact()))
                 .hint("nothing was changed; choose another checkpoint")
                 .caused_by(error)
         }

@@ -135,7 +135,10 @@ impl Locked<'_> {
     ) -> Result<Option<EndedTurn>> {
         let base = match self.catalog.checkpoint_of(turn.base) {
             Err(error) if error.code() == Code::NoSuchCheckpoint => {
-                tracing::warn!(turn = turn.turn, "the beginning of a turn is not kept, so its changes are not known");
+                tracing::warn!(
+                    turn = turn.turn,
+                    "the checkpoint at the beginning of the turn is no longer kept, so its changes are unknown"
+                );
                 return Ok(None);
             }
             base => base?,
@@ -155,7 +158,7 @@ impl Locked<'_> {
         let known = line_so_far(&history, turn);
         if may_have_left_work || !running.is_empty() {
             for path in &deleted_by_others {
-                let why = "deleted during the turn, maybe by a process that one of its actions started".to_owned();
+                let why = "deleted during the turn, possibly by a process that one of its actions started".to_owned();
                 let (quoted, saved) = (quote(path.as_bytes()), Some(base.id));
                 let change = MissedChange { path: quoted, why, who: Attribution::Likely, saved };
                 missed.entry(path.clone()).or_insert(change);
@@ -249,7 +252,7 @@ fn changed_secrets(changes: &BTreeMap<RelPath, TurnChange>) -> Option<(RelPath, 
 fn line_so_far<'h>(history: &'h History, turn: &OpenTurn) -> Option<&'h UndoStep> {
     let is_line = |line: &TurnEnd| line.key == turn.key && line.base == turn.base;
     let line = history.undo.iter().rev().find(|step| step.turn.as_deref().is_some_and(is_line));
-    line.filter(|step| !step.passed && step.undone.is_empty())
+    line.filter(|step| !step.passed && step.undone.is_empty() && step.undone_in_hunks.is_empty())
 }
 
 /// Returns the request for a capture at an end of a turn.
@@ -330,7 +333,7 @@ impl Catalog {
         let root = &self.workspace.path;
         let staged = LazyCell::new(|| {
             self.written_by_git(turn).unwrap_or_else(|error| {
-                tracing::warn!(%error, "without the indexes of git fewer changes are sure");
+                tracing::warn!(%error, "could not read git's indexes, so fewer changes are certain");
                 WrittenByGit::default()
             })
         });

@@ -145,6 +145,6 @@ impl Catalog {
         let names: Vec<String> = commits.iter().rev().take(MOST_NAMED).map(shown).collect();
         let more = commits.len().saturating_sub(MOST_NAMED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        (!names.is_empty()).then(|| format!("commits made during this turn stay: {}{more}", names.join(", ")))
+        (!names.is_empty()).then(|| format!("commits made during this turn are kept: {}{more}", names.join(", ")))
     }
 }

@@ -55,8 +55,8 @@ impl Catalog {
             return self.turn_named(name, run);
         }
         self.changing_turns(run)?.into_iter().next().ok_or_else(|| {
-            Error::new(Code::NoSuchTurn, "no turn of an agent has changed files in this workspace")
-                .hint("`piton list` has the checkpoints")
+            Error::new(Code::NoSuchTurn, "no agent's turn has changed files in this workspace")
+                .hint("`piton list` lists the checkpoints")
         })
     }
 
@@ -131,9 +131,9 @@ impl Catalog {
                 },
             };
             return left.map(Some).ok_or_else(|| {
-                Error::new(Code::StaleSelection, format!("turn {} is undone already", turn.op))
+                Error::new(Code::StaleSelection, format!("turn {} has already been undone", turn.op))
                     .field("turn")
-                    .hint(format!("`piton redo --turn {}` takes that back", turn.op))
+                    .hint(format!("to redo it, run `piton redo --turn {}`", turn.op))
             });
         }
         if choice.run.is_none() && choice.is_of_all_paths() {
@@ -185,7 +185,8 @@ impl Catalog {
         let Some(turn) = &step.turn else { return Ok(plain) };
         match direction {
             Direction::Undo => {
-                let saved = self.with_saved(undo_of_turn(plain, step, turn, choice)?, turn)?;
+                let rest = self.after_hunks(undo_of_turn(plain, step, turn, choice)?, step)?;
+                let saved = self.with_saved(rest, turn)?;
                 self.with_repositories(saved, turn)
             }
             Direction::Redo => {
@@ -268,7 +269,7 @@ impl Catalog {
         let sentence = |turn: &OpenTurn| {
             let client = turn.client.as_deref().unwrap_or("an agent");
             format!(
-                "turn `{}` of {} (run {}) is open: it may go on with what it has read before, and write these files again",
+                "turn `{}` of {} (run {}) is still open, so its agent might write these files again",
                 printable(&turn.turn),
                 printable(client),
                 printable(&turn.run)
@@ -309,6 +310,24 @@ fn undo_of_turn(plain: Restore, step: &UndoStep, turn: &TurnEnd, choice: &StepCh
 }
 
 impl Catalog {
+    /// Has a step back over a turn expect the state that an undo of some hunks has left, where there was one.
+    fn after_hunks(&self, restore: Restore, step: &UndoStep) -> Result<Restore> {
+        let mut expected = restore.expected.as_deref().cloned().unwrap_or_default();
+        for (quoted, id) in &step.undone_in_hunks {
+            let path = RelPath::parse(&unquote(quoted)?)?;
+            let states = match self.checkpoint_of(*id) {
+                Ok(hunks) => self.entries_at(&hunks, [&path].into_iter())?,
+                // Without it, the file counts as changed since the turn, and is kept unless it is included.
+                Err(error) if error.code() == Code::NoSuchCheckpoint => continue,
+                Err(error) => return Err(error),
+            };
+            if let (Some(expected), Some(since)) = (expected.states.get_mut(&path), states.get(&path)) {
+                *expected = *since;
+            }
+        }
+        Ok(Restore { expected: Some(Arc::new(expected)), ..restore })
+    }
+
     /// Has a step back over a turn restore what only other checkpoints have saved, and names the ways to restore what it cannot.
     fn with_saved(&self, restore: Restore, turn: &TurnEnd) -> Result<Restore> {
         let (from, mut only) = (saved_elsewhere(turn)?, restore.only.unwrap_or_default());
@@ -321,7 +340,7 @@ impl Catalog {
         }
         // Without its version such a path would count as absent before the turn.
         for path in self.lost_versions(&from)?.into_iter().filter(|path| only.remove(path)) {
-            let way = format!("the checkpoint that saved it lacks it by now; `{}`", self.recover_command(&path));
+            let way = format!("the checkpoint that saved it no longer contains it; `{}`", self.recover_command(&path));
             expected.missed.insert(path, format!("{way} restores an older version, if there is one"));
         }
         Ok(Restore { only: Some(only), from, expected: Some(Arc::new(expected)), ..restore })
@@ -390,7 +409,7 @@ fn only_others(history: &History, run: &str) -> Option<Error> {
     let (counted, words): (Vec<String>, Vec<&str>) =
         (counted.collect(), kinds.iter().map(|kind| kind.as_str()).collect());
     (!shares.is_empty()).then(|| {
-        let text = format!("the changes of run `{}` are not its alone ({})", printable(run), counted.join(", "));
+        let text = format!("not only run `{}` made these changes ({})", printable(run), counted.join(", "));
         let command = format!("`piton undo --run {} --include {}`", shell_word(run), words.join(","));
         Error::new(Code::NoSuchTurn, text).field("run").hint(format!("{command} undoes them too"))
     })

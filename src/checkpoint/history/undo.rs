@@ -103,9 +103,9 @@ impl Catalog {
     fn refuse_covered_step(&self, history: &History, step: &UndoStep) -> Result<()> {
         match self.next_undo_of_group(history, None)? {
             Some(newest) if newest.op != step.op && newest.turn.is_none() => {
-                let text =
-                    format!("{} of this session is below the newer {} of run {}", step.op, newest.op, newest.run());
-                Err(Error::new(Code::StaleSelection, text).hint("`piton undo` in a terminal undoes the newest one"))
+                let text = format!("{} of this session is older than {} of run {}", step.op, newest.op, newest.run());
+                Err(Error::new(Code::StaleSelection, text)
+                    .hint("run `piton undo` in a terminal to undo the newest one"))
             }
             _ => Ok(()),
         }
@@ -120,14 +120,14 @@ impl Catalog {
     /// Returns the refusal of a step that damaged lines of the journal hide; it names the checkpoints from before restores.
     fn unsure_step(&self, history: &History, word: &str) -> Error {
         let damage = history.damage().unwrap_or_default();
-        let text = format!("{damage}, so the restore that {word} would take back is not known; nothing was done");
+        let text = format!("{damage}, so the restore to {word} cannot be determined; nothing was done");
         let known = self.all().unwrap_or_default(); // without a list the damage is named alone
         let newest = known.checkpoints.iter().rev();
         let before = newest.filter(|checkpoint| checkpoint.record.kind == CheckpointKind::PreRestore).take(MOST_NAMED);
         let before: Vec<&Checkpoint> = before.collect();
         let named = |one: &&Checkpoint| format!("{} ({}, {})", one.record.number, one.id.short(), one.record.reason);
         let hint = match before.is_empty() {
-            true => "no checkpoint from before a restore is kept; `piton list` has the others".to_owned(),
+            true => "no checkpoint from before a restore is kept; `piton list` lists the others".to_owned(),
             false => {
                 let names: Vec<String> = before.iter().map(named).collect();
                 format!("restore a checkpoint from before a restore with `piton restore N`: {}", names.join(", "))
@@ -152,7 +152,7 @@ impl Catalog {
             None => ("the operation".to_owned(), format!("piton {word}")),
         };
         Ok(format!(
-            "nothing to {word} in this session. The next step is {newest} ({op}) of run {run}: `{command}` in a terminal takes it"
+            "nothing to {word} in this session. The newest change is {newest} ({op}) of run {run}; to {word} it, run `{command}` in a terminal"
         ))
     }
 
@@ -168,30 +168,30 @@ impl Catalog {
         };
         if let Some(pruned) = next.and_then(|step| self.pruned_end(step)) {
             return Ok(format!(
-                "nothing more to {word}: the next step needs a checkpoint that was deleted: {pruned}. \
-                 `piton {word} --turn TURN` takes another turn by its name in `piton list --turns`"
+                "nothing more to {word}: the next one needs a checkpoint that was deleted: {pruned}. \
+                 For another turn of `piton list --turns`, run `piton {word} --turn TURN`"
             ));
         }
         let (last, was_undone) = (history.undo.last().map(|step| step.kind), !history.redo.is_empty());
         let was_passed = history.turns.iter().any(|turn| turn.is_passed);
         let text = match (direction, last) {
             (Direction::Redo, None) => "nothing to redo: nothing was undone in this workspace",
-            (Direction::Redo, Some(OperationKind::Redo)) => "nothing to redo: what was undone last is redone already",
+            (Direction::Redo, Some(OperationKind::Redo)) => "nothing to redo: the last undo has already been redone",
             (Direction::Redo, Some(_)) => "nothing to redo: nothing was undone since the last restore",
             (Direction::Undo, _) if history.has_older => {
-                "nothing more to undo: only the newest 20 turns can be undone, and older ones remain; a checkpoint of `piton list` reaches \
-                 back further"
+                "nothing more to undo: only the newest 20 turns can be undone. For an older state, restore a checkpoint shown by \
+                 `piton list`"
             }
             (Direction::Undo, _)
                 if was_passed || (was_undone && history.undo.iter().any(|step| step.own_left() > 0)) =>
             {
-                "nothing more to undo, but some changes stayed: `piton list --turns` marks their turns, `piton undo --turn TURN` tries again"
+                "nothing more to undo, but some changes could not be undone. `piton list --turns` marks their turns; to try again, run `piton undo --turn TURN`"
             }
             (Direction::Undo, _) if was_undone => {
-                "nothing to undo: every turn and restore is undone already; `piton redo` takes that back"
+                "nothing to undo: every turn and restore has already been undone; to redo the last one, run `piton redo`"
             }
             (Direction::Undo, _) => {
-                "nothing to undo: no turn of an agent has changed files in this workspace, and no restore was made"
+                "nothing to undo: no agent's turn has changed files in this workspace, and nothing was restored"
             }
         };
         let known = self.all()?;
@@ -199,7 +199,7 @@ impl Catalog {
         let before = before_destruction(all).filter(|_| direction == Direction::Undo && !was_undone && !was_passed);
         Ok(match before {
             Some(before) => format!(
-                "{text}. To take back what the agent did, restore the checkpoint before its last destructive turn: \
+                "{text}. To revert what the agent did, restore the checkpoint before its last destructive turn: \
                  `piton restore {}`",
                 before.shown()
             ),
@@ -221,7 +221,7 @@ impl Catalog {
             None => "choose a checkpoint to restore from `piton list`".to_owned(),
         };
         let text =
-            format!("checkpoint {} was recorded since the undo, so redo has lost its meaning", newer.record.number);
+            format!("checkpoint {} was recorded since the undo, so there is nothing to redo", newer.record.number);
         Err(Error::new(Code::StaleSelection, text).hint(hint))
     }
 
@@ -251,8 +251,8 @@ impl Catalog {
         let op = restore.over.as_deref().unwrap_or_default();
         Err(Error::new(
             Code::StaleSelection,
-            format!("operation {op} is not the next to {word} any more; nothing was done"),
+            format!("operation {op} is no longer the next one to {word}; nothing was done"),
         )
-        .hint(format!("look again: `piton {word} --preview`")))
+        .hint(format!("check again with `piton {word} --preview`")))
     }
 }
