@@ -23,12 +23,12 @@ use crate::sys::clock::{NamedTime, ms_of, now_ms};
 /// The arguments of `piton find`.
 #[derive(Debug, Args)]
 pub(super) struct FindArgs {
-    /// A file or directory; a pattern (`*.rs`, `src/**/x?`), or a bare name, which is looked for in all directories
+    /// A file or directory, a pattern (`*.rs`, `src/**/x?`), or a bare name to search for in all directories
     pub path: PathBuf,
-    /// Only checkpoints since then: a time (2026-01-31, 14:30, yesterday), or how long ago (2h, 3 days)
+    /// Only checkpoints since this time (2026-01-31, 14:30, yesterday) or this long ago (2h, 3 days)
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
-    /// Only checkpoints until then
+    /// Only checkpoints until this time
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
 }
@@ -82,7 +82,7 @@ pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
         let ages: Vec<String> = versions
             .iter()
             .map(|version| {
-                version.checkpoints.iter().map(|one| &one.record.time).max().map_or_else(String::new, |time| age(time))
+                version.checkpoints.iter().map(|one| &one.record.time).min().map_or_else(String::new, |time| age(time))
             })
             .collect();
         let widest = ages.iter().map(|age| width(age)).max().unwrap_or(0);
@@ -105,14 +105,22 @@ pub(super) fn find(context: &mut Context, args: &FindArgs) -> Result<Exit> {
         let option = context.option();
         let columns = width("restore N ") + width(&option) + width(&back);
         add!(text, "\n  piton {}  print it\n", padded(&format!("show{option} N:{back}"), columns));
-        add!(text, "  piton restore{option} N {back}  bring it back\n");
+        add!(text, "  piton restore{option} N {back}  restore it\n");
         print::data(&text)?;
     } else {
         let those = if is_damaged { "No checkpoint that can be read" } else { "No checkpoint" };
         let mut text = format!("{those} contains {}{}", context.leading(), path.display());
-        // The newest one says best why not.
-        if let Some(Presence::NotCaptured(why)) = versions.first().map(|version| version.presence) {
-            add!(text, ": {why}");
+        // Newest first.
+        let mut reasons: Vec<String> = Vec::new();
+        for version in &versions {
+            if let Presence::NotCaptured(why) = version.presence
+                && !reasons.contains(&why.to_string())
+            {
+                reasons.push(why.to_string());
+            }
+        }
+        if !reasons.is_empty() {
+            add!(text, ": {}", reasons.join("; "));
         }
         text.push('\n');
         print::data(&text)?;
@@ -189,12 +197,12 @@ fn matches(
     }
     let mut text = format!("{}\n\n", print::bold(&format!("Files that {typed} matches")));
     for item in &found {
-        let gone = if item.present { "" } else { "  not there now" };
+        let gone = if item.present { "" } else { "  not on disk now" };
         let name = format!("{}{}", context.leading(), item.path.shown());
         add_line!(text, "  {name}  newest in checkpoint {} ({}){gone}", item.n, print::local_time(&item.time));
     }
-    add!(text, "\n  piton find PATH       the versions of one of them\n");
-    add!(text, "  piton restore PATH    bring back the newest that differs\n");
+    add!(text, "\n  piton find PATH       list the versions of one file\n");
+    add!(text, "  piton restore PATH    restore the newest version that differs\n");
     print::data(&text)?;
     Ok(exit)
 }

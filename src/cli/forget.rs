@@ -1,6 +1,6 @@
 //! `piton forget`: takes content out of every checkpoint, and proves that its bytes are gone.
 
-use std::io::{BufRead, IsTerminal, Read};
+use std::io::{IsTerminal, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -12,7 +12,6 @@ use super::exit::Exit;
 use super::person;
 use super::print;
 use super::progress;
-use super::stop::OpenQuestion;
 use crate::checkpoint::upkeep::forget::{
     ForgetPlan, ForgetProof, ForgetWish, Forgotten, ForgottenWorkspace, Pace, RewrittenCheckpoint, WorkspacePlan,
     complete, unfinished,
@@ -25,6 +24,7 @@ use crate::model::sought::SecretPattern;
 use crate::model::text::{bytes, count, printable};
 use crate::protocol::{ForgetDocument, ForgetItem, ProofBlock};
 use crate::settings;
+use crate::sys::raw_terminal::read_hidden_line;
 
 /// Rows of the preview, and paths of a row, that are shown.
 const SHOWN: usize = 20;
@@ -32,22 +32,22 @@ const SHOWN: usize = 20;
 /// The arguments of `piton forget`.
 #[derive(Debug, Args)]
 pub(super) struct ForgetArgs {
-    /// The paths to take out of this workspace's checkpoints, each with all below it
+    /// The paths to remove from this workspace's checkpoints, with everything below them
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// The secret to take out of all checkpoints; `-` reads it from stdin
+    /// The secret to remove from all checkpoints; `-` reads it from stdin
     #[arg(long, value_name = "SECRET", conflicts_with = "paths", allow_hyphen_values = true)]
     pub secret: Option<std::ffi::OsString>,
-    /// The secret is a regular expression on bytes
+    /// Treat the secret as a regular expression on bytes
     #[arg(long, requires = "secret")]
     pub regex: bool,
-    /// Only in the checkpoints of this workspace
+    /// Search only the checkpoints of this workspace
     #[arg(long = "in", value_name = "DIR", requires = "secret")]
     pub within: Option<PathBuf>,
     /// Finish a forget that was killed
     #[arg(long = "continue", conflicts_with_all = ["paths", "secret", "plan", "dry_run"])]
     pub go_on: bool,
-    /// Only show what would go
+    /// Only show what would be removed
     #[arg(long)]
     pub dry_run: bool,
     /// Do nothing unless the plan has this digest (--json shows it)
@@ -79,7 +79,7 @@ pub(super) fn forget(context: &mut Context, args: &ForgetArgs) -> Result<Exit> {
                 args.paths.iter().map(|typed| context.path(&workspace, typed)).collect::<Result<_>>()?;
             if paths.iter().any(RelPath::is_root) {
                 return Err(Error::new(Code::BadPath, "this is the whole workspace")
-                    .hint("`piton forget --workspace DIR` forgets all of it"));
+                    .hint("to forget all of it, run `piton forget --workspace DIR`"));
             }
             (Some(workspace), ForgetWish::Paths(paths))
         }
@@ -91,11 +91,15 @@ pub(super) fn forget(context: &mut Context, args: &ForgetArgs) -> Result<Exit> {
     }
     plan.faults().for_each(|fault| print::warning(&printable(fault)));
     for path in &plan.repositories {
-        print::note(&format!("The kept copy of {} is deleted too: piton cannot search it.", print::path(path)));
+        print::note(&format!(
+            "The saved copy of {} is deleted too, because piton cannot search it.",
+            print::path(path)
+        ));
     }
     for path in &plan.present {
-        let hint = "the next checkpoint captures it again; change it, or leave it out by an ignore rule, first";
-        print::warning(&format!("{} contains it now: {hint}", print::path(path)));
+        let hint =
+            "the next checkpoint saves it again, unless you change the file, or `exclude` in the settings matches it";
+        print::warning(&format!("{} still contains it: {hint}", print::path(path)));
     }
     let is_nothing = plan.checkpoints.is_empty() && plan.repositories.is_empty();
     if !context.json {
@@ -133,7 +137,7 @@ pub(super) fn forget(context: &mut Context, args: &ForgetArgs) -> Result<Exit> {
 /// stops nothing.
 pub(super) fn complete_first(context: &Context, is_due: bool) {
     if is_due && let Err(error) = complete(&context.home, Pace::patient(context.work())) {
-        print::warning(&format!("a forget that was killed is not completed yet: {}", error.text()));
+        print::warning(&format!("a forget that was killed is not finished yet: {}", error.text()));
     }
 }
 
@@ -164,7 +168,9 @@ pub(super) fn left() -> Option<String> {
 fn known(context: &Context, dir: &std::path::Path) -> Result<Workspace> {
     let path = dir.canonicalize().unwrap_or_else(|_| dir.to_owned()); // a directory that is gone is known by its path
     Workspace::known(&context.home)?.into_iter().find(|workspace| workspace.path == path).ok_or_else(|| {
-        Error::new(Code::WorkspaceGone, "this directory is no workspace").path(dir).hint("`piton status` says which is")
+        Error::new(Code::WorkspaceGone, "this directory is not a workspace")
+            .path(dir)
+            .hint("`piton status` shows the workspace")
     })
 }
 
@@ -173,20 +179,19 @@ fn pattern(typed: &std::ffi::OsStr, is_regex: bool) -> Result<SecretPattern> {
     let mut secret = typed.as_bytes().to_vec();
     if typed == "-" {
         secret.clear();
-        let mut input = std::io::stdin().lock();
-        let read = match input.is_terminal() {
+        let read = match std::io::stdin().is_terminal() {
             true => {
-                print::say("The secret, and Enter:");
-                let (_hidden, _question) = (progress::hide(), OpenQuestion::open());
-                input.read_until(b'\n', &mut secret)
+                print::say("Type the secret, then press Enter (it is not shown):");
+                let _hidden = progress::hide();
+                read_hidden_line().map(|line| secret = line)
             }
-            false => input.read_to_end(&mut secret),
+            false => std::io::stdin().read_to_end(&mut secret).map(|_| ()),
         };
         read.at("reading", "stdin")?;
         let end = [&b"\r\n"[..], b"\n"].into_iter().find(|end| secret.ends_with(end)).map_or(0, <[u8]>::len);
         secret.truncate(secret.len() - end);
     } else {
-        print::warning("the secret may be in the history of your shell; `--secret -` reads it from stdin");
+        print::warning("the secret might be in your shell's history; use `--secret -` to read it from stdin");
     }
     if !is_regex {
         return SecretPattern::literal(&secret);
@@ -215,18 +220,18 @@ fn table(plan: &ForgetPlan<'_>, is_secret: bool) -> String {
     }
     let (versions, size) = plan.versions();
     if plan.checkpoints.is_empty() {
-        let rest = if is_secret { " What was dropped, and records, are searched all the same." } else { "" };
+        let rest = if is_secret { " Dropped checkpoints and records will still be searched." } else { "" };
         let alone = if plan.repositories.is_empty() { "" } else { " as a file" };
         add_line!(text, "No checkpoint contains it{alone}.{rest}");
     } else {
         let after = plan.checkpoints.len() - own.len();
         let told = match after {
             0 => String::new(),
-            after => format!(" {} that come from them get new ids too.", count(after as u64, "checkpoint")),
+            after => format!(" {} derived from them will also get new ids.", count(after as u64, "checkpoint")),
         };
         let held = count(own.len() as u64, "checkpoint");
         add_line!(text, "{held} contained it, in {} of files, {}.{told}", count(versions, "version"), bytes(size));
-        add_line!(text, "Their numbers and labels stay. Nothing brings the content back.");
+        add_line!(text, "Their numbers and labels are kept. The content cannot be restored.");
     }
     text
 }
@@ -235,15 +240,15 @@ fn table(plan: &ForgetPlan<'_>, is_secret: bool) -> String {
 fn outcome(forgotten: &Forgotten) -> String {
     let mut text = String::new();
     for (old, new) in forgotten.replaced.iter().take(SHOWN) {
-        add_line!(text, "  {} is {} now", old.short(), new.short());
+        add_line!(text, "  {} is now {}", old.short(), new.short());
     }
     if forgotten.replaced.len() > SHOWN {
-        add_line!(text, "  and {} more; every old id still finds its checkpoint", forgotten.replaced.len() - SHOWN);
+        add_line!(text, "  and {} more; the old ids still work", forgotten.replaced.len() - SHOWN);
     }
     let upkept = &forgotten.upkept;
     add_line!(text, "Replaced {}.", count(forgotten.replaced.len() as u64, "checkpoint"));
     if let Some(left) = &upkept.left {
-        add_line!(text, "The store left something for another time: {left}.");
+        add_line!(text, "The store cleanup is not finished: {left}.");
     }
     text + &proven(&forgotten.proof)
 }
@@ -253,9 +258,9 @@ fn proven(proof: &ForgetProof) -> String {
     let mut text = String::new();
     let read = count(proof.objects, "object");
     let files = count(proof.files, "other file");
-    add_line!(text, "Searched {read} and {files}, {} inflated.", bytes(proof.bytes));
+    add_line!(text, "Searched {read} and {files} ({} decompressed).", bytes(proof.bytes));
     match proof.left.is_empty() {
-        true => add_line!(text, "Nothing of it is left below piton's home."),
+        true => add_line!(text, "Nothing of it is left in piton's home directory."),
         false => {
             add_line!(text, "It is still in:");
             proof.left.iter().for_each(|place| add_line!(text, "  {}", printable(place)));
@@ -263,7 +268,7 @@ fn proven(proof: &ForgetProof) -> String {
     }
     add_line!(
         text,
-        "Copies elsewhere stay: what was pushed to other machines, backups, and blocks that the disk has freed."
+        "Copies elsewhere are not removed: what was pushed to other machines, backups, and freed disk blocks."
     );
     text
 }
@@ -313,8 +318,8 @@ fn fill(document: &mut ForgetDocument, forgotten: &Forgotten) {
 /// Forgets a whole workspace, which has to be named.
 fn forget_workspace(context: &Context, args: &ForgetArgs) -> Result<Exit> {
     let Some(dir) = context.named_workspace() else {
-        return Err(Error::new(Code::BadRequest, "nothing to forget is named")
-            .hint("name a PATH, `--secret -`, or a whole workspace with `--workspace DIR`"));
+        return Err(Error::new(Code::BadRequest, "you did not say what to forget")
+            .hint("give a PATH, `--secret -`, or a whole workspace with `--workspace DIR`"));
     };
     let workspace = known(context, &dir)?;
     let policy = settings::load(None, context.home.path(), &context.flags)?.policy;
@@ -326,7 +331,10 @@ fn forget_workspace(context: &Context, args: &ForgetArgs) -> Result<Exit> {
     let mut shown = workspace_document(&plan, args.dry_run)?;
     if !context.json {
         let path = print::path(&plan.workspace.path);
-        print::data(&format!("All of {path} is deleted: {}, and its records.\n", count(number, "checkpoint")))?;
+        print::data(&format!(
+            "This deletes all that piton saved of {path}: {}, and its records.\n",
+            count(number, "checkpoint")
+        ))?;
     }
     if args.dry_run || (context.json && !args.yes) {
         if context.json {
@@ -345,7 +353,8 @@ fn forget_workspace(context: &Context, args: &ForgetArgs) -> Result<Exit> {
         shown.proof = Some(block(&proof));
         print::json_as_declared(&shown)?;
     } else {
-        let stays = "An agent is active there: the directory stays a workspace, and its next checkpoint saves all of it again.\n";
+        let stays = "An agent is active there, so the directory is still a workspace and its next checkpoint saves \
+                     everything again.\n";
         let stays = if is_open { stays } else { "" };
         print::data(&format!("Forgot {}.\n{stays}{}", count(number, "checkpoint"), proven(&proof)))?;
     }

@@ -30,37 +30,37 @@ use crate::sys::interrupt::Flow;
 /// The arguments of `piton list`.
 #[derive(Debug, Args)]
 pub(super) struct ListArgs {
-    /// Most rows to list [default: 50; with --turns 20]
+    /// List at most this many rows [default: 50; with --turns 20]
     #[arg(long, short = 'n')]
     pub limit: Option<usize>,
     /// List runs instead, with their timelines
     #[arg(long, conflicts_with_all = ["turns", "run", "kind", "all", "steps", "remote", "path"])]
     pub runs: bool,
-    /// With --runs: show sub-agents' runs, forks and timelines below what they come from
+    /// With --runs: show sub-agents' runs, forks and timelines as a tree
     #[arg(long, requires = "runs")]
     pub tree: bool,
-    /// List the turns of agents that changed files instead
-    #[arg(long, conflicts_with_all = ["kind", "all", "steps", "remote", "path"])]
+    /// List agents' turns that changed files instead
+    #[arg(long, conflicts_with_all = ["kind", "all", "steps", "remote"])]
     pub turns: bool,
-    /// List the commands of git that `piton undo g-N` takes back instead
+    /// List the git commands that `piton undo g-N` can undo instead
     #[arg(long, conflicts_with_all = ["runs", "turns", "run", "kind", "all", "steps", "remote", "path"])]
     pub git: bool,
-    /// Only those of a run
+    /// Only entries of this run
     #[arg(long)]
     pub run: Option<String>,
-    /// Only those of a kind: auto, manual, pre-restore, exit, …
+    /// Only checkpoints of this kind: auto, manual, pre-restore, exit, …
     #[arg(long)]
     pub kind: Option<String>,
-    /// Base captures too
+    /// Also list base captures
     #[arg(long)]
     pub all: bool,
-    /// Steps too: the further checkpoints of a turn
+    /// Also list steps, the further checkpoints of a turn
     #[arg(long)]
     pub steps: bool,
     /// List the checkpoints that were fetched from other machines instead
     #[arg(long)]
     pub remote: bool,
-    /// Only checkpoints after which this path changed
+    /// Only checkpoints after which this path changed; with --turns, only turns that changed it
     #[arg(value_name = "PATH")]
     pub path: Option<PathBuf>,
 }
@@ -72,6 +72,11 @@ const MOST_BELOW: usize = 3;
 const DEFAULT_LIMIT: usize = 50;
 
 impl ListArgs {
+    /// Returns the arguments of the list of turns.
+    fn of_turns(&self) -> TurnsArgs {
+        TurnsArgs { run: self.run.clone(), limit: self.limit.unwrap_or(TURNS), path: self.path.clone() }
+    }
+
     /// Returns the most checkpoints to list.
     pub(super) fn limit(&self) -> usize {
         self.limit.unwrap_or(DEFAULT_LIMIT)
@@ -90,7 +95,7 @@ pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
         return git_undo(context, &GitUndoArgs::listing());
     }
     if args.turns {
-        return turns(context, &TurnsArgs { run: args.run.clone(), limit: args.limit.unwrap_or(TURNS) });
+        return turns(context, &args.of_turns());
     }
     let kind = match &args.kind {
         None => None,
@@ -122,7 +127,7 @@ pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
     if let Some(path) = query.path.as_ref().filter(|_| empty) {
         let all = timeline.catalog().all()?;
         if !is_known(&timeline, path, &all.checkpoints)? {
-            return Err(unknown_path(path, "neither the workspace nor a checkpoint of it has that path"));
+            return Err(unknown_path(path, "neither the workspace nor any of its checkpoints contains that path"));
         }
     }
     if context.json {
@@ -136,7 +141,7 @@ pub(super) fn list(context: &mut Context, args: &ListArgs) -> Result<Exit> {
         let is_outside = context.is_outside();
         let mut listing = list_reply(&timeline, listing, None);
         let (title, words) = match is_outside {
-            true => ("Checkpoints of files outside of all workspaces".to_owned(), Words::OUTSIDE),
+            true => ("Checkpoints of files outside every workspace".to_owned(), Words::OUTSIDE),
             false => (format!("Checkpoints for {}", print::path(&timeline.workspace().path)), Words::TERMINAL),
         };
         if is_outside {
@@ -177,10 +182,19 @@ fn below(context: &Context) -> Result<String> {
     let mut text = String::new();
     for one in below.iter().take(MOST_BELOW) {
         let path = one.path.to_string_lossy();
-        add_line!(text, "{} is a workspace of its own: `piton list -w {}`", printable(&path), shell_word(&path));
+        add_line!(
+            text,
+            "{} is its own workspace; to list its checkpoints, run `piton list -w {}`",
+            printable(&path),
+            shell_word(&path)
+        );
     }
     if below.len() > MOST_BELOW {
-        add_line!(text, "… and {} more below this directory: `piton store list`", below.len() - MOST_BELOW);
+        add_line!(
+            text,
+            "… and {} more below this directory; to list all, run `piton store list`",
+            below.len() - MOST_BELOW
+        );
     }
     Ok(text)
 }

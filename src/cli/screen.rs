@@ -41,7 +41,7 @@ pub(super) fn facts(facts: &[String], indent: usize, columns: Option<usize>) -> 
     lines.iter().map(|line| format!("{:indent$}{line}", "")).collect()
 }
 
-/// Returns how long ago a time was, and the date of an old one.
+/// Returns how long ago a time was, with the time of day on the last day, and the date of an old one.
 pub(super) fn age(rfc3339: &str) -> String {
     let Ok(time) = rfc3339.parse::<jiff::Timestamp>() else { return print::local_time(rfc3339) };
     let ms = time.as_millisecond();
@@ -49,9 +49,15 @@ pub(super) fn age(rfc3339: &str) -> String {
         // The clock was set back since.
         i64::MIN..-1 => print::local_time(rfc3339),
         -1..1 => "just now".to_owned(),
+        minutes if minutes < 1440 => format!("{} ({})", ago(ms), local(time, "%H:%M")),
         minutes if minutes < DATED * 1440 => ago(ms),
-        _ => time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d").to_string(),
+        _ => local(time, "%Y-%m-%d"),
     }
+}
+
+/// Formats a time in the person's time zone.
+fn local(time: jiff::Timestamp, format: &str) -> String {
+    time.to_zoned(jiff::tz::TimeZone::system()).strftime(format).to_string()
 }
 
 #[cfg(test)]
@@ -74,7 +80,13 @@ mod tests {
     #[test]
     fn an_age_is_short() {
         let at = |seconds: i64| age(&rfc3339(now_ms() - seconds * 1000));
-        assert_eq!([at(-20), at(30), at(150), at(9000)], ["just now", "just now", "2 min ago", "2 h ago"]);
+        assert_eq!([at(-20), at(30)], ["just now", "just now"]);
+        let with_time =
+            [at(150), at(9000)].map(|age| age.split_once(" (").map(|(age, time)| (age.to_owned(), time.len())));
+        assert_eq!(
+            with_time,
+            [Some(("2 min ago".to_owned(), "10:00)".len())), Some(("2 h ago".to_owned(), "10:00)".len()))]
+        );
         assert_eq!(at(3 * 86400), "3 days ago");
         assert_eq!((at(40 * 86400).len(), at(-86400).len()), ("2026-10-01".len(), "2026-10-01 10:00".len()));
         assert_eq!(age("\u{1b}["), "\\u{1b}[");

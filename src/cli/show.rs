@@ -17,10 +17,12 @@ use crate::error::{Error, Result};
 use crate::model::build::stored_path;
 use crate::model::checkpoint::Record;
 use crate::model::manifest::ManifestEntry;
+use crate::model::number::Number;
 use crate::model::path::RelPath;
 use crate::model::text::{bytes, count, printable};
 use crate::model::tree::Mode;
 use crate::protocol::{List, PathItem, RepositoryBlock, ShowDirectoryDocument, ShowDocument, ShowFileDocument};
+use crate::sys::clock::{NamedTime, ms_of, now_ms};
 use crate::worktree::PrivatePart;
 
 /// The arguments of `piton show`.
@@ -41,6 +43,9 @@ pub(super) fn show(context: &mut Context, args: &ShowArgs) -> Result<Exit> {
         return super::turns::diff(context, &mut timeline, (Some(what), None), (&[], false));
     }
     let (checkpoint, path) = split(context, &mut timeline, what)?;
+    if path.is_none() && !context.json {
+        name_others(&timeline, what, &checkpoint)?;
+    }
     tell_replaced(&timeline, what.split(':').next().unwrap_or_default(), &checkpoint);
     match path {
         None => show_checkpoint(context, &timeline, &checkpoint),
@@ -49,6 +54,27 @@ pub(super) fn show(context: &mut Context, args: &ShowArgs) -> Result<Exit> {
             shown.map_err(|error| timeline.catalog().blamed(error, &[&checkpoint]))
         }
     }
+}
+
+/// Names the other checkpoints of a time that is a whole minute or day.
+fn name_others(timeline: &Timeline, what: &str, shown: &Checkpoint) -> Result<()> {
+    /// The most that are named.
+    const MOST: usize = 10;
+    let Some(time) = NamedTime::parse(what, now_ms()).filter(|time| time.from < time.until) else { return Ok(()) };
+    let is_then = |one: &&Checkpoint| {
+        one.id != shown.id
+            && one.record.number != Number::NONE
+            && ms_of(&one.record.time).is_some_and(|at| time.from <= at && at <= time.until)
+    };
+    let all = timeline.catalog().all()?;
+    let others: Vec<String> = all.checkpoints.iter().filter(is_then).map(|one| one.record.number.to_string()).collect();
+    if !others.is_empty() {
+        let more = others.len().saturating_sub(MOST);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let named = others[..others.len().min(MOST)].join(", ");
+        print::note(&format!("Other checkpoints from {}: {named}{more}", printable(what)));
+    }
+    Ok(())
 }
 
 fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoint) -> Result<Exit> {
@@ -102,10 +128,10 @@ fn show_checkpoint(context: &Context, timeline: &Timeline, checkpoint: &Checkpoi
     }
     match private.files() {
         0 if catalog.is_layer_expired(checkpoint)? => {
-            text.push_str("private  its ignored and secret files were kept for a while, and were dropped\n");
+            text.push_str("private  its ignored and secret files were saved, but have expired\n");
         }
         0 => {}
-        files => add_line!(text, "private  {}, which no git command shows", count(files, "file")),
+        files => add_line!(text, "private  {}, hidden from all git commands", count(files, "file")),
     }
     if let Some(repository) = &facts.repository {
         let name = checkpoint.shown();

@@ -1,5 +1,7 @@
 //! `piton turns`: the turns of agents that changed files.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::context::Context;
@@ -25,12 +27,15 @@ pub(super) const TURNS: usize = 20;
 /// The arguments of `piton turns`.
 #[derive(Debug, Args)]
 pub(super) struct TurnsArgs {
-    /// Only those of a run
+    /// List only the turns of this run
     #[arg(long)]
     pub run: Option<String>,
-    /// Most turns to list
+    /// Maximum number of turns to list
     #[arg(long, short = 'n', default_value_t = TURNS)]
     pub limit: usize,
+    /// Only turns that changed this path
+    #[arg(value_name = "PATH")]
+    pub path: Option<PathBuf>,
 }
 
 /// Lists turns.
@@ -40,13 +45,18 @@ pub(super) struct TurnsArgs {
 pub(super) fn turns(context: &mut Context, args: &TurnsArgs) -> Result<Exit> {
     let mut timeline = context.timeline_to_read()?;
     settle(&mut timeline);
-    let reply = replies::turns(&timeline, args.run.as_deref().map(run_id).as_deref(), args.limit)?;
+    let path = args.path.as_ref().map(|path| context.path(timeline.workspace(), path)).transpose()?;
+    let reply = replies::turns(&timeline, args.run.as_deref().map(run_id).as_deref(), path.as_ref(), args.limit)?;
     if context.json {
         print::json_as_declared(&reply)?;
+    } else if let Some(path) = path.as_ref().filter(|_| reply.turns.is_empty()) {
+        let unguarded = unguarded::section(&reply.unguarded);
+        let path = path.display();
+        print::data(&format!("{unguarded}No turn has changed {path}; `piton list --turns` lists all turns.\n"))?;
     } else if reply.turns.is_empty() && args.run.is_some() {
         let unguarded = unguarded::section(&reply.unguarded);
         print::data(&format!(
-            "{unguarded}No turn of that run has changed files here; `piton list --turns` lists those of all runs.\n"
+            "{unguarded}No turn of that run has changed files here; `piton list --turns` lists the turns of all runs.\n"
         ))?;
     } else {
         let hint = unguarded::removal_hint(&reply.unguarded, timeline.workspace());
@@ -59,7 +69,7 @@ pub(super) fn turns(context: &mut Context, args: &TurnsArgs) -> Result<Exit> {
 /// Writes down what open turns have changed so far. An error there is no reason to show nothing.
 fn settle(timeline: &mut Timeline) {
     if let Err(error) = timeline.settle_group(&|| Flow::Continue) {
-        print::warning(&format!("what open turns have changed is not known: {}", error.text()));
+        print::warning(&format!("cannot determine which files the open turns have changed: {}", error.text()));
     }
 }
 
@@ -102,13 +112,17 @@ fn text(reply: &TurnDiffReply, only_stat: bool) -> String {
     for other in &reply.turn.others {
         let option =
             if other == OUTSIDE { "--outside".to_owned() } else { format!("--workspace {}", shell_word(other)) };
-        add_line!(text, " It acted elsewhere too: `piton diff {option} --turn {}`", shell_word(&reply.turn.turn));
+        add_line!(
+            text,
+            " The turn also acted elsewhere; to see its changes there, run `piton diff {option} --turn {}`",
+            shell_word(&reply.turn.turn)
+        );
     }
     if !only_stat {
         text.push('\n');
         text.push_str(&print::patch(&print::harmless(&reply.patch)));
         if reply.cut {
-            add_line!(text, "… the rest of the patch is left out: name paths to see it");
+            add_line!(text, "… the rest of the patch is not shown; give paths to see their changes");
         }
     }
     text

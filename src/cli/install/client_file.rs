@@ -31,7 +31,7 @@ impl ClientFile {
         let file = ClientFile::read_bytes(path)?;
         match file.bytes().map(std::str::from_utf8) {
             Some(Err(_)) => {
-                Err(Error::new(Code::BadUtf8, "the file is not UTF-8").path(path).hint("it was not touched"))
+                Err(Error::new(Code::BadUtf8, "the file is not UTF-8").path(path).hint("it was not changed"))
             }
             _ => Ok(file),
         }
@@ -54,9 +54,9 @@ impl ClientFile {
             }
             Err(error) => return Err(error).at("resolving", path),
         };
-        let facts = real.metadata().at("looking at", &real)?;
+        let facts = real.metadata().at("checking", &real)?;
         if !facts.is_file() {
-            return Err(Error::new(Code::BadPath, "it is no ordinary file").path(path).hint("move it away"));
+            return Err(Error::new(Code::BadPath, "this is not a regular file").path(path).hint("move it away"));
         }
         let bytes = std::fs::read(&real).at("reading", &real)?;
         Ok(ClientFile { path: path.to_owned(), real, there: Some((bytes, facts)) })
@@ -162,7 +162,7 @@ impl ClientFile {
         if !self.is_read_only() {
             return Ok(());
         }
-        Err(Error::new(Code::Permission, "the file is read-only, and was not touched")
+        Err(Error::new(Code::Permission, "the file is read-only and was not changed")
             .path(&self.path)
             .hint("make it writable (`chmod u+w`) and try again"))
     }
@@ -171,7 +171,7 @@ impl ClientFile {
         if ClientFile::read_bytes(&self.path)?.bytes() == self.bytes() {
             return Ok(());
         }
-        Err(Error::new(Code::StaleSelection, "another program changed the file just now")
+        Err(Error::new(Code::StaleSelection, "another program has just changed the file")
             .path(&self.path)
             .hint("try again"))
     }

@@ -1,5 +1,6 @@
 //! `piton uninstall --all`: takes out all that was installed anywhere. The store stays.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::installation::{Direction, Installation};
@@ -13,8 +14,10 @@ use crate::cli::daemon::{end_running, ended};
 use crate::cli::exit::Exit;
 use crate::cli::print;
 use crate::error::{IoContext, Result};
+use crate::git::door::hooks::GitHook;
 use crate::model::text::shell_word;
 use crate::protocol::InstallDocument;
+use crate::settings::{WORKSPACE_FILE, user_file};
 use crate::shell::HookedShell;
 
 /// The name of the rows of units.
@@ -49,33 +52,32 @@ pub(super) fn uninstall(context: &Context, dry_run: bool) -> Result<Exit> {
         }
         work.remove(SYSTEMD, unit);
     }
-    let store = context.home.path();
     let lines_went = work.changed().any(|name| HookedShell::named(name).is_ok());
     if !dry_run {
         noted.keep(&absent_projects)?;
         end_processes(context, &mut work)?;
     }
     if context.json {
-        let store = Some(store.to_string_lossy().into_owned());
+        let store = Some(context.home.path().to_string_lossy().into_owned());
         print::json(&InstallDocument { dry_run, files: work.rows.clone(), store })?;
         return Ok(work.exit());
     }
     for root in &absent {
         print::say(&format!(
-            "piton: {} has hooks, and is not there now: uninstall again when it is",
+            "piton: {} has hooks but does not exist now; uninstall again when it is back",
             print::path(root)
         ));
     }
     for unit in units.iter().filter(|_| !dry_run) {
         let name = shell_word(&unit.file_name().unwrap_or_default().to_string_lossy());
         let steps = format!("systemctl --user stop {name} && systemctl --user daemon-reload");
-        print::say(&format!("piton: have systemd forget its unit: {steps}"));
+        print::say(&format!("piton: to make systemd forget its unit, run: {steps}"));
     }
     if lines_went && !dry_run {
-        print::note("piton: shells that run already go on asking piton until they end");
+        print::note("piton: shells that are open now continue to call piton until they end");
     }
     if !dry_run {
-        print::data(&remains(&work, store))?;
+        print::data(&remains(context, &work)?)?;
     }
     Ok(work.exit())
 }
@@ -83,8 +85,13 @@ pub(super) fn uninstall(context: &Context, dry_run: bool) -> Result<Exit> {
 /// Takes the git door out wherever it was put in, and returns the directories that are not there now.
 fn git_doors_out(context: &Context, work: &mut Installation<'_>) -> Result<Vec<PathBuf>> {
     let mut absent: Vec<PathBuf> = Vec::new();
+    let mut done: BTreeSet<PathBuf> = BTreeSet::new();
     for path in GitDoors::of(&context.home).all()? {
         let dir = path.parent().unwrap_or(&path);
+        // All hooks of a directory are removed together.
+        if path.file_name().and_then(GitHook::named).is_some() && !done.insert(dir.to_owned()) {
+            continue;
+        }
         // Without the directory there is nothing to take out, but a project may be away as a whole.
         if dir.is_dir() || dir.parent().is_some_and(Path::is_dir) {
             work.git_file_out(&path);
@@ -118,7 +125,7 @@ fn end_processes(context: &Context, work: &mut Installation<'_>) -> Result<()> {
     }
     for run in runs {
         print::say(&format!(
-            "piton: `piton run` (pid {}) continues until its agent ends, and starts a daemon again for that time",
+            "piton: `piton run` (pid {}) continues until its agent ends, and starts a daemon again until then",
             run.pid()
         ));
     }
@@ -175,13 +182,30 @@ fn starts_piton(unit: &Path) -> bool {
     programs.into_iter().any(|program| program.rsplit('/').next() == Some("piton"))
 }
 
-/// Says what stays, and how it goes.
-fn remains(work: &Installation<'_>, store: &Path) -> String {
+/// Lists the files with a person's settings, which are kept.
+fn settings_files(context: &Context) -> Result<Vec<PathBuf>> {
+    let known = Workspace::known(&context.home)?.into_iter().map(|workspace| workspace.path.join(WORKSPACE_FILE));
+    Ok(user_file().into_iter().chain(known).filter(|path| path.is_file()).collect())
+}
+
+/// Says what is kept, and how to delete it.
+fn remains(context: &Context, work: &Installation<'_>) -> Result<String> {
     let is_news = work.changed().next().is_some();
-    let done = if is_news { "All else of piton is taken out." } else { "Nothing else of piton is here." };
+    let done = if is_news { "Everything else of piton was removed." } else { "There is nothing else of piton here." };
+    let store = context.home.path();
     // A store that was moved has left a link in its place.
     let link = Home::place().ok().filter(|place| place.is_symlink());
-    let paths = std::iter::once(store.to_owned()).chain(link).map(|path| shell_word(&path.to_string_lossy()));
-    let shown = paths.collect::<Vec<_>>().join(" ");
-    format!("{done} The store stays, with all checkpoints: {}\nTo delete it:  rm -rf {shown}\n", print::path(store))
+    let paths: Vec<PathBuf> = std::iter::once(store.to_owned()).chain(link).collect();
+    let settings = settings_files(context)?;
+    let shown =
+        |paths: &[PathBuf]| paths.iter().map(|path| shell_word(&path.to_string_lossy())).collect::<Vec<_>>().join(" ");
+    let mut text = format!(
+        "{done} The store with all checkpoints is kept: {}\nTo delete it:  rm -rf {}\n",
+        print::path(store),
+        shown(&paths)
+    );
+    if !settings.is_empty() {
+        add_line!(text, "Settings files are kept too. To delete them:  rm {}", shown(&settings));
+    }
+    Ok(text)
 }

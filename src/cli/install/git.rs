@@ -76,7 +76,8 @@ impl Installation<'_> {
         let Some(hooks) = hooks else {
             if !self.dry_run {
                 print::say(
-                    "piton: git calls piton in all repositories; each repository has its own hooks: `piton install git` there",
+                    "piton: git calls piton in all repositories. To also install a repository's hooks, run \
+                     `piton install git` there",
                 );
             }
             return Ok(());
@@ -98,7 +99,7 @@ impl Installation<'_> {
         self.noted(config)?;
         let content = if is_own { small(OsStr::new(&self.program)) } else { None };
         let small = self.small_program(content, config).unwrap_or_else(|error| {
-            print::say(&format!("piton: git will start piton itself each time, which is slower: {}", error.text()));
+            print::say(&format!("piton: git will start piton each time, which is slower: {}", error.text()));
             None
         });
         let change = self.setting(git, config, small.as_deref())?;
@@ -114,9 +115,9 @@ impl Installation<'_> {
         let after = with_line(&value, there.bytes().unwrap_or_default()).map_err(|error| error.path(config))?;
         let read = git.settings(KEY, UsersFiles::Text(&after))?;
         if read.last().is_none_or(|last| last.value != value) {
-            return Err(Error::new(Code::Conflict, "git would not read the setting as it is meant")
+            return Err(Error::new(Code::Conflict, "git would not parse the setting as intended")
                 .path(config)
-                .hint(format!("check the lines with `{KEY}` in it; nothing was changed")));
+                .hint(format!("check the lines that contain `{KEY}`; nothing was changed")));
         }
         FileChange::of(there, Some(after), 0o644)
     }
@@ -177,7 +178,7 @@ impl Installation<'_> {
         {
             let file = print::path(&last.file);
             print::say(&format!(
-                "piton: git still calls piton here, because of {file}: `piton uninstall git --global` ends that"
+                "piton: git still calls piton here, because of {file}. To stop that, run `piton uninstall git --global`"
             ));
         }
         if is_shared && are_in(&repository.hooks) {
@@ -286,8 +287,8 @@ impl Installation<'_> {
         let question = format!("piton: {what}. Change them?");
         let is_agreed = !self.context.json && print::ask(&question) == Consent::Yes;
         (!is_agreed).then(|| {
-            Error::new(Code::Conflict, format!("{what}, and were not touched"))
-                .hint("with --yes they are changed; all else is done")
+            Error::new(Code::Conflict, format!("{what}, and were not changed"))
+                .hint("to change them, add --yes; everything else was done")
         })
     }
 }
@@ -297,7 +298,7 @@ fn require_version(git: &UsersGit) -> Result<()> {
     match git.version()? {
         Some(version) if version < OLDEST => {
             let (is, wanted) = (dotted(version), dotted(OLDEST));
-            Err(Error::new(Code::Internal, format!("git is {is}, which cannot call piton"))
+            Err(Error::new(Code::Internal, format!("git is version {is}, which is too old to call piton"))
                 .hint(format!("install git {wanted} or later")))
         }
         _ => Ok(()),
@@ -316,9 +317,12 @@ fn refuse_others(values: &[UsersSetting], scopes: &[&str]) -> Result<()> {
     };
     let Some(other) = values.iter().find(is_other) else { return Ok(()) };
     let shown = printable(&other.value.to_string_lossy());
-    Err(Error::new(Code::Conflict, format!("`{KEY}` is `{shown}` already, and git has one place for it"))
+    Err(Error::new(Code::Conflict, format!("`{KEY}` is already `{shown}`, and git accepts only one value"))
         .path(&other.file)
-        .hint("piton does not replace another program's setting: remove that first, or leave git as it is; nothing was changed"))
+        .hint(
+            "nothing was changed, because piton does not replace another program's setting; to use piton, remove \
+             that setting first",
+        ))
 }
 
 /// Returns true in a repository whose git asks nobody else.
@@ -350,7 +354,7 @@ fn is_outside(repository: &UsersRepository, hooks: &Path) -> bool {
 }
 
 fn shared(hooks: &Path) -> String {
-    format!("the hooks in {} may be those of other repositories too", print::path(hooks))
+    format!("the hooks in {} might be shared with other repositories", print::path(hooks))
 }
 
 /// Refuses a file that git itself is writing just now.
@@ -360,9 +364,9 @@ fn refuse_locked(config: &Path) -> Result<()> {
     if !Path::new(&lock).exists() {
         return Ok(());
     }
-    Err(Error::new(Code::Busy, "git is writing it just now")
+    Err(Error::new(Code::Busy, "git is writing this file now")
         .path(config)
-        .hint(format!("try again; if no git runs, remove {}", Path::new(&lock).display())))
+        .hint(format!("try again; if no git is running, remove {}", Path::new(&lock).display())))
 }
 
 /// Returns the user's own configuration file, as `git config --global` chooses it.

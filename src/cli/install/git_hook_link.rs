@@ -106,7 +106,7 @@ impl Installation<'_> {
             return Ok(());
         }
         let program = std::fs::read_link(path).at("reading the link", path)?;
-        let facts = path.metadata().at("looking at", path)?;
+        let facts = path.metadata().at("checking", path)?;
         let content = std::fs::read(path).at("reading", path)?;
         // The mode that a new file would have had, but for the permission to run it.
         let mode = if facts.permissions().mode() & 0o100 == 0 { 0o644 } else { 0o755 };

@@ -55,7 +55,7 @@ pub(super) fn hook_in(
         return aside(work, &path, hook, &script);
     }
     if !facts.is_file() {
-        return Err(Error::new(Code::BadPath, "it is no ordinary file").path(&path).hint("move it away"));
+        return Err(Error::new(Code::BadPath, "this is not a regular file").path(&path).hint("move it away"));
     }
     let there = ClientFile::read_bytes(&path)?;
     let text = there.bytes().unwrap_or_default().to_vec();
@@ -94,9 +94,9 @@ fn aside(work: &mut Installation<'_>, path: &Path, hook: GitHook, script: &[u8])
     if !work.dry_run {
         let next = next(dir, hook);
         if facts(&next)?.is_some() {
-            return Err(Error::new(Code::Conflict, "piton runs a hook already that was here before this one")
+            return Err(Error::new(Code::Conflict, "piton already runs a hook that was here before this one")
                 .path(&next)
-                .hint("`piton uninstall git` brings that back; see which of the two is to stay"));
+                .hint("to restore that hook, run `piton uninstall git`; then decide which of the two to keep"));
         }
         Made::of(&work.context.home).create(&dir.join(ASIDE), MODE)?;
         // The hook is there all the time, in one form or the other.
@@ -180,7 +180,7 @@ fn left_behind(work: &mut Installation<'_>, dir: &Path, hook: GitHook) -> Result
     }
     let (name, copies) = (hook.name(), work.context.home.path().join("backups"));
     print::say(&format!(
-        "piton: {}: another program has replaced {name}; the former one, which piton ran, is below {}",
+        "piton: {}: another program has replaced {name}. A copy of the earlier hook, which piton ran, is below {}",
         print::path(dir),
         print::path(&copies)
     ));
@@ -223,7 +223,7 @@ fn facts(path: &Path) -> Result<Option<Metadata>> {
     match path.symlink_metadata() {
         Ok(facts) => Ok(Some(facts)),
         Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Ok(None),
-        Err(error) => Err(error).at("looking at", path),
+        Err(error) => Err(error).at("checking", path),
     }
 }
 

@@ -140,8 +140,8 @@ impl Installation<'_> {
 
     fn client(&mut self, scope: &InstallScope, client: Client) -> Result<()> {
         if client.files(scope.project).is_empty() {
-            return Err(Error::new(Code::BadRequest, format!("{} has no hooks of single projects", client.title()))
-                .hint("install it for the user: without --project"));
+            return Err(Error::new(Code::BadRequest, format!("{} has no hooks for a single project", client.title()))
+                .hint("install it for the user, without --project"));
         }
         let planned = scope.files(client).map(|file| self.planned(scope, client, &file)).collect::<Result<Vec<_>>>()?;
         if scope.project && self.direction == Direction::In && !self.dry_run {
@@ -183,9 +183,9 @@ impl Installation<'_> {
         if scope.project {
             return Err(Error::new(
                 Code::BadRequest,
-                format!("{} has no startup file of single projects", shell.name()),
+                format!("{} has no startup file for a single project", shell.name()),
             )
-            .hint("without --project"));
+            .hint("leave out --project"));
         }
         let files = StartupFiles::of(shell)?;
         match self.direction {
@@ -233,8 +233,11 @@ impl Installation<'_> {
         if left.is_empty() {
             return Ok(());
         }
-        Err(Error::new(Code::Conflict, format!("{} calls piton in a form of your own", left.join(" and ")))
-            .hint("take it out by hand"))
+        Err(Error::new(
+            Code::Conflict,
+            format!("{} calls piton in a form that piton did not write", left.join(" and ")),
+        )
+        .hint("remove it by hand"))
     }
 
     /// Returns what is to be left of a file that had piton's lines alone. Its owner may have made it, with these lines: only one that
@@ -257,14 +260,13 @@ impl Installation<'_> {
         let path = change.there.path();
         if self.dry_run {
             show(self.context, change)?;
+            self.add_row(name, change.outcome(), path);
+            return Ok(());
         }
         self.tell(name, change.outcome(), path)
     }
 
-    /// Tells what became of a file.
-    pub(super) fn tell(&mut self, name: &str, done: InstallOutcome, path: &Path) -> Result<()> {
-        let shown = spelling(&done);
-        let is_told = done != InstallOutcome::Unchanged || self.direction == Direction::In;
+    fn add_row(&mut self, name: &str, done: InstallOutcome, path: &Path) {
         self.rows.push(InstallItem {
             client: name.to_owned(),
             done,
@@ -272,8 +274,16 @@ impl Installation<'_> {
             code: None,
             message: None,
         });
-        if is_told && !self.dry_run && !self.context.json {
-            print::data(&format!("{shown:<9} {name:<14} {}\n", print::path(path)))?;
+    }
+
+    /// Tells what became of a file.
+    pub(super) fn tell(&mut self, name: &str, done: InstallOutcome, path: &Path) -> Result<()> {
+        let shown = spelling(&done);
+        let is_told = done != InstallOutcome::Unchanged || self.direction == Direction::In;
+        self.add_row(name, done, path);
+        if is_told && !self.context.json {
+            let mark = if self.dry_run { "  (dry run: not done)" } else { "" };
+            print::data(&format!("{shown:<9} {name:<14} {}{mark}\n", print::path(path)))?;
         }
         Ok(())
     }

@@ -32,19 +32,19 @@ pub(super) struct InstallArgs {
     /// Clients or shells by name, or git for this repository [default: list the clients]
     #[arg(value_name = "CLIENT|SHELL|git")]
     pub clients: Vec<String>,
-    /// All clients that are found; of uninstall, all of piton but its store
+    /// All clients that were found; for uninstall, everything of piton except its store
     #[arg(long, conflicts_with = "clients")]
     pub all: bool,
-    /// For this project alone
+    /// Only for this project
     #[arg(long, conflicts_with = "user")]
     pub project: bool,
     /// For the user [default]
     #[arg(long)]
     pub user: bool,
-    /// Of git: for all repositories of the user
+    /// For git: install for all repositories of the user
     #[arg(long)]
     pub global: bool,
-    /// Of git: change hooks that are committed, or shared with other repositories, unasked
+    /// For git: change hooks that are committed or shared with other repositories, without asking
     #[arg(long)]
     pub yes: bool,
     /// Only show what would be changed
@@ -78,9 +78,8 @@ pub(super) fn uninstall(context: &Context, args: &InstallArgs) -> Result<Exit> {
 
 fn run(context: &Context, args: &InstallArgs, direction: Direction) -> Result<Exit> {
     if (args.global || args.yes) && !args.clients.iter().any(|name| name == GIT) {
-        return Err(
-            Error::new(Code::BadRequest, "--global and --yes are about git").hint("name it: `piton install git`")
-        );
+        return Err(Error::new(Code::BadRequest, "--global and --yes apply only to git")
+            .hint("add `git`, as in `piton install git`"));
     }
     let mut scope = InstallScope::of(context, args.project)?;
     scope.git = GitScope::of(context, args.global, args.yes);
@@ -130,7 +129,8 @@ fn list(context: &Context, scope: &InstallScope, all: bool) -> Result<Exit> {
         print::json(&ClientsDocument { clients: rows })?;
     } else {
         print::data(&text)?;
-        let hint = if all { "no client was found; name one" } else { "name clients, or use --all" };
+        let hint =
+            if all { "no client was found; give the name of one" } else { "give the names of clients, or use --all" };
         print::say(&format!("piton: nothing was done: {hint}"));
     }
     Ok(Exit::Nothing)

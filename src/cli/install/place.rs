@@ -96,7 +96,8 @@ impl InstallScope {
 /// Returns the error of what could not be done.
 pub(crate) fn home() -> Result<PathBuf> {
     std::env::home_dir().filter(|home| home.is_absolute()).ok_or_else(|| {
-        Error::new(Code::BadPath, "no home directory is known").hint("set HOME to an absolute path, or use --project")
+        Error::new(Code::BadPath, "the home directory is unknown")
+            .hint("set HOME to an absolute path, or use --project")
     })
 }
 
@@ -138,7 +139,7 @@ pub(crate) fn program() -> Result<String> {
         Some(path) => Ok(path.to_owned()),
         None => Err(Error::new(Code::BadPath, "hooks cannot call piton by this path")
             .path(&path)
-            .hint("put it where the path is plain text, under the name `piton`")),
+            .hint("move it to a UTF-8 path without line breaks, and name it `piton`")),
     }
 }
 

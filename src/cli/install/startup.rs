@@ -137,8 +137,7 @@ impl StartupFiles {
 /// # Errors
 /// `bad-path` where it is missing, or cannot be run.
 pub(crate) fn called(program: &str) -> Result<Option<PathBuf>> {
-    let missing =
-        |what: &str| Error::new(Code::BadPath, what.to_owned()).hint("it was moved, or is not there any more");
+    let missing = |what: &str| Error::new(Code::BadPath, what.to_owned()).hint("it was moved or deleted");
     let below_home = program.strip_prefix("~/").or(program.strip_prefix("$HOME/")).or(program.strip_prefix("${HOME}/"));
     let path = match below_home {
         Some(below) => home()?.join(below),
@@ -153,7 +152,7 @@ pub(crate) fn called(program: &str) -> Result<Option<PathBuf>> {
     if path.is_file() && may_run(&path) {
         return Ok(Some(path));
     }
-    Err(missing(&format!("it calls {}, which is not there or cannot be run", path.display())))
+    Err(missing(&format!("it calls {}, which does not exist or cannot be run", path.display())))
 }
 
 /// Returns the directory of zsh's files: as the environment says, else as a `.zshenv` says.
@@ -174,8 +173,11 @@ fn zdotdir(home: &Path) -> Result<PathBuf> {
             Ok(None) => {}
             Ok(Some(dir)) => return Ok(PathBuf::from(OsStr::from_bytes(dir.as_bytes()))),
             Err(value) => {
-                let what = format!("only zsh can tell where its startup files are: {ZDOTDIR} is set to `{value}`");
-                return Err(Error::new(Code::BadPath, what).path(&path).hint(format!("call piton with {ZDOTDIR} set")));
+                let what =
+                    format!("piton cannot tell where zsh's startup files are, because {ZDOTDIR} is set to `{value}`");
+                return Err(Error::new(Code::BadPath, what)
+                    .path(&path)
+                    .hint(format!("set {ZDOTDIR} in the environment, then run piton again")));
             }
         }
     }

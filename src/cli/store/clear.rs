@@ -35,7 +35,7 @@ pub(super) fn clear(context: &Context, policy: &Policy, yes: bool) -> Result<Exi
     if chosen.is_empty() {
         match context.json {
             true => print::json_as_declared(&ClearDocument::default())?,
-            false => print::data("There is no history.\n")?,
+            false => print::data("There is no history to clear.\n")?,
         }
         return Ok(Exit::Nothing);
     }
@@ -63,7 +63,7 @@ pub(super) fn clear(context: &Context, policy: &Policy, yes: bool) -> Result<Exi
         let freed = bytes(upkept.freed.saturating_sub(upkept.written));
         print::data(&format!("Cleared {}. Freed {freed}.\n", count(checkpoints, "checkpoint")))?;
         if let Some(left) = &upkept.left {
-            print::data(&format!("The rest is left for the next time: {left}.\n"))?;
+            print::data(&format!("Some work is left for the next maintenance: {left}.\n"))?;
         }
     }
     Ok(if upkept.left.is_some() { Exit::Part } else { Exit::Done })
@@ -80,7 +80,7 @@ fn count_anew(context: &Context) -> Result<Upkept> {
     match PrunePlan::make(&context.home, &policy, (wish, total), &mut looks, context.work()) {
         Ok(plan) => keep_up(&context.home, Some((&plan, &none)), context.work()),
         Err(error) => {
-            print::warning(&format!("what is left is not counted: {}", error.text()));
+            print::warning(&format!("could not count the remaining data: {}", error.text()));
             keep_up(&context.home, None, context.work())
         }
     }
@@ -91,14 +91,16 @@ fn chosen<'s>(context: &Context, survey: &'s Survey) -> Result<Vec<&'s SurveyedW
         return Ok(survey.workspaces.iter().collect());
     }
     let unknown = || {
-        Error::new(Code::WorkspaceGone, "piton has no history of this directory").hint("`piton store list` lists all")
+        Error::new(Code::WorkspaceGone, "piton has no history of this directory")
+            .hint("`piton store list` lists all histories")
     };
     let named = context.known_workspace()?.ok_or_else(unknown)?;
     Ok(survey.workspaces.iter().filter(|one| one.workspace.id == named.id).collect())
 }
 
 fn preview(chosen: &[&SurveyedWorkspace]) -> String {
-    let mut text = "Nothing brings these histories back; the files of the workspaces stay as they are:\n".to_owned();
+    let mut text =
+        "Once cleared, these histories cannot be restored. The files in the workspaces are not changed:\n".to_owned();
     for one in chosen {
         let own = one.own.map(|own| format!(", {}", bytes(own))).unwrap_or_default();
         let path = print::path(&one.workspace.path);

@@ -29,17 +29,17 @@ pub(super) struct StoreArgs {
 /// The verbs about the store.
 #[derive(Debug, Subcommand)]
 pub(super) enum StoreVerb {
-    /// Show what the store takes, and the workspaces in it
+    /// Show how much space the store uses, and list its workspaces
     Status,
     /// List all workspaces
     List,
-    /// Remove whole histories: that of --workspace, or all
+    /// Remove the entire history of the workspace given by --workspace, or of all workspaces
     Clear(ClearArgs),
     /// Move the store to another directory
     Move(MoveArgs),
-    /// Drop what retention does not keep, in all workspaces, and free the space
+    /// Drop the checkpoints that retention no longer keeps, in all workspaces, and free the space
     Prune(PruneArgs),
-    /// Give the history of a moved directory to the directory that it is now
+    /// Attach the history of a moved directory to its new location
     Adopt(AdoptArgs),
     /// Delete checkpoints of this workspace
     Delete(DeleteArgs),
@@ -56,7 +56,7 @@ pub(super) struct ClearArgs {
 /// The arguments of `piton store move`.
 #[derive(Debug, Args)]
 pub(super) struct MoveArgs {
-    /// The new directory: one that does not exist, or is empty
+    /// The new directory; it must be empty or not exist
     #[arg(value_name = "DIR")]
     to: PathBuf,
     /// Do not ask

@@ -13,6 +13,7 @@ use crate::model::policy::Policy;
 use crate::model::text::{bytes, count, padded, printable, shell_word, width};
 use crate::protocol::{StoreDocument, StoreListDocument, StoredWorkspace};
 use crate::sys::clock::rfc3339;
+use crate::sys::fs::space::bytes_on_disk;
 
 /// The workspaces that `status` shows.
 const SHOWN: usize = 10;
@@ -56,16 +57,15 @@ fn text(context: &Context, policy: &Policy, survey: &Survey) -> String {
         Some(usage) => {
             let at = print::local_time(&rfc3339(usage.at));
             format!(
-                "{} of at most {}, {} of it shared, as counted on {at}",
+                "{}; the limit is {}; several workspaces share {} (counted on {at})",
                 bytes(usage.stored),
                 bytes(cap),
                 bytes(usage.shared)
             )
         }
-        // Maintenance counts the private files too, and what each workspace has of its own.
         None => {
             let shared = census.pack_bytes + census.loose_bytes;
-            format!("{} of at most {}, without private files", bytes(shared), bytes(cap))
+            format!("{} without private files; the limit is {}", bytes(shared), bytes(cap))
         }
     };
     let mut by_standing: BTreeMap<&str, u64> = BTreeMap::new();
@@ -74,22 +74,23 @@ fn text(context: &Context, policy: &Policy, survey: &Survey) -> String {
     for (name, value) in [
         ("store", print::path(context.home.path())),
         ("checkpoints", format!("{checkpoints} of {of}")),
-        ("takes", takes),
+        ("on disk", bytes(bytes_on_disk(context.home.path()))),
+        ("checkpoints take", takes),
         ("packs", format!("{}, {}", count(census.packs, "pack"), bytes(census.pack_bytes))),
         ("loose", format!("{}, {}", count(census.loose, "object"), bytes(census.loose_bytes))),
         ("directories", if standing.is_empty() { "none".to_owned() } else { standing.join(", ") }),
     ] {
-        add_line!(text, "{name:<12} {value}");
+        add_line!(text, "{name:<16} {value}");
     }
     if let Some(cap) = replies::unmet_cap(&context.home, cap) {
-        add_line!(text, "{:<12} {cap}", "cap");
+        add_line!(text, "{:<16} {cap}", "limit");
     }
     if !survey.workspaces.is_empty() {
         add_line!(text, "\n{}", rows(survey, SHOWN).trim_end());
     }
     let left = survey.workspaces.len().saturating_sub(SHOWN);
     if left > 0 {
-        add_line!(text, "and {} more: `piton store list`", left);
+        add_line!(text, "and {} more; to list all, run `piton store list`", left);
     }
     text
 }
@@ -100,9 +101,19 @@ fn rows(survey: &Survey, most: usize) -> String {
     let path = |one: &SurveyedWorkspace| print::path(&one.workspace.path);
     let columns = shown.iter().map(|one| width(&path(one))).max().unwrap_or(0);
     let mut text = String::new();
+    let head = padded("workspace", columns);
+    add_line!(
+        text,
+        "{head}  {:<9}  {:>14}  {:>9}{:<11}  {:<16}  runs",
+        "state",
+        "saved",
+        "own size",
+        " + shared",
+        "last used"
+    );
     for one in &shown {
         let touched = one.touched.map_or_else(|| "never".to_owned(), |time| print::local_time(&rfc3339(time)));
-        let own = one.own.map_or_else(|| "?".to_owned(), bytes);
+        let own = one.own.map_or_else(|| "unknown".to_owned(), bytes);
         let shared = one.shared.filter(|shared| *shared > 0).map(|shared| format!(" + {}", bytes(shared)));
         let clients = one.clients.iter().map(|client| printable(client)).collect::<Vec<_>>().join(", ");
         let line = format!(
@@ -121,13 +132,18 @@ fn rows(survey: &Survey, most: usize) -> String {
         match &one.judged.standing {
             Standing::Moved(to) => {
                 let words = [&one.workspace.path, to].map(|path| shell_word(&path.to_string_lossy()));
-                add_line!(text, "{from} is {} now: `piton store adopt {}`", print::path(to), words.join(" "));
+                add_line!(
+                    text,
+                    "{from} is now {}; to move its history there, run `piton store adopt {}`",
+                    print::path(to),
+                    words.join(" ")
+                );
             }
             Standing::Unknown | Standing::Unmounted => add_line!(text, "{from}: {}", printable(&one.judged.reason)),
             Standing::Live | Standing::Orphan => {}
         }
         if let Some(above) = above(survey, one) {
-            add_line!(text, "{from} is a part of {}", printable(&above));
+            add_line!(text, "{from} is part of {}", printable(&above));
         }
     }
     text

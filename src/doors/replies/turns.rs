@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::actions::{actions, unguarded};
 use super::restores::{preview, restored};
@@ -83,16 +84,21 @@ fn item(turn: &TurnEnd, history: &History, timeline: &Timeline, recorded: &[Acti
     })
 }
 
-/// Lists the turns of a workspace, perhaps of one run, the newest first.
+/// Lists the turns of a workspace, the newest first; perhaps only those of one run, or those that changed a path.
 ///
 /// # Errors
 /// When the journal cannot be read.
-pub fn turns(timeline: &Timeline, run: Option<&str>, limit: usize) -> Result<TurnListReply> {
+pub fn turns(timeline: &Timeline, run: Option<&str>, path: Option<&RelPath>, limit: usize) -> Result<TurnListReply> {
     let history = timeline.catalog().history()?;
     let chosen = timeline.catalog().changing_turns(run)?;
     let recorded = timeline.catalog().recorded_actions()?;
-    let turns =
-        chosen.iter().take(limit).map(|turn| item(turn, &history, timeline, &recorded)).collect::<Result<_>>()?;
+    let is_listed = |turn: &&Arc<TurnEnd>| path.is_none_or(|path| turn.has_changed_at(path));
+    let turns = chosen
+        .iter()
+        .filter(is_listed)
+        .take(limit)
+        .map(|turn| item(turn, &history, timeline, &recorded))
+        .collect::<Result<_>>()?;
     Ok(TurnListReply { turns, unguarded: unguarded(timeline)? })
 }
 
@@ -150,7 +156,7 @@ pub fn turn_diff(timeline: &Timeline, turn: &TurnEnd, chosen: &dyn Fn(&RelPath) 
             // Forgotten, or damaged: the other files are shown all the same.
             Err(error) if matches!(error.code(), Code::StoreDamaged | Code::NoSuchCheckpoint) => {
                 let path = change.path.display();
-                patch.push_str(&format!("diff --git a/{path} b/{path}\nThe content is not in the store any more\n"));
+                patch.push_str(&format!("diff --git a/{path} b/{path}\nThe content is no longer in the store\n"));
                 continue;
             }
             Err(error) => return Err(error),

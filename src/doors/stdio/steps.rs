@@ -86,7 +86,7 @@ pub(super) fn step(
 pub(super) fn turns(timeline: &mut Timeline, query: &TurnQuery, control: Interrupt<'_>) -> Result<TurnListReply> {
     timeline.settle_group(control)?;
     let limit = query.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    replies::turns(timeline, query.run.as_deref().map(run_id).as_deref(), limit)
+    replies::turns(timeline, query.run.as_deref().map(run_id).as_deref(), None, limit)
 }
 
 /// Answers `turn.diff`.

@@ -1,5 +1,6 @@
 //! Free space on a file system.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::error::{Code, Error, IoContext, Result};
@@ -25,7 +26,7 @@ impl DiskSpace {
     /// # Errors
     /// When it cannot be asked.
     pub fn at(path: &Path) -> Result<DiskSpace> {
-        let facts = rustix::fs::statvfs(path).at("asking for free space at", path)?;
+        let facts = rustix::fs::statvfs(path).at("reading the free space of", path)?;
         let block = facts.f_frsize.max(1);
         Ok(DiskSpace { free: facts.f_bavail.saturating_mul(block), total: facts.f_blocks.saturating_mul(block) })
     }
@@ -45,10 +46,28 @@ impl DiskSpace {
             return Ok(());
         }
         let (free, floor) = (megabytes(self.free), megabytes(self.floor()));
-        Err(Error::new(Code::DiskFull, format!("only {free} MB are free, and piton leaves the last {floor} MB alone"))
+        Err(Error::new(Code::DiskFull, format!("only {free} MB are free, and piton never uses the last {floor} MB"))
             .path(path)
             .hint("free some space and try again; nothing existing was changed"))
     }
+}
+
+/// Returns the bytes that all files and directories below a directory take on the disk. Links are not followed; what cannot be read, or
+/// vanishes meanwhile, does not count.
+pub fn bytes_on_disk(dir: &Path) -> u64 {
+    let mut total = 0;
+    let mut open = vec![dir.to_owned()];
+    while let Some(path) = open.pop() {
+        total += path.symlink_metadata().map_or(0, |facts| facts.blocks() * 512);
+        let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
+        for entry in entries {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => open.push(entry.path()),
+                _ => total += entry.metadata().map_or(0, |facts| facts.blocks() * 512),
+            }
+        }
+    }
+    total
 }
 
 fn megabytes(bytes: u64) -> String {
@@ -58,6 +77,18 @@ fn megabytes(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_directory_takes_on_the_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let empty = bytes_on_disk(dir.path());
+        std::fs::create_dir(dir.path().join("sub")).unwrap();
+        std::fs::write(dir.path().join("sub/file"), vec![1; 100_000]).unwrap();
+        std::os::unix::fs::symlink("/", dir.path().join("link")).unwrap();
+        let full = bytes_on_disk(dir.path());
+        assert!((100_000..200_000).contains(&(full - empty)), "{empty} {full}");
+        assert_eq!(bytes_on_disk(&dir.path().join("none")), 0);
+    }
 
     #[test]
     fn the_floor_is_small_on_small_disks() {
