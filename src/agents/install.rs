@@ -218,8 +218,8 @@ impl HookFile {
 fn refuse_foreign(text: Option<&str>) -> Result<()> {
     match text {
         Some(text) if !text.trim().is_empty() && !is_own(text) => {
-            Err(Error::new(Code::Conflict, "another program's file has the name of piton's")
-                .hint("move it away and install again, or call `piton hook` from it: docs/AGENTS.md"))
+            Err(Error::new(Code::Conflict, "another program's file has the name of piton's file")
+                .hint("move it away and install again, or call `piton hook` from it (docs/AGENTS.md)"))
         }
         _ => Ok(()),
     }

@@ -28,7 +28,7 @@ impl Payload {
         }
         let read = json::read(bytes);
         if read.fault.is_some() && !read.is_utf8 {
-            return Err(Error::new(Code::BadUtf8, "the hook's payload is not UTF-8, and no JSON").hint(hint));
+            return Err(Error::new(Code::BadUtf8, "the hook's payload is neither UTF-8 nor JSON").hint(hint));
         }
         if let Some(fault) = read.fault {
             return Err(Error::new(Code::BadJson, format!("the hook's payload is not JSON: {fault}")).hint(hint));
@@ -82,7 +82,7 @@ impl Payload {
 
 fn foreign(places: &[&str], what: &str) -> Error {
     let field = places.first().map_or("", |place| place.trim_start_matches('/'));
-    Error::new(Code::BadRequest, format!("the hook's payload is not what this client sends: `{field}` {what}"))
+    Error::new(Code::BadRequest, format!("the hook's payload does not have this client's format: `{field}` {what}"))
         .field(field)
-        .hint("look whether `piton hook` is called with this client's own name: `piton install` writes it")
+        .hint("check that `piton hook` is called with this client's name, as `piton install` writes it")
 }

@@ -128,18 +128,20 @@ impl Shape {
             && !told.eq_ignore_ascii_case(event)
         {
             let message = format!(
-                "the hook's payload is of the event `{}`, and `piton hook` was called for `{}`",
+                "the hook's payload is of the event `{}`, but `piton hook` was called for `{}`",
                 shown(told),
                 shown(event)
             );
             return Err(Error::new(Code::BadRequest, message)
                 .field("event")
-                .hint("`piton install` writes the hooks again"));
+                .hint("to write the hooks again, run `piton install`"));
         }
         let text = |places| payload.text(places).map(|text| text.map(str::to_owned));
         let kind = match self.step(event) {
             None => EventKind::Unused(format!("{} has no event `{}` that piton knows", client.title(), shown(event))),
-            Some(Moment::Unused) => EventKind::Unused(format!("`{event}` of {} is of no use to piton", client.title())),
+            Some(Moment::Unused) => {
+                EventKind::Unused(format!("`{event}` of {} is an event that piton does not use", client.title()))
+            }
             Some(Moment::SessionStart) => EventKind::SessionStart,
             Some(Moment::SessionEnd) => EventKind::SessionEnd,
             Some(Moment::AgentEnd) => EventKind::AgentEnd,
@@ -172,10 +174,10 @@ impl Shape {
         let agent = text(self.agent)?.filter(is_another).map(|id| SubAgent { id, kind: agent_kind });
         let kind = match kind {
             EventKind::TurnStart { .. } | EventKind::Ask(_) if agent.is_some() => {
-                EventKind::Unused("a sub-agent works in the turn of its agent".to_owned())
+                EventKind::Unused("a sub-agent's work belongs to the turn of its agent".to_owned())
             }
             EventKind::TurnStart { .. } | EventKind::TurnEnd if is_background => {
-                EventKind::Unused("work in the background is no turn".to_owned())
+                EventKind::Unused("work in the background is not a turn".to_owned())
             }
             EventKind::TurnEnd if agent.is_some() => EventKind::AgentEnd,
             kind => kind,
@@ -223,7 +225,7 @@ impl Shape {
 
     fn turn_start(&self, prompt: Option<String>) -> EventKind {
         match prompt {
-            Some(prompt) if prompt.trim().is_empty() => EventKind::Unused("an empty prompt is no turn".to_owned()),
+            Some(prompt) if prompt.trim().is_empty() => EventKind::Unused("an empty prompt is not a turn".to_owned()),
             Some(prompt) => match Ask::parse(&prompt).filter(|_| self.answers) {
                 Some(ask) => EventKind::Ask(ask),
                 None => EventKind::TurnStart { prompt: Some(prompt) },

@@ -195,7 +195,7 @@ fn hermes(asked: &TrustQuestion<'_>, config: Spot, list: Spot) -> Vec<Doubt> {
     }
     vec![Doubt {
         what: format!("Hermes Agent does not allow the hooks of {} yet", events.join(", ")),
-        step: "start `hermes` in a terminal and say yes, or run `hermes --accept-hooks` once".to_owned(),
+        step: "start `hermes` in a terminal and answer yes, or run `hermes --accept-hooks` once".to_owned(),
         is_certain: true,
     }]
 }

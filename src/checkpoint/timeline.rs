@@ -124,7 +124,7 @@ impl Timeline {
     /// Brings a kept repository back to where it stood.
     ///
     /// # Errors
-    /// `conflict` if something stands there, or the directory around it is gone; `disk-full`, `permission`.
+    /// `conflict` if something stands there, or the directory that contained it no longer exists; `disk-full`, `permission`.
     pub fn bring_back(&mut self, kept: &KeptRepository) -> Result<BroughtBack> {
         // No retention removes it meanwhile.
         let locked = self.lock("restoring")?;

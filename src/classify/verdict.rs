@@ -132,11 +132,11 @@ fn reversible(class: Class, scope: Scope) -> bool {
 fn sentence(class: Class, scope: Scope, verb: &str) -> String {
     let undo = "restoring files does not undo that";
     match class {
-        Class::Database => format!("`{verb}` may change a database; {undo}."),
+        Class::Database => format!("`{verb}` might change a database; {undo}."),
         Class::NetworkWrite => format!("`{verb}` sends data over the network; {undo}."),
         Class::VcsRemote => format!("`{verb}` changes a remote repository or its forge; {undo}."),
         Class::VcsHistory => {
-            format!("`{verb}` changes git history (refs, stashes, unreachable commits); {undo} by itself.")
+            format!("`{verb}` changes git history (refs, stashes, unreachable commits); {undo}.")
         }
         Class::Container => format!("`{verb}` changes containers or their volumes; {undo}."),
         Class::Cloud => format!("`{verb}` changes infrastructure; {undo}."),
@@ -145,10 +145,10 @@ fn sentence(class: Class, scope: Scope, verb: &str) -> String {
         Class::System => format!("`{verb}` changes the machine outside the workspace; {undo}."),
         Class::RemoteShell => format!("`{verb}` acts on another machine; {undo}."),
         Class::ExecRemote => format!(
-            "`{verb}` runs code that was fetched or decoded just now and may do anything; {undo} outside the workspace."
+            "`{verb}` runs code that was just downloaded or decoded, and can do anything; restoring files only undoes its changes in the workspace."
         ),
         Class::ExecOpaque => format!(
-            "`{verb}` runs a script whose name says more than a build; what it does outside the workspace cannot be undone."
+            "`{verb}` runs a script that seems to do more than build. Its effects outside the workspace cannot be undone."
         ),
         Class::Piton => format!("`{verb}` changes piton's own data. Removed checkpoints cannot be recovered."),
         Class::FileDelete
@@ -166,7 +166,7 @@ fn sentence(class: Class, scope: Scope, verb: &str) -> String {
             | Scope::Remote
             | Scope::Unknown => format!("`{verb}` changes files outside the workspace."),
         },
-        Class::Unknown => format!("`{verb}` was not understood."),
+        Class::Unknown => format!("piton could not parse `{verb}`."),
     }
 }
 

@@ -17,10 +17,10 @@ use crate::protocol::AdoptDocument;
 /// The arguments of `piton adopt`.
 #[derive(Debug, Args)]
 pub(super) struct AdoptArgs {
-    /// The directory that the history belongs to; with --undo, the one that it went to
+    /// The directory that owns the history now; with --undo, the directory that received it
     #[arg(value_name = "OLD")]
     pub from: PathBuf,
-    /// The directory that it goes to; one above OLD takes it in as a part
+    /// The directory that receives the history; if it contains OLD, OLD becomes a part of it
     #[arg(value_name = "NEW", required_unless_present = "undo", conflicts_with = "undo")]
     pub to: Option<PathBuf>,
     /// Undo the last adoption of this directory
@@ -61,7 +61,7 @@ pub(super) fn adopt(context: &Context, args: &AdoptArgs) -> Result<Exit> {
     } else {
         let undo = match plan.change {
             AdoptionChange::Moves(_) | AdoptionChange::Joins => {
-                format!(" `piton store adopt --undo {}` undoes it.", print::path(&now.path))
+                format!(" To undo it, run `piton store adopt --undo {}`.", print::path(&now.path))
             }
             AdoptionChange::GoesBack | AdoptionChange::Leaves => String::new(),
         };
@@ -76,8 +76,8 @@ fn preview(plan: &Adoption) -> String {
     let mut text = match &plan.change {
         AdoptionChange::Moves(_) => format!("The history of {from} ({checkpoints}) moves to {to}.\n"),
         AdoptionChange::Joins => format!(
-            "{from} becomes a part of the workspace {to}: work in it is recorded there.\n\
-             Its own {checkpoints} stay: `piton list --workspace {from}`.\n"
+            "{from} becomes part of the workspace {to}, which records all further work in it.\n\
+             Its own {checkpoints} are kept; to list them, run `piton list --workspace {from}`.\n"
         ),
         AdoptionChange::GoesBack => format!("The history of {from} ({checkpoints}) moves back to {to}.\n"),
         AdoptionChange::Leaves => format!("{from} is a workspace of its own again, with its {checkpoints}.\n"),
@@ -86,11 +86,11 @@ fn preview(plan: &Adoption) -> String {
         && *beside > 0
     {
         let beside = count(*beside, "checkpoint");
-        add_line!(text, "The {beside} that {to} has of its own are kept too, and are found by their ids.");
-        add_line!(text, "What could be undone there cannot be undone any more.");
+        add_line!(text, "{to}'s own {beside} are also kept; you can find them by ID.");
+        add_line!(text, "Earlier changes there can no longer be undone.");
     }
     if plan.is_split {
-        add_line!(text, "{from} is still there: its next checkpoint begins a new history.");
+        add_line!(text, "{from} still exists, so its next checkpoint starts a new history.");
     }
     text
 }

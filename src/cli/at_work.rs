@@ -79,14 +79,17 @@ impl ProcessAtWork {
     pub(super) fn end(&self) -> Result<()> {
         let what = format!("`piton {}` (pid {})", self.verb, self.pid());
         if self.process.is_alive() != Some(true) {
-            return Err(Error::new(Code::Permission, format!("{what} may run where this process cannot see it"))
-                .hint("end it there"));
+            return Err(Error::new(
+                Code::Permission,
+                format!("{what} might be running where this process cannot see it"),
+            )
+            .hint("end it there"));
         }
         ask_to_end(self.pid().cast_signed()).map_err(|error| error.hint(format!("end {what} yourself")))?;
         let until = Instant::now() + PATIENCE;
         while self.process.is_alive() == Some(true) {
             if Instant::now() > until {
-                return Err(Error::new(Code::Busy, format!("{what} was asked to end, and continues")));
+                return Err(Error::new(Code::Busy, format!("{what} was asked to end but is still running")));
             }
             std::thread::sleep(RETRY);
         }

@@ -21,12 +21,12 @@ use crate::store::COMMAND;
 /// The arguments of `piton checkpoint`.
 #[derive(Debug, Args)]
 pub(super) struct CheckpointArgs {
-    /// A label to find it by
+    /// A label for finding the checkpoint
     pub label: Option<String>,
-    /// The label, as git calls it
+    /// The label (as in `git commit -m`)
     #[arg(short, long, value_name = "LABEL", conflicts_with = "label")]
     pub message: Option<String>,
-    /// Never drop it
+    /// Pin the checkpoint, so that retention never drops it
     #[arg(long)]
     pub pin: bool,
     /// Only these paths
@@ -45,7 +45,7 @@ pub(super) fn checkpoint(context: &mut Context, args: &CheckpointArgs) -> Result
         let newest: Vec<Checkpoint> = timeline.catalog().all()?.checkpoints.last().cloned().into_iter().collect();
         for path in &only {
             if !is_known(&timeline, path, &newest)? {
-                return Err(unknown_path(path, "neither the workspace nor its newest checkpoint has that path"));
+                return Err(unknown_path(path, "neither the workspace nor its newest checkpoint contains that path"));
             }
         }
     }
@@ -75,7 +75,7 @@ fn taken_text(taken: &Taken) -> String {
     };
     let skips = listed_skips(&taken.coverage);
     if !skips.is_empty() {
-        add_line!(text, "Left out, and listed with it: {}", count(skips.len() as u64, "path"));
+        add_line!(text, "Not saved, only listed: {}", count(skips.len() as u64, "path"));
         for (path, why) in skips.iter().take(10) {
             add_line!(text, "  {}  {why}", path.display());
         }

@@ -166,7 +166,7 @@ fn response(verdict: &Verdict, opaque: Opaque) -> &'static str {
             "piton cannot see what this does. `opaque: ignore` is set, so it saves only what changed since the last checkpoint."
         }
         _ if verdict.only_reads() => "This only reads files, so piton does nothing.",
-        _ => "This names no file to destroy. piton saves what changed since the last checkpoint.",
+        _ => "This names no file that it would destroy, so piton saves only what changed since the last checkpoint.",
     }
 }
 
@@ -195,7 +195,7 @@ fn marked(command: &str, effects: &[Effect]) -> String {
 fn sentence(effect: &Effect) -> String {
     let target = match &effect.target {
         Some(target) => format!("`{}`", printable(target)),
-        None => "what the line does not name".to_owned(),
+        None => "something that the command does not name".to_owned(),
     };
     let does = match effect.class {
         Class::FileDelete => format!("deletes {target}"),
@@ -203,32 +203,32 @@ fn sentence(effect: &Effect) -> String {
         Class::FileWrite => format!("creates or appends to {target}"),
         Class::FileMove => format!("moves {target}"),
         Class::FilePerm => format!("changes the mode or owner of {target}"),
-        Class::VcsDiscard => "throws uncommitted work away".to_owned(),
+        Class::VcsDiscard => "discards uncommitted work".to_owned(),
         Class::VcsHistory => "changes branches, tags, stashes or commits".to_owned(),
         Class::VcsRemote => "changes a remote repository or its forge".to_owned(),
-        Class::Database => "may change a database".to_owned(),
+        Class::Database => "might change a database".to_owned(),
         Class::NetworkWrite => "sends data over the network".to_owned(),
         Class::Container => "changes containers, images or volumes".to_owned(),
         Class::Cloud => "changes infrastructure".to_owned(),
         Class::Publish => "publishes".to_owned(),
         Class::Process => "ends running processes".to_owned(),
-        Class::System => format!("changes the machine: {target}"),
+        Class::System => format!("changes the system: {target}"),
         Class::RemoteShell => "acts on another machine".to_owned(),
-        Class::ExecRemote => "runs code fetched or decoded just now".to_owned(),
-        Class::ExecOpaque => format!("runs {target}, which cannot be seen into"),
+        Class::ExecRemote => "runs code that was just downloaded or decoded".to_owned(),
+        Class::ExecOpaque => format!("runs {target}, and piton cannot see what that does"),
         Class::Piton => "changes piton's own data".to_owned(),
-        Class::Unknown => "was not understood".to_owned(),
+        Class::Unknown => "is not understood".to_owned(),
     };
     let sure = match effect.certainty {
         Certainty::Proven => "",
-        Certainty::Likely => ", as far as can be seen",
-        Certainty::Named => ", and its name says more than a build",
+        Certainty::Likely => ", as far as piton can see",
+        Certainty::Named => ", and its name suggests more than a build",
     };
     let place = match effect.scope {
         Scope::Workspace | Scope::Remote | Scope::Unknown => String::new(),
         scope => format!(", {}", spelling(&scope)),
     };
-    let undone = if effect.reversible { "" } else { ", not undone by files" };
+    let undone = if effect.reversible { "" } else { ", which restoring files does not undo" };
     format!(
         "`{}` {does}{sure}{undone}.  [{}, rule {}{place}]",
         printable(&effect.verb),
@@ -281,7 +281,7 @@ mod tests {
     fn effects_are_sentences() {
         assert_eq!(
             sentence(&effect((0, 1))),
-            "`rm` deletes `é\\u{1b}`, as far as can be seen.  [file-delete, rule rm, home]"
+            "`rm` deletes `é\\u{1b}`, as far as piton can see.  [file-delete, rule rm, home]"
         );
     }
 }

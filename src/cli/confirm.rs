@@ -58,7 +58,9 @@ pub(super) fn agreed(question: &str) -> Option<Exit> {
             Some(Exit::Refused)
         }
         Consent::Nobody => {
-            print::say("Nothing was changed: there is no terminal to ask on. Say --yes to go ahead.");
+            print::say(
+                "Nothing was changed: piton asks for confirmation on a terminal. To proceed without one, add --yes.",
+            );
             Some(Exit::Refused)
         }
     }
@@ -76,7 +78,7 @@ pub(super) enum Agreement {
 
 /// Asks whether only the safe part of a step is taken, or all of it.
 pub(super) fn agreed_part(question: &str) -> Agreement {
-    match ask_part(&format!("{question}? [y] without the changes that are kept, [a] all of them, [n] nothing: ")) {
+    match ask_part(&format!("{question}? [y] all but the changes marked as kept, [a] all changes, [n] nothing: ")) {
         PartConsent::Part => Agreement::Part,
         PartConsent::All => Agreement::All,
         PartConsent::No => {
@@ -84,13 +86,15 @@ pub(super) fn agreed_part(question: &str) -> Agreement {
             Agreement::Nothing(Exit::Refused)
         }
         PartConsent::Nobody => {
-            print::say("Nothing was changed: there is no terminal to ask on. Say --yes to go ahead.");
+            print::say(
+                "Nothing was changed: piton asks for confirmation on a terminal. To proceed without one, add --yes.",
+            );
             Agreement::Nothing(Exit::Refused)
         }
     }
 }
 
-/// Returns a preview for people; outside of all workspaces its paths are absolute.
+/// Returns a preview for people; outside every workspace its paths are absolute.
 fn shown(context: &Context, preview: &Preview) -> PreviewReply {
     let mut reply = replies::preview(preview);
     if context.is_outside() {

@@ -30,7 +30,7 @@ pub(super) struct GlobalArgs {
     /// The workspace [default: found from the working directory]
     #[arg(long, short = 'w', global = true, value_name = "DIR", help_heading = COMMON)]
     pub workspace: Option<PathBuf>,
-    /// The files outside of all workspaces: the same as --workspace /
+    /// Use the files outside every workspace; the same as --workspace /
     #[arg(long, global = true, conflicts_with = "workspace", help_heading = COMMON)]
     pub outside: bool,
     /// Print data as JSON
@@ -129,7 +129,8 @@ impl Context {
 
     fn cwd(&self) -> Result<&Path> {
         self.cwd.as_deref().ok_or_else(|| {
-            Error::new(Code::WorkspaceGone, "the working directory is gone").hint("name one with --workspace")
+            Error::new(Code::WorkspaceGone, "the working directory no longer exists")
+                .hint("choose one with --workspace")
         })
     }
 
@@ -169,7 +170,7 @@ impl Context {
         if self.is_outside() { OUTSIDE } else { "" }
     }
 
-    /// Returns a path as a person names it: absolute outside of all workspaces.
+    /// Returns a path as a person names it: absolute outside every workspace.
     pub(super) fn place(&self, path: &RelPath) -> PathBuf {
         Path::new(self.leading()).join(path.to_path())
     }
@@ -302,7 +303,7 @@ pub(super) fn named(global: &GlobalArgs, cwd: Option<&Path>) -> Option<PathBuf> 
     outside.or_else(|| global.workspace.as_ref().map(|path| cwd.unwrap_or(Path::new("")).join(path)))
 }
 
-/// Returns true if a directory is deleted, was not a workspace, and its repository is saved with the files outside of all workspaces. That is
+/// Returns true if a directory is deleted, was not a workspace, and its repository is saved with the files outside every workspace. That is
 /// the case for a worktree after `git worktree remove`.
 fn is_saved_outside(home: &Home, dir: &Path) -> bool {
     if dir.symlink_metadata().is_ok() {

@@ -24,20 +24,20 @@ pub(super) struct DaemonArgs {
 /// The actions of `piton daemon`.
 #[derive(Debug, Subcommand)]
 pub(super) enum DaemonVerb {
-    /// Serve until nobody was connected for a while
+    /// Run the daemon until no client has been connected for a while
     Run {
         /// Seconds without a connection until it ends
         #[arg(long, default_value_t = 600, value_name = "SECONDS")]
         idle: u32,
-        /// Leave the terminal first
+        /// Detach from the terminal first
         #[arg(long)]
         detached: bool,
     },
-    /// Start it, if it does not run
+    /// Start the daemon, if it is not running
     Start,
-    /// Have it finish what it has begun, and end
+    /// Stop the daemon after it has finished its current work
     Stop,
-    /// Say whether it runs
+    /// Show whether the daemon is running
     Status,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn daemon(context: &Context, verb: &DaemonVerb) -> Result<Exit> {
                     Exit::Nothing
                 }
                 Ended::Served => {
-                    print::say("piton: a daemon serves this home already");
+                    print::say("piton: a daemon for this home is already running");
                     Exit::Nothing
                 }
                 Ended::Forced => Exit::Interrupted,
@@ -102,9 +102,9 @@ fn start(context: &Context) -> Result<Exit> {
         std::thread::sleep(RETRY);
         if Instant::now() >= until {
             let log = daemon::dir(&context.home).join("log");
-            return Err(Error::new(Code::Busy, "the daemon was started and does not answer")
+            return Err(Error::new(Code::Busy, "the daemon was started but does not answer")
                 .path(&log)
-                .hint("its log says why; hooks work without it, only slower"));
+                .hint("its log says why; hooks work without the daemon, but slower"));
         }
     }
 }
@@ -113,7 +113,7 @@ fn stop(context: &Context) -> Result<Exit> {
     let Some(stopped) = end_running(context)? else {
         match context.json {
             true => print::json(&StopDocument { stopped: None })?,
-            false => print::say("piton: no daemon runs"),
+            false => print::say("piton: no daemon is running"),
         }
         return Ok(Exit::Nothing);
     };
@@ -153,9 +153,9 @@ fn tell(context: &Context, running: Option<&Greeting>) -> Result<Exit> {
         print::json(&DaemonDocument { daemon: running.cloned() })?;
     } else {
         print::data(&match running {
-            None => "No daemon runs; the first hook starts one.\n".to_owned(),
+            None => "No daemon is running; the next hook starts one.\n".to_owned(),
             Some(greeting) => format!(
-                "A daemon runs (pid {}) since {}, with {}.\n",
+                "A daemon (pid {}) has been running since {}, with {}.\n",
                 greeting.pid,
                 print::local_time(&greeting.since),
                 // This question is one of them.

@@ -107,7 +107,7 @@ fn take_back(scratch: &Scratch, before: &Tree, after: &Tree) -> Result<Exit> {
     headline(3, "One command restores them")?;
     scratch.piton(&["undo", "--yes"])?;
     let undone = tree_of(&scratch.workspace())? == *before;
-    print::data("\nAn undo can be taken back, and a restore takes any checkpoint:\n")?;
+    print::data("\nAn undo can be redone, and any checkpoint can be restored:\n")?;
     scratch.piton(&["redo", "--yes"])?;
     let redone = tree_of(&scratch.workspace())? == *after;
     scratch.piton(&["restore", &number, "--yes"])?;

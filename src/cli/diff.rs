@@ -22,16 +22,16 @@ use crate::sys::interrupt::Flow;
 /// The arguments of `piton diff`.
 #[derive(Debug, Args)]
 pub(super) struct DiffArgs {
-    /// One checkpoint or two, or a turn (t-3), then paths [default: from the newest to the files as they are now]
+    /// One or two checkpoints, or a turn (t-3), then paths [default: compare the newest checkpoint with the current files]
     #[arg(value_name = "CHECKPOINT|TURN|PATH")]
     pub what: Vec<OsString>,
-    /// Show the changes of a turn: its name in `piton list --turns`, or the client's name of it [default: the newest]
+    /// Show the changes of a turn, by its name in `piton list --turns` or its name in the client [default: the newest]
     #[arg(long, value_name = "TURN", num_args = 0..=1, default_missing_value = "")]
     pub turn: Option<String>,
     /// The run of that turn
     #[arg(long, value_name = "RUN", requires = "turn")]
     pub run: Option<String>,
-    /// Only the summary
+    /// Show only the summary
     #[arg(long)]
     pub stat: bool,
     /// Only these paths
@@ -92,7 +92,7 @@ fn compared(context: &Context, timeline: &mut Timeline, args: &DiffArgs) -> Resu
         let known = is_known(timeline, path, &ends);
         let ends: Vec<&Checkpoint> = ends.iter().collect();
         if !known.map_err(|error| timeline.catalog().blamed(error, &ends))? {
-            return Err(unknown_path(path, "neither side of the comparison has that path"));
+            return Err(unknown_path(path, "neither side of the comparison contains that path"));
         }
     }
     Ok(compared)

@@ -29,7 +29,7 @@ const ASTRAY: &[&str] = &[
 /// The arguments of `piton env`.
 #[derive(Debug, Args)]
 pub(super) struct EnvArgs {
-    /// The shell that reads it
+    /// The shell to print the variables for
     #[arg(long, value_enum, default_value_t = Shell::Sh)]
     pub shell: Shell,
 }
@@ -37,7 +37,7 @@ pub(super) struct EnvArgs {
 /// The shell whose syntax is printed.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum Shell {
-    /// Any shell after Bourne's
+    /// Any shell with Bourne's syntax
     #[value(alias = "bash", alias = "zsh")]
     Sh,
     Fish,

@@ -16,7 +16,7 @@ use crate::protocol::{FetchDocument, RefusedRef};
 /// The arguments of `piton fetch`.
 #[derive(Debug, Args)]
 pub(super) struct FetchArgs {
-    /// An address or a path
+    /// The address or path of a git repository
     pub remote: OsString,
 }
 
@@ -34,14 +34,14 @@ pub(super) fn fetch(context: &Context, args: &FetchArgs) -> Result<Exit> {
         print::json(&FetchDocument { new, known, refused: refused.collect(), ok })?;
     } else {
         let new = received.new.len() as u64;
-        let mut text = format!("Fetched {}; {} there already.\n", count(new, "ref"), received.known);
+        let mut text = format!("Fetched {}; {} already here.\n", count(new, "ref"), received.known);
         for (name, why) in &received.refused {
-            add_line!(text, "  not taken: {}: {}", printable(name), printable(why));
+            add_line!(text, "  not accepted: {}: {}", printable(name), printable(why));
         }
         if new > 0 {
             add_line!(
                 text,
-                "`piton list --remote` lists them; by their ids they are shown and restored like your own."
+                "`piton list --remote` lists them. Show and restore them by ID, like your own checkpoints."
             );
         }
         print::data(&text)?;

@@ -22,7 +22,7 @@ use crate::model::text::printable;
 /// The arguments of `piton git`.
 #[derive(Debug, Args)]
 pub(super) struct GitArgs {
-    /// A verb of git and its arguments; `--unsafe` before it lets any pass
+    /// A git command and its arguments; put `--unsafe` first to allow any git command
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "[--unsafe] VERB")]
     pub rest: Vec<OsString>,
 }
@@ -38,12 +38,12 @@ pub(super) fn git(context: &Context, args: &GitArgs) -> Result<ExitCode> {
         Ok(asked) => Some(asked),
         Err(_) if anything => None,
         Err(refusal) => {
-            let what = format!("{} is not run on checkpoints: {}", printable(&refusal.what), refusal.instead);
-            return Ok(refused(context, &what, "Nothing was changed. `piton git --unsafe …` runs it all the same."));
+            let what = format!("cannot run {} on checkpoints: {}", printable(&refusal.what), refusal.instead);
+            return Ok(refused(context, &what, "Nothing was changed. To run it anyway, use `piton git --unsafe …`."));
         }
     };
     if anything {
-        person::require("git may delete checkpoints for good")?;
+        person::require("git might delete checkpoints permanently")?;
     }
     if let Some(asked) = asked.as_ref().filter(|asked| WRITING.contains(&asked.verb.as_str())) {
         refuse_own(context, asked, line)?;
@@ -52,9 +52,8 @@ pub(super) fn git(context: &Context, args: &GitArgs) -> Result<ExitCode> {
     if let Some(asked) = asked.as_ref().filter(|asked| asked.sends && !anything)
         && let Some(secret) = secret_sent(&context.timeline()?, &view, asked, line)?
     {
-        let what = format!("{secret}, and git would send that too");
-        let next =
-            "Nothing was sent. `piton push REMOTE` leaves such checkpoints out; `piton git --unsafe …` does not.";
+        let what = format!("{secret}, and git would send them too");
+        let next = "Nothing was sent. `piton push REMOTE` skips such checkpoints; `piton git --unsafe …` sends them.";
         return Ok(refused(context, &what, next));
     }
     if asked.as_ref().is_none_or(|asked| git::needs_index(&asked.verb)) && view.work_tree.is_dir() {
@@ -79,12 +78,12 @@ fn refuse_own(context: &Context, asked: &Asked, line: &[OsString]) -> Result<()>
         let typed = text.rsplit_once('=').map_or(&*text, |(_, value)| value);
         let path = resolved(Path::new(typed.strip_prefix("file://").unwrap_or(typed)))?;
         if context.home.is_inside(&path)? {
-            let text = format!("`git {}` may not write into piton's own files", asked.verb);
+            let text = format!("`git {}` must not write into piton's own files", asked.verb);
             return Err(Error::new(Code::BadPath, text).path(&path));
         }
         let removes = ["--mirror", "--delete", "-d", "--prune", "--force", "-f"].contains(&&*text);
         if asked.verb == "push" && (removes || text.starts_with(['+', ':'])) {
-            person::require("git may remove refs of the remote, which piton cannot restore")?;
+            person::require("git might remove refs of the remote, which piton cannot restore")?;
         }
     }
     Ok(())

@@ -29,7 +29,7 @@ const LISTED: usize = 20;
 pub(super) const SHORT: usize = 7;
 
 /// The way to more, where nothing is known.
-const HINT: &str = "`piton doctor` says whether git calls piton.";
+const HINT: &str = "`piton doctor` shows whether git calls piton.";
 
 /// The verb, whose effect on a server nothing here takes back.
 const PUSH: &str = "push";
@@ -37,12 +37,12 @@ const PUSH: &str = "push";
 /// The arguments of `piton git-undo`.
 #[derive(Debug, Args)]
 pub(super) struct GitUndoArgs {
-    /// An operation of `--list` (g-7) [default: the newest that is not taken back]
+    /// A git operation shown by `--list` (g-7) [default: the newest that is not undone]
     pub operation: Option<String>,
-    /// List the commands of git that can be taken back, newest first
+    /// List the git commands that can be undone, newest first
     #[arg(long, conflicts_with_all = ["operation", "yes", "preview", "to"])]
     pub list: bool,
-    /// Bring the repository, without the files, back to what it was at this checkpoint
+    /// Restore the repository, but not the files, to its state at this checkpoint
     #[arg(long, value_name = "CHECKPOINT", conflicts_with = "operation")]
     pub to: Option<String>,
     /// Do not ask
@@ -91,7 +91,7 @@ pub(super) fn git_undo(context: &mut Context, args: &GitUndoArgs) -> Result<Exit
     };
     let Some(way) = way else {
         let message =
-            format!("Nothing to take back: no command of git is known here whose changes are still there. {HINT}");
+            format!("Nothing to undo: piton knows no git command here whose changes are still in place. {HINT}");
         match context.json {
             true => print::json(&NoStep { operation: None, message })?,
             false => print::say(&message),
@@ -119,7 +119,7 @@ pub(super) fn git_undo(context: &mut Context, args: &GitUndoArgs) -> Result<Exit
         return Ok(Exit::Done);
     }
     if !args.yes
-        && let Some(exit) = agreed("Take it back")
+        && let Some(exit) = agreed("Undo it")
     {
         return Ok(exit);
     }
@@ -138,17 +138,17 @@ fn done(context: &Context, told: &GitUndoDocument, undone: &GitUndone, is_part: 
         return Ok(exit);
     }
     let what = match (&told.operation, told.kept.as_slice()) {
-        (Some(operation), _) => format!("Taken back: {}\n", printable(&operation.command)),
-        (None, [_, ..]) => "The repository is back, but for the parts above that stay.\n".to_owned(),
+        (Some(operation), _) => format!("Undone: {}\n", printable(&operation.command)),
+        (None, [_, ..]) => "The repository was restored, except for the parts listed above as kept.\n".to_owned(),
         (None, _) => "The repository is as it was at that checkpoint.\n".to_owned(),
     };
     print::data(&what)?;
     let back = undone.by.map(|by| format!("piton undo {}", name(by)));
     match (&undone.files, back) {
-        (Some(files), back) if finished(context, files, ("Brought back", back.as_deref()), None)? == Exit::Part => {
+        (Some(files), back) if finished(context, files, ("Restored", back.as_deref()), None)? == Exit::Part => {
             exit = Exit::Part;
         }
-        (None, Some(back)) => print::data(&format!("To take this back: `{back}`\n"))?,
+        (None, Some(back)) => print::data(&format!("To reverse this: `{back}`\n"))?,
         _ => {}
     }
     Ok(exit)
@@ -160,8 +160,8 @@ fn name(op: u64) -> String {
 
 fn number(text: &str) -> Result<u64> {
     text.strip_prefix("g-").unwrap_or(text).parse().map_err(|_| {
-        let said = format!("`{}` is no operation of git", printable(text));
-        Error::new(Code::BadRequest, said).hint("their names are g-1, g-2, …: `piton list --git`")
+        let said = format!("`{}` is not a git operation", printable(text));
+        Error::new(Code::BadRequest, said).hint("git operations are named g-1, g-2, …; `piton list --git` lists them")
     })
 }
 
@@ -172,12 +172,12 @@ fn list(context: &Context, newest: &[LoggedOperation]) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     if operations.is_empty() {
-        print::data(&format!("No command of git that has changed something is known here. {HINT}\n"))?;
+        print::data(&format!("piton knows no git command that has changed something here. {HINT}\n"))?;
         return Ok(Exit::Done);
     }
-    let mut text = "Commands of git, newest first\n\n".to_owned();
+    let mut text = "Git commands, newest first\n\n".to_owned();
     for one in &operations {
-        let undone = one.undone.as_ref().map(|by| format!("  [taken back by {by}]")).unwrap_or_default();
+        let undone = one.undone.as_ref().map(|by| format!("  [undone by {by}]")).unwrap_or_default();
         add_line!(
             text,
             "  {:>5}  {}  {}  {}{undone}",
@@ -187,8 +187,8 @@ fn list(context: &Context, newest: &[LoggedOperation]) -> Result<Exit> {
             printable(&one.command)
         );
     }
-    add_line!(text, "\n  piton undo --git      take the newest back (asks first)");
-    add_line!(text, "  piton undo g-N        take another one back");
+    add_line!(text, "\n  piton undo --git      undo the newest one (asks first)");
+    add_line!(text, "  piton undo g-N        undo another one");
     print::data(&text)?;
     Ok(Exit::Done)
 }
@@ -222,7 +222,7 @@ fn moved(one: &RefMove) -> String {
     let what = title(&one.name);
     match (&one.from, &one.to) {
         (None, to) => format!("{what} is restored, at {}", value(to.as_ref())),
-        (Some(from), None) => format!("{what} is deleted, it was not there before (now at {})", value(Some(from))),
+        (Some(from), None) => format!("{what} is deleted; it did not exist before (now at {})", value(Some(from))),
         (from, to) => format!("{what} moves back from {} to {}", value(from.as_ref()), value(to.as_ref())),
     }
 }
@@ -279,17 +279,21 @@ fn preview(context: &Context, way: &GitUndo) -> String {
     text.push('\n');
     let operation = way.goal.operation();
     if operation.is_some_and(|one| one.end.is_none()) {
-        add_line!(text, "  note: its end is not known, so everything that differs from before it is restored");
+        add_line!(
+            text,
+            "  note: piton does not know when it ended, so it restores everything that differs from the state before it"
+        );
     }
     if operation.is_some_and(|one| one.begin.hidden) {
-        let said = "this is no command of git: all that moved in the repository while it ran counts as its own";
+        let said =
+            "this is not a git command; everything that moved in the repository while it ran counts as its change";
         add_line!(text, "  note: {said}");
     }
     for one in &way.plan.refs {
         add_line!(text, "  {}", moved(one));
     }
     if way.plan.stash.is_some() {
-        add_line!(text, "  the stash is restored, with its list");
+        add_line!(text, "  the stash list is restored");
     }
     if way.plan.index {
         add_line!(text, "  the index (what is staged) is restored");
@@ -299,25 +303,28 @@ fn preview(context: &Context, way: &GitUndo) -> String {
         add_line!(text, "  git switches the files and the index from {from} to {to} and keeps uncommitted changes");
     }
     if way.plan.operation.keys().any(is_in_progress) {
-        add_line!(text, "  the merge, rebase or the like that was in progress is restored");
+        add_line!(text, "  the merge, rebase or similar operation that was in progress is restored");
     } else if !way.plan.operation.is_empty() {
-        add_line!(text, "  git's own notes of its last merge or rebase are restored");
+        add_line!(text, "  git's records of its last merge or rebase are restored");
     }
     for part in way.plan.kept.iter().chain(&way.plan.younger) {
-        add_line!(text, "  stays: {}: {}", part.what, part.why);
+        add_line!(text, "  not restored: {}: {}", part.what, part.why);
     }
     if let GitGoal::At(checkpoint) = &way.goal {
-        add_line!(text, "  files stay as they are: `piton restore {}` brings them back", checkpoint.shown());
+        add_line!(text, "  files are not changed; to restore them, run `piton restore {}`", checkpoint.shown());
     }
     if operation.is_some_and(|one| one.begin.has_verb(PUSH)) {
-        add_line!(text, "  piton cannot undo: what the push changed on the other side");
+        add_line!(text, "  piton cannot undo what the push changed on the remote");
     }
     let is_shown = |preview: &Preview| !preview.plan.changes_nothing() || way.has_kept_files();
     if let Some((_, preview)) = way.files.as_ref().filter(|(_, preview)| is_shown(preview)) {
         text.push_str(&report::preview(&replies::preview(preview)));
         if way.has_kept_files() {
             let n = preview.target.record.number;
-            add_line!(text, "  checkpoint {n} contains all files as they were before: `piton restore {n} FILE`");
+            add_line!(
+                text,
+                "  checkpoint {n} contains all files from before; to restore one, run `piton restore {n} FILE`"
+            );
         }
     }
     text

@@ -43,7 +43,7 @@ use super::watch::WatchArgs;
 /// The checkpoint sidecar for coding agents
 ///
 /// Takes a checkpoint before anything is destroyed, warns of effects that no checkpoint can undo, and restores exactly
-/// the files that you name. Without a verb: whether this directory is protected.
+/// the files that you name. Without a command, piton shows whether this directory is protected.
 #[derive(Debug, Parser)]
 #[command(name = "piton", version = env!("PITON_VERSION"))]
 pub(super) struct Cli {
@@ -59,16 +59,16 @@ pub(super) enum Verb {
     /// Guard an agent: read its events on stdin, answer on stdout (docs/PROTOCOL.md)
     #[command(hide = true)]
     Sidecar(OnDemand<SidecarArgs>),
-    /// Stand between an MCP client and its server: hold calls that write until their checkpoint is there
+    /// Relay messages between an MCP client and its server; delay calls that write until their checkpoint is taken
     #[command(hide = true)]
     McpProxy(OnDemand<McpProxyArgs>),
-    /// Run an agent that has no hooks, guarded as a run of its own
+    /// Run an agent that has no hooks, guarded as its own run
     Run(OnDemand<RunArgs>),
-    /// Save all changes in a directory, without any agent
+    /// Watch a directory and save all changes in it, without an agent
     Watch(OnDemand<WatchArgs>),
     /// Take a checkpoint now
     Checkpoint(OnDemand<CheckpointArgs>),
-    /// List checkpoints, newest first; or runs, turns or commands of git
+    /// List checkpoints, newest first; or list runs, turns or git commands
     #[command(aliases = ["ls", "log"])]
     List(OnDemand<ListArgs>),
     /// Show a checkpoint, a directory or a file in it
@@ -80,19 +80,19 @@ pub(super) enum Verb {
     /// Run git on a view of this workspace's checkpoints: git log, show, diff, grep, …
     #[command(disable_help_flag = true)]
     Git(OnDemand<GitArgs>),
-    /// Print variables with which an ordinary git works on that view: eval "$(piton env)"
+    /// Print variables that let ordinary git commands read this workspace's checkpoints: eval "$(piton env)"
     #[command(hide = true)]
     Env(OnDemand<EnvArgs>),
     /// Send this workspace's runs and checkpoints to a git server
     Push(OnDemand<PushArgs>),
     /// Fetch the runs and checkpoints of other machines
     Fetch(OnDemand<FetchArgs>),
-    /// Bring back the newest version of a path that is not the one on the disk
+    /// Restore the newest version of a path that differs from the one on disk
     #[command(hide = true)]
     Recover(OnDemand<RecoverArgs>),
-    /// Restore files from a checkpoint, or the newest other version of a path; or roll a run back
+    /// Restore files from a checkpoint, restore the newest different version of a path, or roll back a run
     Restore(OnDemand<RestoreArgs>),
-    /// Roll a run back: restore files, and let the run continue from there
+    /// Roll back a run: restore files, and let the run continue from there
     #[command(hide = true)]
     Rollback(OnDemand<RollbackArgs>),
     /// List runs, with their timelines
@@ -101,14 +101,14 @@ pub(super) enum Verb {
     /// List the turns of agents that changed files
     #[command(hide = true)]
     Turns(OnDemand<TurnsArgs>),
-    /// Undo the newest turn, restore or rollback; or one turn, its changes of some paths, or a command of git
+    /// Undo the newest turn, restore or rollback; or a given turn, its changes to some paths, or a git command
     Undo(OnDemand<UndoArgs>),
     /// Redo what was undone
     Redo(OnDemand<RedoArgs>),
-    /// Take back what a command of git did to refs, the index, the stash and files
+    /// Undo what a git command did to refs, the index, the stash and files
     #[command(hide = true)]
     GitUndo(OnDemand<GitUndoArgs>),
-    /// Pin checkpoints, so that retention never drops them; or unpin them
+    /// Pin checkpoints so that retention never drops them, or unpin checkpoints
     Pin(OnDemand<PinArgs>),
     /// Unpin checkpoints
     #[command(hide = true)]
@@ -116,22 +116,22 @@ pub(super) enum Verb {
     /// Delete checkpoints
     #[command(hide = true)]
     Delete(OnDemand<DeleteArgs>),
-    /// Drop what retention does not keep, in all workspaces, and free the space
+    /// Drop the checkpoints that retention no longer keeps, in all workspaces, and free the space
     #[command(hide = true)]
     Prune(OnDemand<PruneArgs>),
     /// Show, prune, clear or move the store of all workspaces; delete checkpoints, adopt histories
     Store(OnDemand<StoreArgs>),
-    /// Give the history of a moved directory to the directory that it is now
+    /// Attach the history of a moved directory to its new location
     #[command(hide = true)]
     Adopt(OnDemand<AdoptArgs>),
-    /// Remove content from every checkpoint on purpose, and prove that its bytes are deleted
+    /// Remove chosen content from every checkpoint, and prove that its bytes are deleted
     Forget(OnDemand<ForgetArgs>),
     /// Show the state of this workspace's protection
     #[command(alias = "st")]
     Status,
-    /// Check every integration from end to end, and say how to fix what is wrong
+    /// Check every integration from end to end, and show how to fix problems
     Doctor(OnDemand<DoctorArgs>),
-    /// Say what a shell command would do
+    /// Show what a shell command would do
     Classify(OnDemand<ClassifyArgs>),
     /// Show, explain, change, check or trust settings
     Config(OnDemand<ConfigArgs>),
@@ -139,19 +139,19 @@ pub(super) enum Verb {
     Off(OnDemand<OffArgs>),
     /// Switch the guard on again
     On,
-    /// Set piton up: clients, shells, a first checkpoint; or print the script of a shell
+    /// Set up piton for clients and shells, and take a first checkpoint; or print the script for a shell
     Init(OnDemand<InitArgs>),
     /// Install piton's hooks into agent clients, shells and git
     Install(OnDemand<InstallArgs>),
-    /// Remove these hooks; with --all, all of piton except its store
+    /// Remove piton's hooks; with --all, remove all of piton except its store
     Uninstall(OnDemand<InstallArgs>),
-    /// The daemon that keeps hooks fast; the first hook starts it
+    /// Manage the daemon that keeps hooks fast; the first hook starts it
     #[command(hide = true)]
     Daemon(OnDemand<DaemonArgs>),
-    /// Answer one hook of an agent client: what `piton install` puts into its configuration
+    /// Answer one hook of an agent client; `piton install` adds this command to the client's configuration
     #[command(hide = true)]
     Hook(OnDemand<HookArgs>),
-    /// Stream a realistic agent session through the sidecar, and restore its losses
+    /// Run a realistic agent session through the sidecar, and restore the files that it lost
     Demo(OnDemand<DemoArgs>),
     /// Write the manual pages into a directory
     #[command(hide = true)]

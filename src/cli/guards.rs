@@ -30,8 +30,8 @@ pub(super) fn headline(root: &Path, protection: &ProtectionBlock) -> String {
     let root = print::bold(&print::path(root));
     match protection.state {
         ProtectionState::Protected => format!("{root} is protected"),
-        ProtectionState::Unseen => format!("{root} is set up, and no event has come from here yet"),
-        ProtectionState::CannotTell => format!("{root} may be protected: piton cannot tell"),
+        ProtectionState::Unseen => format!("{root} is set up, but no event has come from here yet"),
+        ProtectionState::CannotTell => format!("{root} might be protected; piton cannot tell"),
         ProtectionState::NotGuarded | ProtectionState::Unknown => format!("{root} is not guarded"),
     }
 }

@@ -44,7 +44,7 @@ use crate::sys::processes::facts;
 pub(super) struct HookArgs {
     /// The agent client, as `piton install` names it
     pub client: String,
-    /// The client's name of the event; its payload comes on stdin, as the client sends it
+    /// The client's name for the event; the client's payload is read from stdin
     pub event: Option<String>,
     /// Answer without the daemon
     #[arg(long)]
@@ -96,7 +96,7 @@ pub(super) fn hook(arguments: &[String]) -> Exit {
     };
     // A panic would end with a code that some clients take for a veto.
     let caught = catch_unwind(AssertUnwindSafe(|| decide(&asked)));
-    let decided = caught.unwrap_or_else(|_| Err(Error::new(Code::Internal, "a bug in piton; please report it")));
+    let decided = caught.unwrap_or_else(|_| Err(Error::new(Code::Internal, "internal error; please report it")));
     let decision = decided.unwrap_or_else(|error| {
         note(&format!("{} {}", asked.client.name(), asked.event), &error);
         Decision { message: Some(format!("piton: {}", error.text())), ..Decision::default() }
@@ -113,7 +113,7 @@ fn asked(arguments: &[String]) -> Result<HookCall> {
     let (flags, words): (Vec<&String>, Vec<&String>) = arguments.iter().partition(|word| word.starts_with("--"));
     let [client, rest @ ..] = words.as_slice() else {
         return Err(Error::new(Code::BadRequest, "`piton hook` needs a client and an event")
-            .hint("`piton install` writes the hooks again"));
+            .hint("to write the hooks again, run `piton install`"));
     };
     Ok(HookCall {
         client: Client::named(client)?,
@@ -136,7 +136,7 @@ fn decide(asked: &HookCall) -> Result<Decision> {
     let patience = asked.client.patience(&asked.event) / 2;
     let deadline = began + patience.saturating_sub(SLACK);
     let payload = pipe::read_until(std::io::stdin(), MAX_PAYLOAD + 1, began + patience / 2, json::is_whole)
-        .map_err(|error| Error::new(Code::Internal, format!("the hook's payload cannot be read: {error}")))?;
+        .map_err(|error| Error::new(Code::Internal, format!("cannot read the hook's payload: {error}")))?;
     let (event, torn) = match asked.client.parse(&asked.event, &payload) {
         Ok(event) => (event, None),
         // Some action is about to run: it is guarded by what could be read of it.
@@ -158,7 +158,7 @@ fn decide(asked: &HookCall) -> Result<Decision> {
         EventKind::Before { act, .. } => {
             // A bug too lets the action run, without the checkpoint that it needs.
             let caught = catch_unwind(AssertUnwindSafe(|| converse(asked, &event, deadline)));
-            let had = caught.unwrap_or_else(|_| Err(Error::new(Code::Internal, "a bug in piton; please report it")));
+            let had = caught.unwrap_or_else(|_| Err(Error::new(Code::Internal, "internal error; please report it")));
             had.unwrap_or_else(|error| unguarded(asked, &event, in_words(act), &error))
         }
         // A person's line runs too.
@@ -168,7 +168,7 @@ fn decide(asked: &HookCall) -> Result<Decision> {
         _ => converse(asked, &event, deadline)?,
     };
     if let Some(error) = torn {
-        let told = format!("piton: {}; the action was guarded by what could be read of it", error.text());
+        let told = format!("piton: {}; piton guarded the action by the part that it could parse", error.text());
         decision.message = Some(decision.message.map_or(told.clone(), |message| format!("{told}\n{message}")));
     }
     Ok(decision)
@@ -206,7 +206,7 @@ fn unguarded(asked: &HookCall, event: &Event, command: String, error: &Error) ->
     let reaches_model = asked.client.reaches_model(&asked.event);
     let ran = UnguardedCommand { cwd, command, why: error.text(), is_told: reaches_model };
     if let Err(error) = unguarded::keep_unplaced(ran) {
-        tracing::warn!(%error, "an unguarded action could not be kept");
+        tracing::warn!(%error, "could not record an unguarded action");
     }
     let context = reaches_model
         .then(|| format!("piton: not protected: no checkpoint was taken before this action: {}", error.text()));

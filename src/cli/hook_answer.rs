@@ -97,8 +97,8 @@ fn while_files_move(mut work: impl FnMut() -> Result<String, ErrorBody>) -> Resu
         }
     }
     let error =
-        Error::new(Code::StalePlan, "files of the workspace keep changing, so no preview stays true: nothing was done");
-    Err(error.hint("stop what writes there, and type it again").into())
+        Error::new(Code::StalePlan, "files in the workspace keep changing after each preview; nothing was done");
+    Err(error.hint("stop the program that writes there, then try again").into())
 }
 
 /// Steps over the operation that the preview named, and says which it was: an older one is never undone unnamed.
@@ -149,7 +149,7 @@ fn rewind(talk: &Exchange<'_>, after: &RestoreReply) -> String {
 }
 
 fn unasked() -> Error {
-    Error::new(Code::Internal, "piton's engine answered something else than a preview of the undo")
+    Error::new(Code::Internal, "piton's engine did not answer with a preview of the undo")
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ pub(super) fn list(
         let checkpoints = found.iter().map(|checkpoint| item(checkpoint)).collect();
         print::json(&RemoteListDocument { total, checkpoints, faults: broken.clone() })?;
     } else if empty {
-        print::data("No checkpoints of other machines: `piton fetch REMOTE` brings them in.\n")?;
+        print::data("No checkpoints of other machines. To fetch them, run `piton fetch REMOTE`.\n")?;
     } else {
         let mut text = String::new();
         for checkpoint in found {

@@ -93,19 +93,19 @@ pub(super) fn list(title: &str, listing: &ListReply, layout: &ListLayout) -> Str
     let mut text = format!("{}{}\n\n", unguarded::section(&listing.unguarded), print::bold(title));
     text.push_str(&layout.entries(&entries));
     if rows.len() < total {
-        add_line!(text, "  … and {} older ones: `piton list -n {total}`", total - rows.len());
+        add_line!(text, "  … and {} older ones; to list them, run `piton list -n {total}`", total - rows.len());
     }
     if *words == Words::OUTSIDE {
-        add_line!(text, "\n  {:<32}the contents of checkpoint N", words.diff);
-        add_line!(text, "  {:<32}bring a file or a directory back", words.file);
+        add_line!(text, "\n  {:<32}show the contents of checkpoint N", words.diff);
+        add_line!(text, "  {:<32}restore a file or a directory", words.file);
     }
     if !words.in_client {
         return text;
     }
     text.push('\n');
-    add_line!(text, "  {:<25}restore checkpoint N (`{}` takes it back)", words.restore, words.undo);
-    add_line!(text, "  {:<25}what changed since checkpoint N", words.diff);
-    add_line!(text, "  {:<25}bring one file back", words.file);
+    add_line!(text, "  {:<25}restore checkpoint N (`{}` undoes that)", words.restore, words.undo);
+    add_line!(text, "  {:<25}show what changed since checkpoint N", words.diff);
+    add_line!(text, "  {:<25}restore one file", words.file);
     text
 }
 
@@ -212,14 +212,14 @@ fn not_held(gaps: &[NotHeld]) -> Option<String> {
 pub(super) fn turns(listing: &TurnListReply, layout: &ListLayout) -> String {
     let (unguarded, words) = (unguarded::section(&listing.unguarded), &layout.words);
     if listing.turns.is_empty() {
-        return format!("{unguarded}No turn of an agent has changed files here since piton notes turns.\n");
+        return format!("{unguarded}No agent's turn has changed files here since piton began to record turns.\n");
     }
     let mut text = format!("{unguarded}{}\n\n", print::bold("Turns that changed files, newest first"));
     let entries: Vec<ListEntry> = listing.turns.iter().map(turn).collect();
     text.push_str(&layout.entries(&entries));
     if words.in_client {
-        add_line!(text, "\n  {:<25}take the newest back (`{}` takes that back)", words.undo, words.redo);
-        add_line!(text, "  {:<25}in a terminal: what a turn has changed", "piton diff --turn TURN");
+        add_line!(text, "\n  {:<25}undo the newest turn (`{}` redoes it)", words.undo, words.redo);
+        add_line!(text, "  {:<25}show what a turn changed (in a terminal)", "piton diff --turn TURN");
     }
     text
 }
@@ -242,10 +242,10 @@ fn turn(turn: &TurnItem) -> ListEntry {
     facts.extend(turn.interrupted.then(|| "interrupted".to_owned()));
     facts.extend(turn.undone.then(|| match turn.stayed {
         0 => "undone".to_owned(),
-        stayed => format!("undone; {stayed} stayed"),
+        stayed => format!("undone, except {stayed}"),
     }));
     let place = |root: &String| match root.as_str() {
-        OUTSIDE => "outside of all workspaces".to_owned(),
+        OUTSIDE => "outside every workspace".to_owned(),
         root => format!("in {}", printable(root)),
     };
     let others: Vec<String> = turn.others.iter().map(place).collect();

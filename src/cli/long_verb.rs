@@ -53,19 +53,20 @@ impl LongVerb {
     fn unfinished(self) -> (&'static str, &'static str) {
         match self {
             LongVerb::Init => {
-                ("no checkpoint was recorded; what is installed stays", "`piton init` again does the rest")
+                ("no checkpoint was recorded; what was installed is kept", "to do the rest, run `piton init` again")
             }
-            LongVerb::Checkpoint => ("nothing was recorded", "`piton checkpoint` again takes it"),
-            LongVerb::Restore => ("no file was changed", "the same command again restores them"),
-            LongVerb::Undo => ("no file was changed here", "the same command again does it"),
-            LongVerb::Forget => ("nothing was forgotten", "the same command again does it"),
-            LongVerb::Prune => {
-                ("what was dropped stays dropped; every other checkpoint is whole", "`piton store prune` does the rest")
-            }
-            LongVerb::Push => ("what was sent stays there", "`piton push` again sends the rest"),
-            LongVerb::Fetch => ("what was fetched before stays", "`piton fetch` again gets the rest"),
-            LongVerb::Move => ("the store is where it was", "`piton store move` again moves it"),
-            LongVerb::Doctor => ("nothing was changed", "`piton doctor` again checks everything"),
+            LongVerb::Checkpoint => ("nothing was recorded", "to take it, run `piton checkpoint` again"),
+            LongVerb::Restore => ("no file was changed", "to restore them, run the same command again"),
+            LongVerb::Undo => ("no file was changed here", "to do it, run the same command again"),
+            LongVerb::Forget => ("nothing was forgotten", "to do it, run the same command again"),
+            LongVerb::Prune => (
+                "some checkpoints were dropped already; all others are intact",
+                "to do the rest, run `piton store prune` again",
+            ),
+            LongVerb::Push => ("what was sent already is kept there", "to send the rest, run `piton push` again"),
+            LongVerb::Fetch => ("what was fetched already is kept", "to get the rest, run `piton fetch` again"),
+            LongVerb::Move => ("the store was not moved", "to move it, run `piton store move` again"),
+            LongVerb::Doctor => ("nothing was changed", "to check everything, run `piton doctor` again"),
         }
     }
 

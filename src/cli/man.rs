@@ -18,10 +18,10 @@ const DAY: usize = "2026-11-30".len();
 /// The arguments of `piton man`.
 #[derive(Debug, Args)]
 pub(super) struct ManArgs {
-    /// The directory for the pages
+    /// The directory to write the pages to
     #[arg(value_name = "DIR", required_unless_present = "page")]
     pub dir: Option<PathBuf>,
-    /// Print the page of all verbs (docs/CLI.md)
+    /// Print one page that describes all commands (docs/CLI.md)
     #[arg(long, conflicts_with = "dir")]
     pub page: bool,
 }

@@ -19,7 +19,7 @@ use crate::settings;
 /// The arguments of `piton mcp-proxy`.
 #[derive(Debug, Args)]
 pub(super) struct McpProxyArgs {
-    /// The server and its arguments
+    /// The command that starts the MCP server, and its arguments
     #[arg(last = true, required = true, value_name = "SERVER")]
     pub command: Vec<OsString>,
 }
@@ -61,5 +61,5 @@ pub(super) fn holds(policy: &Policy) -> Option<&'static str> {
 }
 
 fn refusal(error: Error, why: &str) -> Error {
-    error.context(format!("the MCP server was not started, because `{why}` lets nothing pass unguarded"))
+    error.context(format!("the MCP server was not started, because the setting `{why}` does not allow unguarded calls"))
 }

@@ -43,7 +43,7 @@ pub(super) fn run(timeline: &mut Timeline, named: &str) -> Result<String> {
         return Ok(run);
     }
     Err(Error::new(Code::NoSuchRun, format!("there is no run `{}` in this workspace", printable(named)))
-        .hint("`piton list --runs` lists them"))
+        .hint("`piton list --runs` lists the runs"))
 }
 
 /// Returns true if the workspace or one of `checkpoints` has something at `path`.
@@ -94,9 +94,9 @@ pub(super) fn refuse_path_too(
         return Ok(());
     }
     let (number, path) = (checkpoint.shown(), shell_word(word));
-    let text = format!("`{}` names checkpoint {number} and a path", printable(word));
+    let text = format!("`{}` is both checkpoint {number} and a path", printable(word));
     Err(Error::new(Code::AmbiguousCheckpoint, text)
-        .hint(format!("write `piton {verb} {number}` for the checkpoint, `piton {verb} -- {path}` for the path")))
+        .hint(format!("for the checkpoint, run `piton {verb} {number}`; for the path, run `piton {verb} -- {path}`")))
 }
 
 /// Replaces the error for an unknown checkpoint by one that says that the word is no path either. Returns other errors unchanged.
@@ -114,7 +114,7 @@ pub(super) fn neither_checkpoint_nor_path(word: &str, error: Error) -> Error {
 pub(super) fn unknown_path(path: &RelPath, what: &str) -> Error {
     Error::new(Code::NoSuchPath, what)
         .path(path.to_path())
-        .hint("check the spelling; paths count from the working directory")
+        .hint("check the spelling; paths are relative to the working directory")
 }
 
 /// Returns a path inside a checkpoint: as typed from the working directory, or else from the root of the workspace.

@@ -19,8 +19,8 @@ use crate::protocol::{ProtectionBlock, ProtectionState};
 const INSTALL: &str = "  piton install --all                   guard the agent clients of this machine\n";
 
 /// Says what is done in a directory that is too broad to be captured as a whole.
-const BROAD: &str = "It is too broad for whole checkpoints: one contains only the files that an action is about to destroy, or \
-                     that you name (`piton checkpoint LABEL -- PATH`). In a project below it checkpoints are whole.\n";
+const BROAD: &str = "This directory is too broad for full checkpoints. A checkpoint here contains only files that an action is about \
+                     to destroy, or that you list (`piton checkpoint LABEL -- PATH`). Projects below it get full checkpoints.\n";
 
 /// `piton` alone: a few lines.
 pub(super) fn overview(context: &mut Context) -> Result<Exit> {

@@ -8,8 +8,8 @@ use super::verbs::{GROUPS, example_lines};
 /// The text above the verbs.
 const HEAD: &str = "# Every verb
 
-This page is made from `piton --help`: `piton man --page` prints it. `piton help VERB` shows the same for one verb.
-[I lost something](LOST.md) begins with a table: which verb, and which id.
+This page is generated from `piton --help`. For one verb, run `piton help VERB`. If you want something back, the table in
+[I lost something](LOST.md) shows which verb and id to use.
 ";
 
 /// Returns the page: each group of verbs, each verb with its usage, options and examples, then the options of all verbs. `command` is the built grammar with all that `--help` shows.

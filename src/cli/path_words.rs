@@ -43,11 +43,11 @@ pub(super) fn read(
     let excepted = split(context, timeline, except, checkpoints)?;
     for path in &excepted.paths {
         if path.is_root() {
-            let text = "`--except` names the whole workspace, so nothing would be left to do";
+            let text = "`--except` matches the whole workspace, so there is nothing left to do";
             return Err(Error::new(Code::BadRequest, text).field("except"));
         }
         if !is_known(timeline, path, checkpoints)? {
-            return Err(unknown_path(path, "`--except` names a path that exists neither here nor in the checkpoint"));
+            return Err(unknown_path(path, "the path in `--except` exists neither here nor in the checkpoint"));
         }
     }
     let limits = PathLimits {
@@ -92,16 +92,16 @@ fn split(context: &Context, timeline: &Timeline, words: &[PathBuf], checkpoints:
 /// Returns a pattern relative to the workspace's root. One without a slash matches in all directories below the working directory.
 ///
 /// # Errors
-/// `bad-path` for an absolute pattern, and for one that leaves the workspace; `bad-request` outside of all workspaces.
+/// `bad-path` for an absolute pattern, and for one that leaves the workspace; `bad-request` outside every workspace.
 fn anchored(context: &Context, workspace: &Workspace, text: &str) -> Result<String> {
     if context.is_outside() {
-        let message = "files outside of all workspaces are named one by one, without patterns";
-        return Err(Error::new(Code::BadRequest, message).hint("`piton find --outside PATTERN` lists files that match"));
+        let message = "patterns do not work for files outside every workspace; give each path";
+        return Err(Error::new(Code::BadRequest, message).hint("to find the paths, run `piton find --outside PATTERN`"));
     }
     let here = context.path(workspace, Path::new("."))?;
     let here = std::str::from_utf8(here.as_bytes()).map_err(|_| {
-        Error::new(Code::BadPath, "the name of the working directory is not UTF-8, so no pattern begins there")
-            .hint("go to another directory of the workspace")
+        Error::new(Code::BadPath, "the path of the working directory is not UTF-8, so patterns do not work there")
+            .hint("run the command in another directory of the workspace")
     })?;
     joined(here, text).map_err(|why| {
         Error::new(Code::BadPath, format!("the pattern `{}` {why}", printable(text)))

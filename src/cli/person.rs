@@ -61,8 +61,8 @@ pub(super) fn require(what: &str) -> Result<()> {
     let home = std::env::var("PITON_HOME").ok().map(|home| format!("PITON_HOME={} ", shell_word(&home)));
     let line = shell_line(line(std::env::args_os().skip(1)));
     let line = [cwd.unwrap_or_default(), home.unwrap_or_default(), line].concat();
-    Err(Error::new(Code::NeedsPerson, format!("this session is an agent's, and {what}; nothing was changed"))
-        .hint(format!("if that is wanted, a person types it in a terminal of their own: `{line}`")))
+    Err(Error::new(Code::NeedsPerson, format!("refused in an agent's session: {what}; nothing was changed"))
+        .hint(format!("to do it anyway, a person can run this in their own terminal: `{line}`")))
 }
 
 /// Refuses settings of the command line that guard or keep less than those of the files, in a session of an agent. A setting that
@@ -83,7 +83,7 @@ pub(super) fn refuse_narrower(global: &GlobalArgs) -> Result<()> {
     let typed = settings::load(root.as_deref(), home, &flags)?;
     match settings::narrower(&kept, &typed) {
         None => Ok(()),
-        Some(key) => require(&format!("`{key}` would guard or keep less than the settings do")),
+        Some(key) => require(&format!("this value of `{key}` would guard or keep less than the settings do")),
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) struct PinArgs {
     /// The checkpoints, by number, id or label
     #[arg(required = true, value_name = "ID")]
     pub checkpoints: Vec<String>,
-    /// Unpin them
+    /// Unpin the checkpoints instead
     #[arg(long)]
     pub remove: bool,
 }
@@ -63,7 +63,7 @@ pub(super) fn unpin(context: &mut Context, args: &UnpinArgs) -> Result<Exit> {
 }
 
 fn remove(context: &mut Context, selectors: &[String]) -> Result<Exit> {
-    person::require("retention may then drop the checkpoint for good")?;
+    person::require("retention can delete an unpinned checkpoint, which cannot be restored then")?;
     put(context, selectors, false)
 }
 
@@ -95,7 +95,7 @@ pub(super) fn delete(context: &mut Context, args: &DeleteArgs) -> Result<Exit> {
             return Ok(Exit::Refused);
         }
         let lines: String = named.iter().map(|one| format!("  {}\n", described(one))).collect();
-        print::data(&format!("Nothing brings these back:\n{lines}"))?;
+        print::data(&format!("Once deleted, these checkpoints cannot be restored:\n{lines}"))?;
     }
     person::require("a deleted checkpoint cannot be restored")?;
     if let Some(exit) = (!args.yes).then(|| agreed("Delete")).flatten() {
@@ -107,9 +107,9 @@ pub(super) fn delete(context: &mut Context, args: &DeleteArgs) -> Result<Exit> {
     } else {
         let line = |one: &Checkpoint| match gone.contains(&one.id) {
             true => format!("Deleted: {}\n", described(one)),
-            false => format!("Left, because it is needed by now: {}\n", described(one)),
+            false => format!("Not deleted, because it is now needed: {}\n", described(one)),
         };
-        let hint = "`piton store prune` frees the space at once; otherwise maintenance does it later.\n";
+        let hint = "To free the space now, run `piton store prune`; otherwise maintenance frees it later.\n";
         print::data(&format!("{}{hint}", named.iter().map(line).collect::<String>()))?;
     }
     Ok(if gone.len() == named.len() { Exit::Done } else { Exit::Part })

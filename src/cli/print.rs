@@ -86,7 +86,7 @@ pub(super) fn warning(text: &str) {
 /// Warns that tidying up failed; what was done stands, and the next command tidies up again.
 pub(super) fn settled(outcome: Result<()>) {
     if let Err(error) = outcome {
-        warning(&format!("the command succeeded, but tidying up after it failed: {}", error.text()));
+        warning(&format!("the command succeeded, but the cleanup after it failed: {}", error.text()));
     }
 }
 

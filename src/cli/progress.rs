@@ -212,7 +212,7 @@ impl Screen {
         if stop::is_asked() {
             bar.set_style(style(false));
             bar.set_prefix("Stopping");
-            bar.set_message("Ctrl-C again ends it at once");
+            bar.set_message("press Ctrl-C again to end now");
         } else {
             advance(bar, &reading);
         }
@@ -282,7 +282,7 @@ fn words(stage: Stage) -> (&'static str, &'static str) {
         Stage::Removing => ("Deleting objects", "objects"),
         Stage::Packing => ("Packing objects", "objects"),
         Stage::Searching => ("Searching checkpoints", "objects"),
-        Stage::Proving => ("Proving that it is gone", "objects"),
+        Stage::Proving => ("Verifying the removal", "objects"),
         Stage::Verifying => ("Checking objects", "objects"),
         Stage::Copying => ("Copying the store", "files"),
         Stage::Connecting => ("Connecting to the remote", ""),
@@ -400,7 +400,7 @@ mod tests {
     #[test]
     fn an_unknown_total_has_counts_alone() {
         assert_eq!(drawn(&reading(Stage::Listing, (12, 0), (0, 0))), "Looking for files 12 files");
-        assert_eq!(drawn(&reading(Stage::Proving, (2, 3000), (0, 0))), "Proving that it is gone 2 objects, 3.0 kB");
+        assert_eq!(drawn(&reading(Stage::Proving, (2, 3000), (0, 0))), "Verifying the removal 2 objects, 3.0 kB");
         assert_eq!(drawn(&reading(Stage::Syncing, (0, 0), (0, 0))), "Waiting for the disk");
         let line = drawn(&reading(Stage::Copying, (2, 25), (0, 100)));
         assert!(line.contains(" 25% 2 files, 25 B/100 B"), "{line}");

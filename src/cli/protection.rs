@@ -25,7 +25,8 @@ use crate::sys::fs::durable::replace_cache;
 use crate::sys::process::require_writable;
 
 /// The step where nothing can be stored.
-pub(super) const CANNOT_WRITE: &str = "make room, or have it writable again; until then no checkpoint is taken";
+pub(super) const CANNOT_WRITE: &str =
+    "free disk space or make the store writable again; until then, piton takes no checkpoints";
 
 /// Judges the protection of a workspace, or of a directory that is none yet. `unwritable` is the error of a try to write.
 pub(super) fn protection_of(

@@ -37,16 +37,16 @@ const SHOWN: usize = 40;
 /// The arguments of `piton prune`.
 #[derive(Debug, Args)]
 pub(super) struct PruneArgs {
-    /// Only show what would go
+    /// Only show what would be removed
     #[arg(long)]
     pub dry_run: bool,
-    /// Days for which checkpoints are kept, except for those of codons and labelled ones
+    /// Days to keep checkpoints; does not apply to labelled checkpoints and checkpoints of codons
     #[arg(long, value_name = "N")]
     pub retention_days: Option<u32>,
-    /// Most megabytes (of 1,000,000 bytes) of all workspaces together
+    /// Size limit of all workspaces together, in megabytes of 1,000,000 bytes
     #[arg(long, value_name = "N")]
     pub max_size_mb: Option<u32>,
-    /// Keep the checkpoints of directories that are gone
+    /// Keep the checkpoints of deleted directories
     #[arg(long)]
     pub keep_orphans: bool,
     /// Do nothing unless the plan has this digest (--json shows it)
@@ -63,7 +63,7 @@ impl PruneArgs {
         let is_sooner = |days: u32| !kept.enabled || kept.days.is_none_or(|kept| days < kept);
         let is_smaller = |megabytes: u32| !kept.enabled || u64::from(megabytes) * 1_000_000 < kept.total_bytes;
         match self.retention_days.is_some_and(is_sooner) || self.max_size_mb.is_some_and(is_smaller) {
-            true => person::require("only a person may set limits below those of the settings"),
+            true => person::require("only a person can set limits below those in the settings"),
             false => Ok(()),
         }
     }
@@ -104,7 +104,7 @@ pub(super) fn prune(context: &mut Context, args: &PruneArgs) -> Result<Exit> {
     if let Some(digest) = &args.plan {
         plan.require(digest)?;
     }
-    plan.faults.iter().for_each(|fault| print::warning(&format!("nothing of this workspace is deleted: {fault}")));
+    plan.faults.iter().for_each(|fault| print::warning(&format!("no checkpoint is deleted here: {fault}")));
     if !context.json {
         print::data(&table(&plan))?;
     }
@@ -158,7 +158,7 @@ pub(super) fn prune(context: &mut Context, args: &PruneArgs) -> Result<Exit> {
 fn upkeep_lock(context: &Context) -> Result<UpkeepLock> {
     match UpkeepLock::take(&context.home, "prune", Duration::ZERO) {
         Err(error) if error.code() == Code::StoreLocked => {
-            print::warning("another process maintains the store; waiting for it");
+            print::warning("another process is running maintenance on the store; waiting for it to finish");
             UpkeepLock::take(&context.home, "prune", LOCK_WAIT)
         }
         lock => lock,
@@ -190,7 +190,7 @@ fn table(plan: &PrunePlan) -> String {
     match plan.lines.len() as u64 {
         0 => add_line!(
             text,
-            "No checkpoint is deleted: {}, {} in all.",
+            "No checkpoints to delete in {} ({} in all).",
             count(workspaces, "workspace"),
             bytes(plan.stored)
         ),
@@ -198,7 +198,7 @@ fn table(plan: &PrunePlan) -> String {
             let freed = bytes(plan.lines.iter().map(|line| line.bytes).sum());
             add_line!(
                 text,
-                "{} of {}: some {freed} of {}.",
+                "{} to delete in {}: about {freed} of {}.",
                 count(lines, "checkpoint"),
                 count(workspaces, "workspace"),
                 bytes(plan.stored)
@@ -208,14 +208,14 @@ fn table(plan: &PrunePlan) -> String {
     if !plan.layers.names.is_empty() {
         add_line!(
             text,
-            "The ignored files and secrets of {} go too, {}: they are older than 7 days, or over `ignored.total_mb` or \
-             `retention.total_mb`.",
-            count(plan.layers.names.len() as u64, "capture"),
+            "Also to delete: {} of ignored files and secrets ({}). Each is older than 7 days, or over the limit \
+             `ignored.total_mb` or `retention.total_mb`.",
+            count(plan.layers.names.len() as u64, "private layer"),
             bytes(plan.layers.bytes)
         );
     }
     if plan.over > 0 {
-        add_line!(text, "The checkpoints that are always kept are {} over the limit.", bytes(plan.over));
+        add_line!(text, "The checkpoints that are always kept exceed the limit by {}.", bytes(plan.over));
     }
     text
 }
@@ -227,14 +227,14 @@ fn outcome(plan: &PrunePlan, pruned: &Pruned) -> String {
         add_line!(text, "Dropped {}.", count(pruned.gone.len() as u64, "checkpoint"));
     }
     for line in plan.lines.iter().filter(|line| !pruned.gone.contains(&line.checkpoint.id)) {
-        add_line!(text, "  kept, because it is needed by now, or was deleted: {}", named(plan, line));
+        add_line!(text, "  not dropped, because it is now needed or was already deleted: {}", named(plan, line));
     }
     match upkept.freed.checked_sub(upkept.written) {
-        Some(0) | None => add_line!(text, "Nothing more was to be freed."),
+        Some(0) | None => add_line!(text, "There was no more space to free."),
         Some(freed) => add_line!(text, "Freed {}.", bytes(freed)),
     }
     if let Some(left) = &upkept.left {
-        add_line!(text, "The rest is left for the next time: {left}.");
+        add_line!(text, "Some work is left for the next maintenance: {left}.");
     }
     text
 }

@@ -22,15 +22,15 @@ const AT_ONCE: usize = 500;
 /// The arguments of `piton push`.
 #[derive(Debug, Args)]
 pub(super) struct PushArgs {
-    /// An address or a path
+    /// The address or path of a git repository
     pub remote: OsString,
-    /// Only those of a run
+    /// Send only this run and its checkpoints
     #[arg(long)]
     pub run: Option<String>,
-    /// Checkpoints that hold secrets too
+    /// Also send checkpoints that contain secrets
     #[arg(long)]
     pub with_secrets: bool,
-    /// Only say what would be sent
+    /// Only show what would be sent
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -126,21 +126,21 @@ fn say_sent(
     let mut text = match sent.new {
         0 if !sent.whole && args.dry_run => format!("Nothing would be sent to {remote}"),
         0 if !sent.whole => format!("Nothing was sent to {remote}"),
-        new => format!("{verb} {}; {} there already", count(new, "ref"), sent.known),
+        new => format!("{verb} {}; the remote already has {}", count(new, "ref"), sent.known),
     };
     if sent.unsent > 0 {
-        let why = "git failed, and its message is above";
-        add!(text, ": {} not sent, {why}. `piton push` again sends what is missing", count(sent.unsent, "ref"));
+        let why = "because git failed (see its message above)";
+        add!(text, "; {} not sent, {why}. To send the rest, run `piton push` again", count(sent.unsent, "ref"));
     } else if !sent.whole && sent.new == 0 {
-        text.push_str(": the remote took nothing, and git's message is above");
+        text.push_str(": the remote accepted nothing (see git's message above)");
     }
     text.push_str(".\n");
     for it in withheld {
         add_line!(text, "  not sent: {}: {}", printable(&it.what), printable(&it.why));
     }
     if withheld.iter().any(|it| it.why.contains("contains secrets")) {
-        add_line!(text, "`--with-secrets` sends those that contain secrets too.");
+        add_line!(text, "To also send the checkpoints that contain secrets, add `--with-secrets`.");
     }
-    sent.refused.iter().for_each(|line| add_line!(text, "  refused there: {}", printable(line)));
+    sent.refused.iter().for_each(|line| add_line!(text, "  refused by the remote: {}", printable(line)));
     print::data(&text)
 }

@@ -19,9 +19,9 @@ use crate::protocol::NoStep;
 /// The arguments of `piton recover`.
 #[derive(Debug, Args)]
 pub(super) struct RecoverArgs {
-    /// A file; or a directory, of which comes back what is missing or differs
+    /// A file or a directory; in a directory, missing and changed files are restored
     pub path: PathBuf,
-    /// Choose files and hunks on the screen of the terminal
+    /// Choose files and hunks interactively in the terminal
     #[arg(long, short = 'i', conflicts_with_all = ["yes", "json", "preview"])]
     pub interactive: bool,
     /// Do not ask
@@ -38,7 +38,7 @@ pub(super) struct RecoverArgs {
 /// Returns the error of what could not be done.
 pub(super) fn recover(context: &mut Context, args: &RecoverArgs) -> Result<Exit> {
     if args.interactive {
-        choose::require_screen("`piton restore PATH` restores all of it")?;
+        choose::require_screen("`piton restore PATH` restores the whole path")?;
     }
     let mut timeline = context.timeline_to_read()?;
     let path = context.path(timeline.workspace(), &args.path)?;
@@ -49,7 +49,7 @@ pub(super) fn recover(context: &mut Context, args: &RecoverArgs) -> Result<Exit>
         if timeline.catalog().versions(&path)?.is_empty() {
             return Err(unknown_path(&path, "no checkpoint contains that path"));
         }
-        let message = "Nothing to restore: no checkpoint has another version.".to_owned();
+        let message = "Nothing to restore: no checkpoint contains a different version.".to_owned();
         match context.json {
             true => print::json(&NoStep { operation: None, message })?,
             false => print::note(&message),

@@ -8,9 +8,9 @@ use crate::error::{Code, Error, IoContext, Result};
 /// Returns a remote as git needs it: a path is made absolute, since git runs in another working directory.
 pub(super) fn remote(typed: &OsStr) -> Result<OsString> {
     if typed.is_empty() || typed.to_string_lossy().starts_with('-') {
-        return Err(Error::new(Code::BadRequest, "this is not a remote")
+        return Err(Error::new(Code::BadRequest, "not a valid remote")
             .path(typed)
-            .hint("name an address (ssh://…, https://…, host:path) or a path"));
+            .hint("give an address (ssh://…, https://…, host:path) or a path"));
     }
     let path = Path::new(typed);
     if path.exists() {

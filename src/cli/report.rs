@@ -30,6 +30,9 @@ pub(super) const RESTORED: &str = "Restored";
 /// The word for an undo that was done.
 pub(super) const UNDID: &str = "Undid";
 
+/// The word for an undo of some paths of a turn.
+pub(super) const UNDID_PART: &str = "Undid part of";
+
 /// The word for a redo that was done.
 pub(super) const REDID: &str = "Redid";
 
@@ -59,7 +62,7 @@ impl Words {
         in_client: false,
     };
 
-    /// Names the verbs for files outside of all workspaces, which go back only by their names.
+    /// Names the verbs for files outside every workspace, which go back only by their names.
     pub(super) const OUTSIDE: Words = Words {
         restore: "",
         file: "piton restore --outside N PATH",
@@ -119,7 +122,7 @@ pub(super) fn step(word: &str, over: &StepBlock) -> String {
             shares(&turn.shares)
         );
     }
-    let moves = over.run.as_ref().map(|run| format!("; run {} moves with it", printable(run))).unwrap_or_default();
+    let moves = over.run.as_ref().map(|run| format!("; this also moves run {}", printable(run))).unwrap_or_default();
     format!("{word} the {kind} of {} ({operation}){moves}\n", print::local_time(&over.time))
 }
 
@@ -176,8 +179,8 @@ pub(super) fn preview(preview: &PreviewReply) -> String {
     }
     if plan.delete.total > 0 {
         let back = if preview.over.as_ref().is_some_and(|over| over.kind.text() != "undo") { "redo" } else { "undo" };
-        let kept = if preview.over.is_none() { ", and `--keep-new` keeps them" } else { "" };
-        add_line!(text, "  Deleted paths were created since; {back} restores them{kept}.");
+        let kept = if preview.over.is_none() { ". To keep them, use `--keep-new`" } else { "" };
+        add_line!(text, "  Deleted paths were created later; {back} restores them{kept}.");
     }
     text.push_str(&left(&preview.left));
     text.push_str(&older_version(preview));
@@ -197,7 +200,7 @@ pub(super) fn nothing(preview: &PreviewReply, direction: Direction) -> String {
     if direction == Direction::Redo {
         if preview.over.as_ref().is_some_and(|over| over.turn.is_some()) {
             text.push_str(
-                "Another turn that was undone is redone by its name: `piton list --turns`, then `piton redo --turn TURN`.\n",
+                "To redo another turn, find its name with `piton list --turns`, then run `piton redo --turn TURN`.\n",
             );
         }
         return text;
@@ -208,12 +211,12 @@ pub(super) fn nothing(preview: &PreviewReply, direction: Direction) -> String {
         let operation = preview.over.as_ref().map(|over| printable(&over.operation)).unwrap_or_default();
         add_line!(
             text,
-            "Changes that are not the turn's alone are kept; \
-             `piton undo --turn {operation} --include touched,shared,unknown` undoes them too."
+            "Changes that might not be the turn's own are kept. To undo them too, run \
+             `piton undo --turn {operation} --include touched,shared,unknown`."
         );
     }
     text.push_str(
-        "The next `piton undo` takes an older turn; `piton undo --turn TURN` takes one by its name in `piton list --turns`.\n",
+        "The next `piton undo` undoes an older turn. To choose a turn listed by `piton list --turns`, run `piton undo --turn TURN`.\n",
     );
     text
 }
@@ -248,7 +251,7 @@ pub(super) fn left(left: &LeftChanges) -> String {
     let names: Vec<String> = paths.map(|item| printable(&item.path)).collect();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!(
-        "Kept {} that the turn may have changed: {}{more}. To undo them too: `{}`\n",
+        "Kept {} that the turn might have changed: {}{more}. To undo them too, run `{}`\n",
         count(left.total as u64, "path"),
         names.join(", "),
         printable(&first.command)
@@ -265,7 +268,7 @@ fn older_version(preview: &PreviewReply) -> String {
     let checkpoint = if target.n == Number::NONE { short_selector(&target.id) } else { target.n.to_string() };
     let outside = if kept.path.starts_with('/') { " --outside" } else { "" };
     let command = format!("piton restore{outside} {checkpoint} {}", shell_word(&kept.path));
-    format!("Such a file as it was before the turn: `{}`\n", printable(&command))
+    format!("To restore such a file as it was before the turn, run `{}`\n", printable(&command))
 }
 
 /// Counts the files and directories of a list.
@@ -299,7 +302,7 @@ pub(super) fn outcome(outcome: &RestoreReply, verb: &str, back: &str) -> String 
         (_, Some(turn)) => format!("turn {}", turn_name(&turn.turn, turn.prompt.as_deref())),
         (Some(over), None) => format!("the {} of {}", printable(&over.kind.text()), print::local_time(&over.time)),
         // In another workspace of the turn: the line above names it.
-        (None, None) if [UNDID, REDID].contains(&verb) => "there".to_owned(),
+        (None, None) if [UNDID, UNDID_PART, REDID].contains(&verb) => "there".to_owned(),
         (None, None) => format!("checkpoint {number}"),
     };
     let did_something = [&done.created, &done.replaced, &done.deleted].iter().any(|list| list.total > 0);
@@ -326,7 +329,7 @@ pub(super) fn outcome(outcome: &RestoreReply, verb: &str, back: &str) -> String 
         add_line!(text, "{line}");
     }
     if outcome.operation.is_some() && did_something {
-        add_line!(text, "To take this back: `{back}`");
+        add_line!(text, "To reverse this: `{back}`");
     }
     text
 }
@@ -379,7 +382,7 @@ mod tests {
             class: Some(Class::Database.into()),
             severity: Severity::High.into(),
             past: Some(PastEffect { action: Some("shell: psql -c x".into()), time: time() }),
-            ..WarningBlock::plain("external-database", "`psql` may change a database".into())
+            ..WarningBlock::plain("external-database", "`psql` might change a database".into())
         };
         let plain = |text: &str| WarningBlock::plain("incomplete", text.to_owned());
         let target = TargetBlock { n: Number::of(5), time: time(), reason: "r".into(), ..TargetBlock::default() };
@@ -403,7 +406,7 @@ mod tests {
         for line in ["  restore   \"a\\033\"\n", "  1 file, +2/-0\n", "[shell: psql -c x]", "left out", "note: late"] {
             assert_eq!(said.matches(line).count(), 1, "{line}: {said}");
         }
-        assert!(said.contains("Restored 1 file from checkpoint 5.\n") && said.contains("To take this back: `/undo`\n"));
+        assert!(said.contains("Restored 1 file from checkpoint 5.\n") && said.contains("To reverse this: `/undo`\n"));
         let plan = PlanLists { keep: some, ..PlanLists::default() };
         let nothing = PreviewReply { target, plan, ..PreviewReply::default() };
         let said = answer(&nothing, &RestoreReply::default(), RESTORED, "/undo");

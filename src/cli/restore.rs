@@ -33,31 +33,31 @@ use crate::protocol::{ExportDocument, List};
 /// The arguments of `piton restore`.
 #[derive(Debug, Args)]
 pub(super) struct RestoreArgs {
-    /// A checkpoint (12, 12.1, id, label, 10m, 13:20, t-3, latest), CHECKPOINT:PATH, or a path alone: its newest version that differs
-    /// [default: the newest checkpoint that differs from the files]
+    /// A checkpoint (12, 12.1, id, label, 10m, 13:20, t-3, latest), CHECKPOINT:PATH, or only a path, to restore its newest different
+    /// version [default: the newest checkpoint that differs from the files]
     pub checkpoint: Option<String>,
-    /// Only these paths, with all below them; or patterns, as 'src/**/*.rs'
+    /// Restore only these paths and everything below them; patterns such as 'src/**/*.rs' work too
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Leave this path, or what this pattern matches, as it is (repeatable)
+    /// Do not change this path, or paths that match this pattern (repeatable)
     #[arg(long, value_name = "PATTERN", conflicts_with_all = ["go_on", "abort"])]
     pub except: Vec<PathBuf>,
-    /// Only these paths; nothing here is a checkpoint
+    /// Restore only these paths; a word after `--` is never a checkpoint
     #[arg(last = true, value_name = "PATH")]
     pub only: Vec<PathBuf>,
-    /// Choose files and hunks on the screen of the terminal
+    /// Choose files and hunks interactively in the terminal
     #[arg(long, short = 'i', conflicts_with_all = ["yes", "json", "preview", "to", "go_on", "abort"])]
     pub interactive: bool,
-    /// Into another, absent or empty directory; with --run: roll the run back to `last-success`, CODON[:TYPE] or a checkpoint
+    /// Write into this directory, which must be empty or not exist; with --run: roll back to `last-success`, CODON[:TYPE] or a checkpoint
     #[arg(long, value_name = "DIR|TARGET")]
     pub to: Option<PathBuf>,
     /// Roll this run back: restore the files, and let the run continue from there
     #[arg(long, requires = "to", conflicts_with_all = ["checkpoint", "local", "go_on", "abort"])]
     pub run: Option<String>,
-    /// Keep files created since
+    /// Keep files created after the checkpoint
     #[arg(long)]
     pub keep_new: bool,
-    /// Ignored and secret files that are there go back too
+    /// Also replace or delete existing ignored and secret files whose paths you did not give
     #[arg(long)]
     pub local: bool,
     /// Do not ask
@@ -69,7 +69,7 @@ pub(super) struct RestoreArgs {
     /// Finish an interrupted restore
     #[arg(long = "continue", conflicts_with_all = ["checkpoint", "abort", "to"])]
     pub go_on: bool,
-    /// Give an interrupted restore up: back to how it was before
+    /// Abort an interrupted restore, and put the files back as they were before it
     #[arg(long, conflicts_with_all = ["checkpoint", "to"])]
     pub abort: bool,
 }
@@ -104,7 +104,7 @@ fn pattern_alone(word: &str) -> Error {
     let text = format!("the pattern `{}` needs a checkpoint before it", printable(word));
     let word = shell_word(word);
     Error::new(Code::BadRequest, text)
-        .hint(format!("for example `piton restore latest {word}`; `piton find {word}` lists the files that it matches"))
+        .hint(format!("for example, `piton restore latest {word}`; `piton find {word}` lists the matching files"))
 }
 
 /// Returns the newest checkpoint from which the files differ, else the newest of all.
@@ -151,8 +151,8 @@ fn typed_checkpoint(
         // In a directory that is gone, nothing is replaced.
         None if args.yes && timeline.workspace().path.symlink_metadata().is_ok() => {
             checkpoint(timeline, None)?;
-            let text = "`piton restore --yes` restores all files, so it needs a checkpoint";
-            Err(Error::new(Code::BadRequest, text).hint("for example `piton restore latest --yes`"))
+            let text = "`piton restore --yes` restores all files, so you must give a checkpoint";
+            Err(Error::new(Code::BadRequest, text).hint("for example, `piton restore latest --yes`"))
         }
         None => Ok((newest_differing(timeline)?, None)),
     }
@@ -176,7 +176,7 @@ pub(super) fn restore(context: &mut Context, args: &RestoreArgs) -> Result<Exit>
     if args.interactive {
         let checkpoint = args.checkpoint.as_deref().map_or_else(|| "N".to_owned(), shell_word);
         let all = format!(
-            "`piton restore {checkpoint}` restores everything, `piton restore {checkpoint} PATH` a single path"
+            "`piton restore {checkpoint}` restores everything; `piton restore {checkpoint} PATH` restores a single path"
         );
         choose::require_screen(&all)?;
     }
@@ -250,8 +250,8 @@ fn refuse_unmatched(timeline: &Timeline, preview: &Preview, limits: &PathLimits)
 
 /// Returns the error for a pattern that matches nothing.
 fn unmatched(number: Number, pattern: &str) -> Error {
-    let text = format!("`{}` matches nothing in checkpoint {number}, and nothing new here", printable(pattern));
-    Error::new(Code::NoSuchPath, text).hint("`piton find PATTERN` lists files that match, in all checkpoints")
+    let text = format!("`{}` matches no path in checkpoint {number}, and no new path here", printable(pattern));
+    Error::new(Code::NoSuchPath, text).hint("`piton find PATTERN` lists the matching files in all checkpoints")
 }
 
 /// Restores the newest version that differs of each path.
@@ -271,7 +271,7 @@ fn recover_all(context: &mut Context, paths: Vec<PathBuf>, args: &RestoreArgs) -
 
 /// Ends the interrupted restore here, or those in other workspaces of a turn's undo that was begun here.
 fn end_interrupted(context: &Context, timeline: &mut Timeline, go_on: bool) -> Result<Exit> {
-    let verb = if go_on { "Finished the restore of" } else { "Gave up the restore of" };
+    let verb = if go_on { "Finished the restore of" } else { "Aborted the restore of" };
     let members = timeline.interrupted_members()?;
     if members.is_empty() || timeline.catalog().history()?.interrupted.is_some() {
         let restored = timeline.resume(go_on, &stop::flow)?;
@@ -281,19 +281,19 @@ fn end_interrupted(context: &Context, timeline: &mut Timeline, go_on: bool) -> R
     let mut exit = Exit::Done;
     for root in members {
         let mut other = timeline.beside(&root)?;
-        print::note(&format!("piton: the restore that was interrupted in {}", print::path(&root)));
+        print::note(&format!("piton: ending the interrupted restore in {}", print::path(&root)));
         let restored = other.resume(go_on, &stop::flow)?;
         print::settled(other.leave());
         let ended = finished(context, &restored, (verb, None), None)?;
         exit = if ended == Exit::Part { ended } else { exit };
     }
     if go_on {
-        print::note("piton: what is left of that step in this workspace: `piton undo --preview`");
+        print::note("piton: to see what is left to undo in this workspace, run `piton undo --preview`");
     }
     Ok(exit)
 }
 
-/// Refuses to bring back files outside of all workspaces that nobody has named: what stands there belongs to no one project.
+/// Refuses to bring back files outside every workspace that nobody has named: what stands there belongs to no one project.
 ///
 /// # Errors
 /// `bad-request`.
@@ -301,9 +301,9 @@ pub(super) fn refuse_unnamed(context: &Context, number: Number) -> Result<()> {
     if !context.is_outside() {
         return Ok(());
     }
-    let text = "files outside of all workspaces are restored only by their names";
+    let text = "to restore files outside every workspace, you must give their paths";
     Err(Error::new(Code::BadRequest, text).hint(format!(
-        "`piton show --outside {number}` lists them; name them: `piton restore --outside {number} PATH…`"
+        "`piton show --outside {number}` lists the files; then run `piton restore --outside {number} PATH…`"
     )))
 }
 
@@ -321,12 +321,12 @@ fn repositories(
     args: &RestoreArgs,
 ) -> Result<Exit> {
     if args.interactive {
-        let text = "a repository is brought back as a whole, so there is nothing to choose";
-        return Err(Error::new(Code::BadRequest, text).hint("give the command without -i"));
+        let text = "a repository can only be restored as a whole; you cannot choose files";
+        return Err(Error::new(Code::BadRequest, text).hint("run the command without -i"));
     }
     if let Some(other) = paths.iter().find(|path| !is_of_repository(path)) {
-        let text = format!("`{}` is a file, and a repository is restored by itself", other.display());
-        return Err(Error::new(Code::BadRequest, text).hint("restore the files with a command of their own"));
+        let text = format!("`{}` is a file; files and a repository cannot be restored together", other.display());
+        return Err(Error::new(Code::BadRequest, text).hint("restore the files with a separate command"));
     }
     let all = timeline.catalog().repositories_of(checkpoint)?;
     let of = |path: &RelPath| all.iter().find(|kept| kept.path == *path).cloned();
@@ -338,7 +338,8 @@ fn repositories(
     let names: Vec<String> = chosen.iter().map(|kept| format!("{leading}{}", kept.path.display())).collect();
     let names = names.join(", ");
     if !context.json {
-        let as_it_was = if chosen.iter().any(|kept| kept.left.is_some()) { "what was kept of it" } else { "as it was" };
+        let as_it_was =
+            if chosen.iter().any(|kept| kept.left.is_some()) { "as far as it was saved" } else { "as it was" };
         print::data(&format!("{names}, {as_it_was} before it was destroyed\n"))?;
     }
     chosen.iter().filter_map(|kept| missing(leading, kept)).for_each(|text| print::warning(&text));
@@ -362,7 +363,7 @@ fn repositories(
         let to = timeline.workspace().path.to_string_lossy().into_owned();
         print::json(&ExportDocument { to, created, failed: List::default() })?;
     } else {
-        print::data(&format!("Restored {names}: {}. `piton undo` cannot take this back.\n", count(files, "file")))?;
+        print::data(&format!("Restored {names}: {}. `piton undo` cannot undo this.\n", count(files, "file")))?;
     }
     Ok(if is_part { Exit::Part } else { Exit::Done })
 }
@@ -375,8 +376,8 @@ fn missing(leading: &str, kept: &KeptRepository) -> Option<String> {
         number => format!("{} ({})", count(number, "file"), left.weight),
     };
     let first = some(left.paths.iter().map(|path| format!("{leading}{}", path.display())), left.count);
-    let why = "over the budget (`limits.git_copy_mb`) or unreadable";
-    Some(format!("not kept of {leading}{}, and missing: {what}, {why}{first}", kept.path.display()))
+    let why = "not saved because over `limits.git_copy_mb` or unreadable";
+    Some(format!("missing from {leading}{}: {what}, {why}{first}", kept.path.display()))
 }
 
 /// Says which objects of a repository were changed after it was kept; `None` if all are whole.
@@ -387,8 +388,8 @@ fn damaged(leading: &str, kept: &KeptRepository, paths: &[RelPath]) -> Option<St
     let what = count(number, "file");
     (number > 0).then(|| {
         format!(
-            "{what} of the objects of {leading}{of} changed after the copy was made, so their contents are lost{first}. `git fsck` there \
-             lists them"
+            "{what} among the objects of {leading}{of} changed after the copy was made, so the contents are lost{first}. To list \
+             them, run `git fsck` there"
         )
     })
 }
@@ -417,8 +418,8 @@ fn export(
     let outcome = timeline.catalog().export(checkpoint, paths, limits, dir, &stop::flow)?;
     if outcome.stopped {
         let written = count(outcome.created.len() as u64, "path");
-        let text = format!("interrupted: {written} of checkpoint {} written", checkpoint.record.number);
-        let hint = "remove the directory, or name another one, and run the command again";
+        let text = format!("interrupted after writing {written} of checkpoint {}", checkpoint.record.number);
+        let hint = "remove the directory or choose another one, then run the command again";
         return Err(Error::new(Code::Conflict, text).path(dir).hint(hint));
     }
     let text = format!(

@@ -23,10 +23,10 @@ pub(super) struct RollbackArgs {
     /// RUN:CODON:TYPE, label) [default: the newest checkpoint]
     #[arg(num_args = 0..=3, value_name = "TARGET")]
     pub target: Vec<String>,
-    /// The run [default: the one that recorded a codon last]
+    /// The run to roll back [default: the run that recorded a codon last]
     #[arg(long)]
     pub run: Option<String>,
-    /// Keep files created since
+    /// Keep files created after the target
     #[arg(long)]
     pub keep_new: bool,
     /// Do not ask
@@ -103,7 +103,7 @@ fn roll_back(context: &mut Context, mut timeline: Timeline, aims: &[Aim], args: 
         return Ok(if part { Exit::Part } else { Exit::Done });
     }
     let exit = finished(context, &rolled.restored, ("Rolled back to", None), Some(&preview))?;
-    print::data(&format!("Run {} continues on {}; its old timeline stays.\n", rolled.run, rolled.next_branch))?;
+    print::data(&format!("Run {} continues on {}; its old timeline is kept.\n", rolled.run, rolled.next_branch))?;
     // The run has moved, even where no file had to.
     Ok(if exit == Exit::Nothing { Exit::Done } else { exit })
 }
@@ -115,18 +115,17 @@ fn aim(words: &[String]) -> Result<Aim> {
         ["codon", id] => Ok(Aim::Codon { id: (*id).to_owned(), point: Point::End }),
         ["codon", id, word] => match Point::parse(word) {
             Some(point) => Ok(Aim::Codon { id: (*id).to_owned(), point }),
-            None => Err(Error::new(Code::BadRequest, format!("`{}` is no type of checkpoint", printable(word)))
+            None => Err(Error::new(Code::BadRequest, format!("`{}` is not a checkpoint type", printable(word)))
                 .hint(format!("the types are: {}", Point::WORDS.join(", ")))),
         },
         [] => Ok(Aim::Checkpoint(NEWEST.to_owned())),
         [selector] => Ok(Aim::Checkpoint((*selector).to_owned())),
-        [selector, path, ..] => {
-            Err(Error::new(Code::BadRequest, "a rollback brings everything back, not single paths").hint(format!(
-                "`piton restore {} {}` brings one file back",
+        [selector, path, ..] => Err(Error::new(Code::BadRequest, "a rollback restores everything, not single paths")
+            .hint(format!(
+                "to restore one file, run `piton restore {} {}`",
                 shell_name(selector.as_bytes()),
                 shell_name(path.as_bytes())
-            )))
-        }
+            ))),
     }
 }
 

@@ -17,10 +17,10 @@ use crate::protocol::spelling;
 /// The arguments of `piton runs`.
 #[derive(Debug, Args)]
 pub(super) struct RunsArgs {
-    /// Show sub-agents' runs, forks and timelines below what they come from
+    /// Show runs as a tree, with sub-agents' runs, forks and timelines below their origin
     #[arg(long)]
     pub tree: bool,
-    /// Most runs to list, the newest of them
+    /// Maximum number of runs to list; the newest are shown
     #[arg(long, short = 'n', default_value_t = 50)]
     pub limit: usize,
 }
@@ -41,7 +41,7 @@ pub(super) fn runs(context: &mut Context, args: &RunsArgs) -> Result<Exit> {
         let lines = RunLines { home: &context.home, is_tree: args.tree };
         let mut text = if args.tree { lines.tree(shown) } else { lines.list(shown) };
         if shown.len() < rows.len() {
-            add_line!(text, "… and {} before them; -n shows more", rows.len() - shown.len());
+            add_line!(text, "… and {} older; use -n to show more", rows.len() - shown.len());
         }
         print::data(&text)?;
     }

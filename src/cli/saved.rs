@@ -83,7 +83,7 @@ pub(super) fn refuse_settings(flags: &[(String, String)], verb: &str) -> Result<
     if flags.is_empty() {
         return Ok(());
     }
-    let text = format!("`piton {verb}` takes no --set: the daemon reads the settings itself");
+    let text = format!("`piton {verb}` does not accept --set, because the daemon reads the settings itself");
     Err(Error::new(Code::BadRequest, text).hint("put the setting into .piton.yaml (docs/CONFIG.md)"))
 }
 
@@ -97,6 +97,7 @@ fn ask<T: serde::de::DeserializeOwned>(link: &mut Link, body: &Body, patience: D
     let deadline = Instant::now() + patience;
     let id = link.send(body, deadline)?;
     let reply = link.reply(id, deadline).map_err(|refused: ErrorBody| Error::from(refused))?;
-    reply
-        .ok_or_else(|| Error::new(Code::Busy, "piton's daemon did not answer in time").hint("`piton doctor` checks it"))
+    reply.ok_or_else(|| {
+        Error::new(Code::Busy, "piton's daemon did not answer in time").hint("to check the daemon, run `piton doctor`")
+    })
 }

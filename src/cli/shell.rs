@@ -92,7 +92,7 @@ struct LineCall {
 pub(super) fn shell(arguments: &[String]) -> std::process::ExitCode {
     crate::sys::fs::durable::make_private();
     let Some((event, call)) = parsed(arguments) else {
-        print::say("piton: `piton shell` is called by the scripts of `piton init SHELL` (docs/SHELLS.md)");
+        print::say("piton: only the scripts of `piton init SHELL` call `piton shell` (docs/SHELLS.md)");
         return Exit::Usage.into();
     };
     let done = match event {
@@ -175,7 +175,7 @@ fn parsed(arguments: &[String]) -> Option<(&str, LineCall)> {
 fn note(event: &str, error: &Error) {
     let kept = Home::locate().and_then(|home| mishaps::note_once(&home, &format!("shell {event}: {}", error.text())));
     if let Err(error) = kept {
-        tracing::warn!(%error, "a mishap could not be written down");
+        tracing::warn!(%error, "could not record a mishap");
     }
 }
 
@@ -410,7 +410,7 @@ pub(super) fn told(reply: &BeforeReply) -> Option<String> {
     said.extend(not_held_sentence(&reply.not_held));
     if let Some(status) = reply.checkpoint.status.fault() {
         let why = reply.checkpoint.reason.as_deref().unwrap_or("no reason is known");
-        said.push(format!("no checkpoint before this line ({status}): {why}"));
+        said.push(format!("no checkpoint before this command ({status}): {why}"));
     }
     said.extend(reply.others.iter().filter_map(OtherBlock::fault));
     // Its notices are for a model that knows files from before.
@@ -432,7 +432,7 @@ fn silent(reply: &BeforeReply) -> Vec<String> {
 fn may_run(call: &LineCall, reason: &str, is_denied: bool) -> bool {
     let reason = printable(reason);
     if call.cannot_cancel {
-        print::say(&format!("piton: {reason}; {} cannot cancel a line, so it runs now", call.shell()));
+        print::say(&format!("piton: {reason}; {} cannot cancel a command, so the command runs now", call.shell()));
         return true;
     }
     let says = if is_denied || !call.may_ask() { "the line was not run: " } else { "" };

@@ -16,16 +16,16 @@ use crate::sys::process;
 /// The arguments of `piton sidecar`.
 #[derive(Debug, Args)]
 pub(super) struct SidecarArgs {
-    /// Seconds that pending work may take once the input has ended
+    /// Seconds to wait for pending work after the input has ended
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
     pub grace: u32,
-    /// Keep nothing of the parent process but the standard streams
+    /// Detach from the parent process, and keep only its standard streams
     #[arg(long, hide = true)]
     pub detached: bool,
     /// Read this client's own JSON stream instead of the protocol
     #[arg(long, value_name = "CLIENT")]
     pub from: Option<String>,
-    /// Pass the stream on: stdout is stdin, byte for byte, and what there is to be said is said on stderr
+    /// Copy stdin to stdout unchanged, and print piton's messages on stderr
     #[arg(long, requires = "from")]
     pub tee: bool,
 }
@@ -38,7 +38,7 @@ pub(super) fn sidecar(context: &Context, args: &SidecarArgs) -> Result<Exit> {
     process::raise_descriptor_limit();
     if stdin().is_terminal() {
         print::say(
-            "piton: reading events on stdin, one JSON object a line (docs/PROTOCOL.md); Ctrl-D ends it.\n\
+            "piton: reading events from stdin, one JSON object per line (docs/PROTOCOL.md). Press Ctrl-D to end.\n\
              To guard an agent client, run `piton install` instead.",
         );
     }

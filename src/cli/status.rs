@@ -47,13 +47,13 @@ fn watcher(context: &Context, workspace: &Workspace) -> (WatcherWord, Option<Str
 fn watcher_text(watcher: WatcherWord) -> String {
     match watcher {
         WatcherWord::None => "none".to_owned(),
-        WatcherWord::Elsewhere => "in the process of a sidecar or proxy, which cannot be queried from here".to_owned(),
+        WatcherWord::Elsewhere => "runs in a sidecar or proxy process, which cannot be queried from here".to_owned(),
         word => format!("{} (the daemon's)", spelling(&word)),
     }
 }
 
 fn copy_text(has_second_copy: bool) -> &'static str {
-    if has_second_copy { "has a second copy" } else { "has no second copy: its checkpoints are lost with this disk" }
+    if has_second_copy { "has a second copy" } else { "no second copy: if this disk fails, the checkpoints are lost" }
 }
 
 /// Prints the state of the protection.
@@ -132,14 +132,14 @@ fn text(facts: &StatusFacts, settings: &Effective, looked: &str, left: Option<&s
     if let Some(left) = left {
         add_line!(text, "{:<12} {}", "forget", printable(left));
     }
-    let shown = |restore: &Interrupted| format!("restore {} was cut short: {}", restore.operation, restore.next);
+    let shown = |restore: &Interrupted| format!("restore {} was interrupted: {}", restore.operation, restore.next);
     let interrupted: Vec<String> = facts.interrupted.iter().map(shown).collect();
     for item in facts.unguarded.iter().rev().take(SHOWN) {
         add_line!(text, "{:<12} {}", "unguarded", unguarded::line(item));
     }
     if !facts.unguarded.is_empty() {
         let number = count(facts.unguarded.len() as u64, "action");
-        add_line!(text, "{:<12} {number} without a checkpoint; once you have read which: {removal}", "");
+        add_line!(text, "{:<12} {number} ran without a checkpoint; after you have reviewed them, run: {removal}", "");
     }
     let lists = [
         ("interrupted", &interrupted),

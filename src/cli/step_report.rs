@@ -61,7 +61,7 @@ pub(super) fn others_answer(before: &PreviewReply, after: &RestoreReply, verb: &
     text
 }
 
-/// Returns a preview with the paths that a person reads: absolute ones outside of all workspaces.
+/// Returns a preview with the paths that a person reads: absolute ones outside every workspace.
 fn shown_preview(workspace: &str, preview: &PreviewReply) -> PreviewReply {
     let mut shown = preview.clone();
     if workspace == OUTSIDE {

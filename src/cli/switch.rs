@@ -20,7 +20,7 @@ const AGENTS_MS: i64 = 3_600_000;
 /// The arguments of `piton off`.
 #[derive(Debug, Args)]
 pub(super) struct OffArgs {
-    /// Only for this long: 30m, 1h, 2 days
+    /// Switch off only for this long: 30m, 1h, 2 days
     #[arg(long = "for", value_name = "TIME")]
     pub span: Option<String>,
 }
@@ -34,14 +34,14 @@ pub(super) fn off(context: &mut Context, args: &OffArgs) -> Result<Exit> {
     let span = args.span.as_deref().map(|text| span_ms(text, "for")).transpose()?;
     let is_agents = person::is_agents();
     if context.named_workspace().is_some() {
-        person::require("it may switch off only the guard of its own directory")?;
+        person::require("an agent can switch off only the guard of its own directory")?;
     }
     let span = if is_agents { Some(span.unwrap_or(AGENTS_MS).min(AGENTS_MS)) } else { span };
     let until = span.map_or(i64::MAX, |span| now.saturating_add(span));
     let mut timeline = context.timeline()?;
     let state = timeline.catalog().state();
     if is_agents && state.is_off(now) && !state.off_by_agent {
-        print::say("The guard is switched off already, and not by this session. Nothing was changed.");
+        print::say("The guard is already off; a person switched it off. Nothing was changed.");
         return Ok(Exit::Nothing);
     }
     timeline.change_state(|state| {
@@ -52,7 +52,7 @@ pub(super) fn off(context: &mut Context, args: &OffArgs) -> Result<Exit> {
     let how_long = match until {
         i64::MAX => "until `piton on`".to_owned(),
         until if is_agents => format!(
-            "for the rest of this turn, at most until {}: this session is an agent's. The person sees a notice",
+            "for the rest of this turn, at most until {}, because this is an agent's session. The user sees a notice",
             local_minute(until)
         ),
         until => format!("until {}, or until `piton on`", local_minute(until)),
@@ -64,7 +64,7 @@ pub(super) fn off(context: &mut Context, args: &OffArgs) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     print::data(&format!(
-        "The guard of {} is off {how_long}. Its checkpoints stay.\n",
+        "The guard of {} is off {how_long}. Its checkpoints are kept.\n",
         print::path(&timeline.workspace().path)
     ))?;
     Ok(Exit::Done)
@@ -76,7 +76,7 @@ pub(super) fn off(context: &mut Context, args: &OffArgs) -> Result<Exit> {
 /// `bad-request`.
 pub(super) fn span_ms(text: &str, field: &str) -> Result<i64> {
     let bad = || {
-        Error::new(Code::BadRequest, format!("`{}` is not a length of time", printable(text)))
+        Error::new(Code::BadRequest, format!("`{}` is not a duration", printable(text)))
             .field(field)
             .hint("for example 30m, 1h, 2 days")
     };
@@ -102,8 +102,8 @@ pub(super) fn on(context: &mut Context) -> Result<Exit> {
     if settings.policy.guard == Guard::Off {
         let place = printable(&settings.origin("guard"));
         print::data(&format!(
-            "The switch of {root} is on, but nothing is guarded: the settings say `guard: off` ({place}).\n\
-             Change that to `guard: turn`, or take it out; `piton status` then says `turn`.\n"
+            "The guard of {root} is switched on, but the settings contain `guard: off` ({place}), so nothing is guarded.\n\
+             Change that to `guard: turn`, or remove it; `piton status` then shows `turn`.\n"
         ))?;
         return Ok(Exit::Part);
     }

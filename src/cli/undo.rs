@@ -39,12 +39,12 @@ use crate::protocol::{ErrorBody, NoStep, PreviewReply, RestoreReply};
 /// Returns the error of what could not be done.
 pub(super) fn undo(context: &mut Context, args: &UndoArgs) -> Result<Exit> {
     if args.interactive {
-        choose::require_screen("`piton undo` takes all of it back, `piton undo -- PATH` single paths")?;
+        choose::require_screen("`piton undo` undoes everything; `piton undo -- PATH` undoes a single path")?;
     }
     if let Some(operation) = args.what.first().filter(|word| args.what.len() == 1 && is_git_command(word)) {
         if args.interactive {
-            let text = "a command of git is taken back as a whole, so there is nothing to choose";
-            let hint = format!("`piton git-undo {}` takes it back", shell_word(operation));
+            let text = "a git command can only be undone as a whole; you cannot choose paths";
+            let hint = format!("to undo it, run `piton git-undo {}`", shell_word(operation));
             return Err(Error::new(Code::BadRequest, text).hint(hint));
         }
         let operation = Some(operation.clone());
@@ -117,7 +117,7 @@ fn in_deleted(context: &Context, timeline: &mut Timeline, choice: &StepChoice) -
     }
     if !context.json {
         let (shown, word) = (printable(&path), shell_word(&path));
-        print::data(&format!("{shown} was deleted. This is `piton undo --workspace {word}`:\n\n"))?;
+        print::data(&format!("{shown} was deleted. Running `piton undo --workspace {word}`:\n\n"))?;
     }
     Ok(Some(there))
 }
@@ -133,8 +133,8 @@ fn run_of_turns(
     let turns = timeline.catalog().turns_to_undo(run, &choice)?;
     if how.only && turns.len() > 1 && !context.json {
         print::data(&format!(
-            "{} of run {}, the newest first. Each is compared with the files as they are now: a file that \
-             a newer one of them changed again is listed as kept by the older one, and is restored all the same.\n\n",
+            "{} of run {}, newest first. This preview compares each turn with the files as they are now. A file that a \
+             newer turn changed again is listed as kept for the older turn, but it will be restored anyway.\n\n",
             count(turns.len() as u64, "turn"),
             printable(run)
         ))?;
@@ -245,7 +245,7 @@ fn step(
     if let Some(message) = stepping.git_first(timeline, &choice)? {
         return git_first(context, message);
     }
-    let (word, verb) = words(direction);
+    let (word, verb) = words(direction, stepping.is_of_part());
     let (next, is_open) = (stepping.step.clone(), stepping.is_open);
     let mut preview = stepping.preview(timeline, &control)?;
     if context.json && (only || !yes) {
@@ -288,7 +288,7 @@ fn step(
         return Ok(if is_stuck { Exit::Part } else { Exit::Nothing });
     }
     if preview.changes_nothing() && !context.json {
-        print::data("No file changes, only the run moves.\n")?;
+        print::data("No file changes; only the position of the run moves.\n")?;
     }
     if only {
         return Ok(Exit::Done);
@@ -310,10 +310,11 @@ fn step(
 }
 
 /// Returns the words for a step and for one that was taken.
-fn words(direction: Direction) -> (&'static str, &'static str) {
-    match direction {
-        Direction::Undo => ("Undo", report::UNDID),
-        Direction::Redo => ("Redo", report::REDID),
+fn words(direction: Direction, is_of_part: bool) -> (&'static str, &'static str) {
+    match (direction, is_of_part) {
+        (Direction::Undo, false) => ("Undo", report::UNDID),
+        (Direction::Undo, true) => ("Undo part of", report::UNDID_PART),
+        (Direction::Redo, _) => ("Redo", report::REDID),
     }
 }
 
@@ -360,15 +361,18 @@ fn elsewhere(context: &Context, direction: Direction) -> Result<String> {
     // The nearest comes first.
     let above = known.iter().rev().filter(|other| root.starts_with(&other.path)).filter(is_other);
     let below = known.iter().filter(|other| other.path.starts_with(&root)).filter(is_other);
-    let named = above.map(|other| ("Above", other)).take(MOST).chain(below.map(|other| ("Below", other)).take(MOST));
+    let named = above.map(|other| ("above", other)).take(MOST).chain(below.map(|other| ("below", other)).take(MOST));
     for (place, other) in named {
         let path = shell_word(&other.path.to_string_lossy());
-        add_line!(text, "{place} is another workspace, which has something to undo: `piton undo --workspace {path}`.");
+        add_line!(
+            text,
+            "Another workspace {place} this one has something to undo; run `piton undo --workspace {path}`."
+        );
     }
     if let Some(outside) = outside {
         text.push_str(match may_undo(&outside) {
-            true => "A restore of files of no workspace is undone with `piton undo --outside`.\n",
-            false => "Files of no workspace are restored by their names: `piton list --outside` has the checkpoints.\n",
+            true => "To undo a restore of files outside every workspace, run `piton undo --outside`.\n",
+            false => "To restore files outside every workspace, give their paths. `piton list --outside` lists their checkpoints.\n",
         });
     }
     Ok(text)
@@ -395,7 +399,7 @@ fn below(timeline: &Timeline, direction: Direction, step: &UndoStep) -> Result<O
     let before = before.record.number;
     let kind = if below.kind == OperationKind::Rollback { "rollback" } else { "restore" };
     Ok(Some(format!(
-        "Before that turn came {kind} {}: `piton restore {before}` restores the files as they were before it.\n",
+        "Before that turn, there was {kind} {}. To restore the files as they were before the {kind}, run `piton restore {before}`.\n",
         below.op
     )))
 }
@@ -408,7 +412,7 @@ fn passed_over(timeline: &Timeline, next: &UndoStep) -> Result<String> {
     for turn in above.filter_map(|step| step.turn.as_ref()).filter(|turn| turn.is_passed) {
         add_line!(
             text,
-            "The changes of the later turn `{}` ({}) were kept: `piton diff --turn {}` shows them.",
+            "The changes of the later turn `{}` ({}) were kept; to see them, run `piton diff --turn {}`.",
             printable(&turn.turn),
             turn.op,
             turn.op
@@ -433,7 +437,7 @@ pub(super) fn undone(
     done: ((&UndoStep, bool), &StepDone),
     shown: (&StepPreview, &str),
 ) -> Result<Exit> {
-    finished(context, done, ("Undone", &format!("piton redo{}", context.option())), shown)
+    finished(context, done, (report::UNDID_PART, &format!("piton redo{}", context.option())), shown)
 }
 
 /// Prints the result of a step, and returns its exit code.

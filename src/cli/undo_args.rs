@@ -20,13 +20,13 @@ use crate::model::turn::Attribution;
 /// The shares in changes that an undo of a turn takes back only if asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Included {
-    /// Changed while the turn ran something that may change any file
+    /// Changed while the turn ran a command that can change any file
     Likely,
-    /// Written again after the turn's action, while the turn was open
+    /// Written again after the turn's action, before the turn ended
     Touched,
     /// Changed by several runs, or by a run and a person
     Shared,
-    /// Changed by an action that is not known
+    /// Changed by an unknown action
     Unknown,
 }
 
@@ -45,32 +45,32 @@ impl Included {
 /// The arguments of `piton undo`.
 #[derive(Debug, Args)]
 pub(super) struct UndoArgs {
-    /// A turn (t-3), the newest operation (o-2), a command of git (g-7), or paths or patterns of the newest turn that changed
-    /// them [default: the newest turn or operation]
+    /// A turn (t-3), the newest operation (o-2), a git command (g-7), or paths or patterns, which are undone in the newest turn that
+    /// changed them [default: the newest turn or operation]
     #[arg(value_name = "TURN|PATH")]
     pub what: Vec<String>,
-    /// Keep the turn's changes of this path, or of what this pattern matches (repeatable)
+    /// Keep the turn's changes to this path, or to paths that match this pattern (repeatable)
     #[arg(long, value_name = "PATTERN")]
     pub except: Vec<PathBuf>,
-    /// Undo this turn: its name in `piton list --turns`, or the client's name of it
+    /// Undo this turn; give its name in `piton list --turns`, or the client's name for it
     #[arg(long, value_name = "TURN")]
     pub turn: Option<String>,
-    /// Undo all turns of this run, the newest first; with --turn, that turn of it
+    /// Undo all turns of this run, newest first; with --turn, undo only that turn of the run
     #[arg(long, value_name = "RUN")]
     pub run: Option<String>,
-    /// Undo these changes too, which may be someone else's
+    /// Also undo changes of these kinds, which might be someone else's
     #[arg(long, value_name = "SHARE", value_delimiter = ',')]
     pub include: Vec<Included>,
-    /// Undo the newest command of git: refs, the index, the stash and files; `piton list --git` lists the commands
+    /// Undo the newest git command: refs, the index, the stash and files; `piton list --git` lists the commands
     #[arg(long, conflicts_with_all = ["what", "turn", "run", "include", "hunk", "paths", "interactive"])]
     pub git: bool,
-    /// With --git: restore the repository, without the files, as it was at this checkpoint
+    /// With --git: restore the repository, but not the files, as it was at this checkpoint
     #[arg(long, value_name = "CHECKPOINT", requires = "git")]
     pub to: Option<String>,
-    /// Choose files and hunks on the screen of the terminal
+    /// Choose files and hunks interactively in the terminal
     #[arg(long, short = 'i', conflicts_with_all = ["yes", "json", "preview", "hunk"])]
     pub interactive: bool,
-    /// Choose among the hunks of the turn, one question each
+    /// Choose among the hunks of the turn by answering a question for each hunk
     #[arg(long, conflicts_with_all = ["yes", "json"])]
     pub hunk: bool,
     /// Do not ask
@@ -79,7 +79,7 @@ pub(super) struct UndoArgs {
     /// Only show what would be done
     #[arg(long)]
     pub preview: bool,
-    /// Only these paths of the newest turn that changed them
+    /// Undo only these paths, in the newest turn that changed them
     #[arg(last = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
 }
@@ -87,10 +87,10 @@ pub(super) struct UndoArgs {
 /// The arguments of `piton redo`.
 #[derive(Debug, Args)]
 pub(super) struct RedoArgs {
-    /// The turn to redo, which was undone (t-3) [default: what was undone last]
+    /// The undone turn to redo (t-3) [default: what was undone last]
     #[arg(value_name = "TURN", conflicts_with = "turn")]
     pub what: Option<String>,
-    /// Redo this turn, which was undone: its name in `piton list --turns`, or the client's name of it
+    /// Redo this undone turn; give its name in `piton list --turns`, or the client's name for it
     #[arg(long, value_name = "TURN")]
     pub turn: Option<String>,
     /// Do not ask
@@ -135,14 +135,16 @@ pub(super) fn read(context: &Context, timeline: &mut Timeline, args: &UndoArgs) 
         (false, true) => Ok(UndoWords { turn: Some(word.clone()), paths: paths.split_off(1) }),
         (true, true) => {
             let word = shell_word(word);
-            Err(Error::new(Code::AmbiguousCheckpoint, format!("`{shown}` names a turn and a path"))
-                .hint(format!("write `piton undo --turn {word}` for the turn, `piton undo -- {word}` for the path")))
+            Err(Error::new(Code::AmbiguousCheckpoint, format!("`{shown}` is both a turn and a path")).hint(format!(
+                "for the turn, run `piton undo --turn {word}`; for the path, run `piton undo -- {word}`"
+            )))
         }
         (false, false) if is_pattern(word) => Ok(UndoWords { turn: None, paths }),
         (false, false) => match timeline.catalog().resolve(word) {
             Ok(found) => {
-                let text = format!("`{shown}` is a checkpoint; undo takes a turn, the newest operation, or paths");
-                let hint = format!("`piton restore {}` restores the files as they were then", found.shown());
+                let text =
+                    format!("`{shown}` is a checkpoint, but undo accepts only a turn, the newest operation, or paths");
+                let hint = format!("to restore the files as they were then, run `piton restore {}`", found.shown());
                 Err(Error::new(Code::BadRequest, text).hint(hint))
             }
             Err(_) => Err(Error::new(Code::NoSuchTurn, format!("`{shown}` is neither a turn nor a path here"))

@@ -42,7 +42,7 @@ pub(super) fn section(items: &[ActionItem]) -> String {
     let left_out = items.len().saturating_sub(SHOWN);
     add_line!(text, "Not protected: {} ran without a checkpoint.", count(items.len() as u64, "action"));
     if left_out > 0 {
-        add_line!(text, "  … {left_out} older ones");
+        add_line!(text, "  … and {left_out} older");
     }
     items.iter().skip(left_out).for_each(|item| add_line!(text, "  {}", line(item)));
     text
@@ -57,7 +57,9 @@ pub(super) fn removal(workspace: &Workspace) -> String {
 pub(super) fn removal_hint(items: &[ActionItem], workspace: &Workspace) -> String {
     match items.is_empty() {
         true => String::new(),
-        false => format!("\nOnce you have read which actions were not protected: `{}`\n", removal(workspace)),
+        false => {
+            format!("\nAfter you have reviewed the actions that were not protected, run `{}`\n", removal(workspace))
+        }
     }
 }
 

@@ -28,7 +28,7 @@ const REST: Duration = Duration::from_hours(24);
 /// The arguments of `piton watch`.
 #[derive(Debug, Args)]
 pub(super) struct WatchArgs {
-    /// Directories whose workspaces are watched [default: this workspace]
+    /// Directories whose workspaces to watch [default: this workspace]
     #[arg(value_name = "DIR")]
     pub dirs: Vec<PathBuf>,
 }
@@ -60,14 +60,15 @@ pub(super) fn watch(context: &Context, args: &WatchArgs) -> Result<Exit> {
     let _note = WorkNote::write(&context.home, "watch");
     let told: Vec<&str> = watches.iter().map(|watch| watch.root.as_str()).collect();
     print::note(&format!(
-        "piton: watching {}: a change is saved {} s after the last one, at the latest after {} s; Ctrl-C ends it",
+        "piton: watching {}. Changes are saved {} s after the last one, and at most {} s after the first. Press Ctrl-C to stop.",
         told.join(", "),
         QUIET.as_secs(),
         LATEST.as_secs()
     ));
     let started: Vec<_> = watches.into_iter().map(|watch| thread::spawn(move || watch.follow())).collect();
     for thread in started {
-        let ended = thread.join().unwrap_or_else(|_| Err(Error::new(Code::Internal, "a bug ended the watch")));
+        let ended =
+            thread.join().unwrap_or_else(|_| Err(Error::new(Code::Internal, "an internal error ended the watch")));
         ended?;
     }
     Ok(Exit::Done)
@@ -93,12 +94,12 @@ impl Watch {
         let (saved, reply) = SavedLink::open(home, hello)?;
         if !reply.autosave {
             let why = reply.faults.first().cloned().unwrap_or_else(|| "changes are not saved here".to_owned());
-            return Err(Error::new(Code::WorkspaceRefused, why).path(dir).hint("name a project directory"));
+            return Err(Error::new(Code::WorkspaceRefused, why).path(dir).hint("give a project directory"));
         }
         if reply.guard.known() == Some(Guard::Off) {
             let root = &reply.workspace.path;
             print::say(&format!(
-                "piton: the guard is off in {root}: nothing is saved until it is on; `piton status` says why"
+                "piton: the guard is off in {root}, so nothing is saved; to see why, run `piton status`"
             ));
         }
         Ok(Watch { root: reply.workspace.path, as_json, saved })
@@ -146,8 +147,7 @@ impl Watch {
                 let reason = failed.reason.as_deref().unwrap_or("no reason is known");
                 let is_save =
                     failed.kind.as_ref().and_then(crate::protocol::Word::known) == Some(CheckpointKind::Autosave);
-                let what =
-                    if is_save { "changes could not be saved, and it is tried again" } else { "a checkpoint failed" };
+                let what = if is_save { "changes could not be saved; trying again" } else { "a checkpoint failed" };
                 print::say(&format!("piton: {}: {what}: {reason}", self.root));
                 Ok(())
             }

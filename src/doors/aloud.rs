@@ -55,7 +55,7 @@ pub(super) fn of_notice(notice: &Notice) -> Vec<String> {
         Notice::Fault(error) => vec![error.text()],
         Notice::JobFailed { reason, .. } => vec![format!("a checkpoint failed: {reason}")],
         Notice::RestoreInterrupted(_) => {
-            vec!["a restore was interrupted: `piton restore --continue`, or `piton restore --abort`".to_owned()]
+            vec!["a restore was interrupted; run `piton restore --continue` or `piton restore --abort`".to_owned()]
         }
         Notice::Settled(settled) => match &settled.protection {
             Protection::Failed(reason) => vec![format!("a checkpoint failed: {reason}")],
@@ -81,7 +81,7 @@ fn of_gaps(root: Option<&Path>, gaps: &[Gap]) -> Option<String> {
         let path = root.map_or_else(|| gap.path.display(), |root| gap.path.under(root).display().to_string());
         (if path.is_empty() { ".".to_owned() } else { path }, gap.weight)
     }))?;
-    Some(format!("{sentence}; if this action deletes that, no checkpoint can bring it back"))
+    Some(format!("{sentence}; if this action deletes that, no checkpoint can restore it"))
 }
 
 #[cfg(test)]
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn what_matters_is_said_and_nothing_else() {
         let act = |action: ActionDecision| of_decision(&Decision::Action(Box::new(action))).join("|");
-        let message = "`psql` may change a database".to_owned();
+        let message = "`psql` might change a database".to_owned();
         let warning = Warning {
             code: "external-database".into(),
             class: Class::Database,
@@ -116,12 +116,12 @@ mod tests {
         assert_eq!(act(action()), "");
         assert_eq!(
             act(ActionDecision { stance: denied, warnings: vec![warning], ..action() }),
-            "`psql` may change a database|the policy denies it"
+            "`psql` might change a database|the policy denies it"
         );
         let heavy = Some(Weight { bytes: 2000, is_least: true });
         assert_eq!(
             act(ActionDecision { not_held: vec![gap("vendor/.git", heavy)], ..action() }),
-            "not saved: vendor/.git (2.0 kB or more); if this action deletes that, no checkpoint can bring it back"
+            "not saved: vendor/.git (2.0 kB or more); if this action deletes that, no checkpoint can restore it"
         );
         let turn = |protection| {
             let turn = TurnDecision { turn: "t".into(), notices: Vec::new(), protection: Some(protection) };
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(settled(Protection::Failed("full".into()), Vec::new()), "a checkpoint failed: full");
         assert_eq!(
             settled(Protection::NotNeeded(None), vec![gap("a", None)]),
-            "not saved: a; if this action deletes that, no checkpoint can bring it back"
+            "not saved: a; if this action deletes that, no checkpoint can restore it"
         );
         let failed = Notice::JobFailed { reason: "full".into(), kind: None };
         assert_eq!(of_notice(&failed), ["a checkpoint failed: full"]);

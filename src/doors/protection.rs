@@ -85,7 +85,7 @@ pub fn silent_items(silences: &[Silence], hooks: Option<&[ClientHooks]>) -> Vec<
         let (name, title) = (silence.client.name(), silence.client.title());
         let own = hooks.map(|hooks| hooks.iter().find(|hooks| hooks.client == silence.client));
         let (cause, mend) = match own {
-            None => (String::new(), "`piton doctor` says why".to_owned()),
+            None => (String::new(), "`piton doctor` explains why".to_owned()),
             Some(None) => (": it has no piton hooks".to_owned(), format!("piton install {name}")),
             Some(Some(ClientHooks { fault: Some(HookFault { what, step, is_certain: _ }), .. })) => {
                 (format!(": {what}"), step.clone())
@@ -238,14 +238,14 @@ pub fn waiting(protection: &ProtectionBlock) -> String {
     let clients: Vec<String> = clients.into_iter().map(|name| title(name)).collect();
     let shells: Vec<&str> = shells.into_iter().map(String::as_str).collect();
     let hooks = (!clients.is_empty())
-        .then(|| format!("hooks of {} are installed, and no event has come from here yet", clients.join(", ")));
+        .then(|| format!("hooks of {} are installed, but no event has come from here yet", clients.join(", ")));
     let is_told = hooks.is_none() || protection.state == ProtectionState::Unseen;
     let commands = (is_told && !git.is_empty())
-        .then(|| "git calls piton, and no git command that may destroy something was run here yet".to_owned());
+        .then(|| "git calls piton, but no potentially destructive git command has been run here".to_owned());
     let lines = (is_told && !shells.is_empty()).then(|| {
         let call = if shells.len() == 1 { "calls" } else { "call" };
         let shells = shells.join(" and ");
-        format!("{shells} {call} piton, and no line that may destroy something was typed here yet")
+        format!("{shells} {call} piton, but no potentially destructive command has been typed here")
     });
     hooks.into_iter().chain(lines).chain(commands).collect::<Vec<_>>().join("; ")
 }
@@ -378,7 +378,7 @@ mod tests {
         assert_eq!(
             further(&judged),
             [
-                "installed, not used yet: hooks of Codex are installed, and no event has come from here yet",
+                "installed, not used yet: hooks of Codex are installed, but no event has come from here yet",
                 "not guarded: Gemini CLI: off; mend it"
             ]
         );
@@ -398,7 +398,7 @@ mod tests {
         assert_eq!(judged.state, Unseen);
         assert_eq!(
             summary(&judged),
-            "installed, not used yet: zsh calls piton, and no line that may destroy something was typed here yet"
+            "installed, not used yet: zsh calls piton, but no potentially destructive command has been typed here"
         );
         assert_eq!(further(&judged), [agents]);
         // An event of another shell says nothing of this one, and a line that does nothing is no door.
@@ -417,7 +417,7 @@ mod tests {
         let judged = judge(None, &both, &[typed()], Vec::new());
         assert_eq!(
             further(&judged),
-            ["installed, not used yet: hooks of Codex are installed, and no event has come from here yet"]
+            ["installed, not used yet: hooks of Codex are installed, but no event has come from here yet"]
         );
     }
 
@@ -427,7 +427,7 @@ mod tests {
         let git = |fault: Option<HookFault>| Installed { git: Some(SetGit { fault }), ..Installed::default() };
         let judged = judge(None, &git(None), &[], Vec::new());
         assert_eq!(judged.state, Unseen);
-        let waits = "git calls piton, and no git command that may destroy something was run here yet";
+        let waits = "git calls piton, but no potentially destructive git command has been run here";
         assert_eq!(summary(&judged), format!("installed, not used yet: {waits}"));
         // Its events come from whoever runs a command.
         for client in ["git", "claude-code"] {
@@ -473,6 +473,6 @@ mod tests {
         let (state, said, more) = says(&[off(), hooks(Client::Codex, None)], &both);
         assert_eq!((state, said.as_str()), (ProtectionState::Protected, "protected by Codex, last event 2 min ago"));
         assert_eq!(more, [format!("not guarded: {sentence}: off; mend it")]);
-        assert_eq!(silent_items(&silences, None)[0].mend, "`piton doctor` says why");
+        assert_eq!(silent_items(&silences, None)[0].mend, "`piton doctor` explains why");
     }
 }

@@ -67,7 +67,7 @@ impl<R: Read, W: Write> Read for Tee<R, W> {
         if let Some(copy) = &mut self.copy
             && let Err(error) = copy.write_all(&buffer[..length]).and_then(|()| copy.flush())
         {
-            tracing::warn!(%error, "the stream cannot be passed on any more; guarding continues");
+            tracing::warn!(%error, "the stream can no longer be copied; guarding continues");
             self.copy = None;
         }
         Ok(length)
@@ -89,13 +89,13 @@ impl Counts {
         let lines = self.lines;
         if self.turns == 0 && self.actions == 0 && lines != 0 {
             return Some(format!(
-                "in {lines} lines of the stream there was no turn and no action: nothing was guarded"
+                "{lines} lines of the stream contained no turn and no action, so nothing was guarded"
             ));
         }
         let skipped: Vec<String> =
             self.skipped.iter().map(|(sort, count)| format!("{count} {}", spelling(sort))).collect();
         (!skipped.is_empty())
-            .then(|| format!("of {lines} lines of the stream some were passed over: {}", skipped.join(", ")))
+            .then(|| format!("some of the {lines} lines of the stream were skipped: {}", skipped.join(", ")))
     }
 }
 
@@ -170,7 +170,7 @@ impl Feed {
                 Ok(Some(line)) => self.line(line),
                 Ok(None) => break,
                 Err(error) => {
-                    tracing::warn!(%error, "the stream cannot be read any more");
+                    tracing::warn!(%error, "the stream can no longer be read");
                     break;
                 }
             };
@@ -188,8 +188,8 @@ impl Feed {
         let (text, number) = match line {
             Line::Text(text, number) => (text, number),
             Line::TooLong(bytes, number) => {
-                let text = format!("a line of the stream has {bytes} bytes, more than the limit, and was passed over");
-                let error = Error::new(Code::LineTooLong, text).hint("`limits.line_bytes` sets the limit");
+                let text = format!("a line of the stream has {bytes} bytes, more than the limit, and was skipped");
+                let error = Error::new(Code::LineTooLong, text).hint("to change the limit, set `limits.line_bytes`");
                 return self.skip(SkippedSort::TooLong, error, number);
             }
         };
@@ -343,11 +343,11 @@ mod tests {
         assert_eq!(counts(3, 1, 0).sentence(), None);
         assert_eq!(counts(0, 0, 0).sentence(), None);
         let passed_over = counts(3, 1, 2).sentence();
-        assert_eq!(passed_over.as_deref(), Some("of 3 lines of the stream some were passed over: 2 foreign"));
+        assert_eq!(passed_over.as_deref(), Some("some of the 3 lines of the stream were skipped: 2 foreign"));
         let nothing = counts(3, 0, 0).sentence();
         assert_eq!(
             nothing.as_deref(),
-            Some("in 3 lines of the stream there was no turn and no action: nothing was guarded")
+            Some("3 lines of the stream contained no turn and no action, so nothing was guarded")
         );
     }
 }

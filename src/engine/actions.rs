@@ -87,7 +87,7 @@ impl ActionNote {
             not_kept(timeline.home(), &error);
         }
         if let Err(error) = timeline.begin_action(self.turn.as_ref(), &self.action, control) {
-            tracing::warn!(%error, "an action could not be noted; who changed what will be less certain");
+            tracing::warn!(%error, "could not record an action, so it will be less certain who changed what");
         }
     }
 }
@@ -157,7 +157,7 @@ impl Session {
         Some(TurnName { key, run: state.run.clone(), actor, turn, prompt, client, is_agents, places, held_by })
     }
 
-    /// Returns true if a turn begins in a workspace with its first checkpoint of single paths: for files outside of all workspaces, and
+    /// Returns true if a turn begins in a workspace with its first checkpoint of single paths: for files outside every workspace, and
     /// in the session's own, where that is too broad to be captured.
     pub(super) fn turn_begins_in(&mut self, open: &OpenWorkspace) -> bool {
         let record = &open.workspace;
@@ -200,7 +200,7 @@ impl Session {
                 from: None,
                 checkpoint: None,
             },
-            // Files outside of all workspaces are in no repository of their own.
+            // Files outside every workspace are in no repository of their own.
             git: (open.workspace.path != Path::new(OUTSIDE))
                 .then(|| self.git_operation(action, cwd, verdict))
                 .flatten(),
@@ -342,10 +342,10 @@ impl Session {
         let patience = if self.door.is(Door::Git) { GIT_WAIT } else { NOTE_WAIT };
         self.answer_behind((&own, false), (decision, reply), patience, move |timeline, control| {
             if let Err(error) = timeline.end_action(&actor, &ended_call) {
-                tracing::warn!(%error, "the end of an action could not be noted");
+                tracing::warn!(%error, "could not record the end of an action");
             }
             if let Err(error) = timeline.end_git(&run, (ended_call.action.as_deref(), ended), control) {
-                tracing::warn!(%error, "the end of a command of git could not be noted");
+                tracing::warn!(%error, "could not record the end of a git command");
             }
             Duration::ZERO
         });
@@ -404,7 +404,7 @@ impl Session {
             let work = move |timeline: &mut Timeline, control: Interrupt<'_>| {
                 again.lock().unwrap_or_else(PoisonError::into_inner).extend(guard_again(timeline));
                 if let Err(error) = timeline.end_git(&run, (None, None), control) {
-                    tracing::warn!(%error, "the end of a command of git could not be noted");
+                    tracing::warn!(%error, "could not record the end of a git command");
                 }
                 if roots.len() > 1 {
                     timeline.note_places(&key, &roots)?;
@@ -420,7 +420,7 @@ impl Session {
                         let sentence = ended.as_ref().and_then(|ended| sentence(ended, &option));
                         told.lock().unwrap_or_else(PoisonError::into_inner).extend(sentence);
                     }
-                    Err(error) => session.fault(format!("the end of a turn was not written down: {}", error.text())),
+                    Err(error) => session.fault(format!("could not record the end of a turn: {}", error.text())),
                 }
                 if left.fetch_sub(1, Ordering::AcqRel) > 1 {
                     return;
@@ -438,13 +438,13 @@ impl Session {
 
 /// Notes for `piton status` that the state of a repository was not kept.
 fn not_kept(home: &Home, error: &Error) {
-    note_mishap(home, &format!("`piton git-undo` will not know a command of git: {}", error.text()));
+    note_mishap(home, &format!("`piton git-undo` will not list a git command: {}", error.text()));
 }
 
 /// Notes a mishap for `piton status`.
 pub(super) fn note_mishap(home: &Home, text: &str) {
     if let Err(error) = mishaps::note_once(home, text) {
-        tracing::warn!(%error, "a mishap could not be written down");
+        tracing::warn!(%error, "could not record a mishap");
     }
 }
 
@@ -467,22 +467,22 @@ fn sentence(ended: &EndedTurn, option: &str) -> Option<String> {
     }
     if let Some((first, number)) = &ended.secrets {
         let more = if *number > 1 { format!(" and {} more", number - 1) } else { String::new() };
-        facts.push(format!("`{}`{more}, which looks like a secret, changed", first.display()));
+        facts.push(format!("`{}`{more} changed and looks like a secret", first.display()));
     }
     let what = facts.join("; ");
     (!facts.is_empty()).then(|| {
         let op = &ended.end.op;
         format!(
-            "piton: turn {op}: {what}. `piton diff{option} --turn {op}` shows it, `piton undo{option} --turn {op}` undoes it"
+            "piton: turn {op}: {what}. To see it, run `piton diff{option} --turn {op}`; to undo it, run `piton undo{option} --turn {op}`"
         )
     })
 }
 
-/// Says what a turn may have destroyed outside of all workspaces without a checkpoint.
+/// Says what a turn may have destroyed outside every workspace without a checkpoint.
 fn sentence_lost(turn: &str, first: &Path, number: usize) -> String {
     let more = if number > 1 { format!(" and {} more", number - 1) } else { String::new() };
     format!(
-        "piton: turn `{}` may have changed files that were not saved, and `piton undo` does not restore them: `{}`{more}",
+        "piton: turn `{}` might have changed files that were not saved and that `piton undo` cannot restore: `{}`{more}",
         printable(turn),
         printable(&first.to_string_lossy())
     )

@@ -179,7 +179,7 @@ impl Session {
         }
     }
 
-    /// Notes paths outside of all workspaces that the open turn may destroy without a checkpoint. Its undo does not restore them.
+    /// Notes paths outside every workspace that the open turn may destroy without a checkpoint. Its undo does not restore them.
     pub(super) fn note_lost(&self, paths: &[PathBuf]) {
         if let Some(first) = paths.first() {
             let mut state = self.state();
@@ -228,7 +228,7 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the reply for a part that also notes what may be lost outside of all workspaces. That is all of it without a checkpoint in
+    /// Returns the reply for a part that also notes what may be lost outside every workspace. That is all of it without a checkpoint in
     /// time, else what the checkpoint does not contain.
     fn noting_loss(root: &Path, reach: &ActionReach, reply: Reply<Decision>) -> Reply<Decision> {
         if root != Path::new(parts::OUTSIDE) {
@@ -290,7 +290,7 @@ impl Session {
 
     /// Returns the beginning of the reason of an action's checkpoint. It says "before" only if the client waits for it.
     fn when(&self) -> &'static str {
-        if self.waits { "before " } else { "maybe too late for " }
+        if self.waits { "before " } else { "possibly too late for " }
     }
 
     /// Returns a request for the checkpoint of an action, for the open turn of the session's run.
@@ -314,7 +314,7 @@ impl Session {
         if let Some(protection) = without {
             return reply(self, Ok(with(decision, protection, None)));
         }
-        let take = self.take_for("at the start of a turn: no client waits for this stream");
+        let take = self.take_for("skipped at the start of a turn, because no client reads this stream then");
         let task = Task {
             take,
             turn: None,

@@ -29,7 +29,7 @@ pub(super) fn replaced(dir: &Path, rev: &str) -> Vec<PathBuf> {
         // It names no commit.
         Ok(_) => return Vec::new(),
         Err(error) => {
-            tracing::warn!(%error, "the files that a commit replaces cannot be listed");
+            tracing::warn!(%error, "cannot list the files that a commit replaces");
             return Vec::new();
         }
     };

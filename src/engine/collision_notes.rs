@@ -52,7 +52,7 @@ impl CollisionPart<'_> {
     /// Returns the note. `action` names the action for the reader.
     pub(super) fn note(&self, action: &str, is_stash: bool) -> Note {
         let (work, saved) = (sentence(self.collisions, self.root), self.saved());
-        let saved = saved.unwrap_or_else(|| "no checkpoint has it".to_owned());
+        let saved = saved.unwrap_or_else(|| "it is in no checkpoint".to_owned());
         Note::of(self.subject(is_stash), &format!("piton: {action} {} {work}; {saved}", does(is_stash)))
     }
 
@@ -71,7 +71,7 @@ impl CollisionPart<'_> {
     fn command(&self, number: Number) -> String {
         let paths: Vec<&RelPath> = self.collisions.iter().flat_map(|collision| &collision.paths).take(NAMED).collect();
         let (option, paths): (String, Vec<_>) = match self.root {
-            // The files outside of all workspaces have the root `/`.
+            // The files outside every workspace have the root `/`.
             Some(root) if root.parent().is_none() => {
                 ("--outside ".to_owned(), paths.iter().map(|path| path.under(root)).collect())
             }

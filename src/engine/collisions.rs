@@ -51,7 +51,7 @@ impl CollisionQuestion {
             return Vec::new();
         }
         timeline.collisions(&self.asker, &places, present).unwrap_or_else(|error| {
-            tracing::warn!(%error, "whose work an action would destroy cannot be determined");
+            tracing::warn!(%error, "cannot determine whose work an action would destroy");
             Vec::new()
         })
     }
@@ -198,7 +198,7 @@ fn stance(answer: effect::Stance, what: &str) -> Stance {
 
 /// The next step of whoever is warned.
 const NEXT: &str =
-    "Commit or stash it first, or leave it alone; `piton list --turns` lists who changed what (`policy.collision`)";
+    "Commit or stash it first, or do not touch it; `piton list --turns` shows who changed what (`policy.collision`)";
 
 #[cfg(test)]
 mod tests {
@@ -302,7 +302,7 @@ mod tests {
             };
             let said = format!("piton: the last action {did} uncommitted work of run `codex.b`, turn `fix it` (`a`); ");
             assert!(late("a", &held).contains(&format!("{said}saved in 12.1: `piton restore 12.1 a`")), "{line}");
-            assert!(late("a", &failed).contains(&format!("{said}no checkpoint has it")), "{line}");
+            assert!(late("a", &failed).contains(&format!("{said}it is in no checkpoint")), "{line}");
             // The kind names the owner and the files, and not the checkpoint.
             let kind = |path, protection| late(path, protection).split("text:").next().unwrap_or_default().to_owned();
             assert!(kind("a", &held).contains("(`a`)") && kind("b", &held).contains("(`b`)"), "{line}");

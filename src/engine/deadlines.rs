@@ -160,7 +160,7 @@ impl Session {
             let named = awaited.named.tell().map(Box::new);
             let unguarded = awaited.unguarded.take().filter(|action| named.is_none() || action.is_wide());
             let hold = (awaited.on_failure == OnFailure::Hold)
-                .then_some("the checkpoint is late, and the policy blocks the action then");
+                .then_some("the checkpoint is late, so the policy blocks the action");
             let mut decision = awaited.decision.clone();
             if let (Decision::Action(action), Some(named)) = (&mut decision, &named) {
                 action.not_held = recorded(&named.coverage);
@@ -198,7 +198,7 @@ impl Session {
             collisions::add(action, &CollisionPart { root, collisions, protection: &protection }, awaited.collision);
         }
         let hold = (failed && awaited.on_failure == OnFailure::Hold)
-            .then_some("no checkpoint could be taken, and the policy blocks the action then");
+            .then_some("no checkpoint could be taken, so the policy blocks the action");
         let decision = with(awaited.decision, protection, hold);
         keep_unguarded(awaited.unguarded, &decision);
         let Some(mut opaque) = awaited.opaque.filter(|_| !outcome.linked.is_nothing()) else {

@@ -62,7 +62,7 @@ impl SessionDoor {
         let (told, done) = channel();
         let work = move || {
             if let Err(error) = write(&mark, kind, client.as_deref(), &dir) {
-                tracing::debug!(%error, "an event continues without the mark of its integration");
+                tracing::debug!(%error, "could not record which integration sent an event");
             }
             // The session may have gone on.
             let _ = told.send(());

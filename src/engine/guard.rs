@@ -59,7 +59,7 @@ pub struct Turns {
     slots: HashMap<String, TurnCheckpoint>,
     /// The roots of the workspaces in which the turn acts, in the order in which it came to them.
     places: Vec<PathBuf>,
-    /// The first path outside of all workspaces that an action of the turn may have destroyed without a checkpoint, and the number of them.
+    /// The first path outside every workspace that an action of the turn may have destroyed without a checkpoint, and the number of them.
     outside: Option<(PathBuf, usize)>,
 }
 
@@ -171,14 +171,14 @@ impl Turns {
         is_news
     }
 
-    /// Notes paths outside of all workspaces that an action of the open turn may destroy, and that no checkpoint of the turn holds.
+    /// Notes paths outside every workspace that an action of the open turn may destroy, and that no checkpoint of the turn holds.
     pub fn lose_outside(&mut self, first: &Path, number: usize) {
         if self.current.is_some() {
             self.outside.get_or_insert_with(|| (first.to_owned(), 0)).1 += number;
         }
     }
 
-    /// Returns the first path outside of all workspaces that the open turn may have destroyed without a checkpoint, and the number of them.
+    /// Returns the first path outside every workspace that the open turn may have destroyed without a checkpoint, and the number of them.
     pub fn lost_outside(&self) -> Option<(&Path, usize)> {
         self.outside.as_ref().map(|(first, number)| (first.as_path(), *number))
     }

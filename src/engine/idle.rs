@@ -224,7 +224,7 @@ fn write_rest(timeline: &mut Timeline, control: Interrupt<'_>) {
 
 fn flush(timeline: &mut Timeline) {
     if let Err(error) = timeline.flush() {
-        tracing::warn!(%error, "the log could not be emptied");
+        tracing::warn!(%error, "could not truncate the log");
     }
 }
 

@@ -241,7 +241,7 @@ impl Engine {
             let text = format!("settings: {}", mistake.text());
             followed.unknown.push(mistake.clone());
             if let Err(error) = mishaps::note(&self.home, &text) {
-                tracing::warn!(%error, "a mistake in the settings cannot be written down");
+                tracing::warn!(%error, "could not record a mistake in the settings");
             }
         }
         Ok(followed)

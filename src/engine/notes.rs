@@ -172,7 +172,7 @@ impl Session {
         let lines = match Journal::in_dir(&dir).read() {
             Ok(contents) => contents.lines,
             Err(error) => {
-                tracing::warn!(%error, "what was restored cannot be determined");
+                tracing::warn!(%error, "cannot determine what was restored");
                 return None;
             }
         };
@@ -200,7 +200,7 @@ impl JournalNews {
 /// Returns the notes of clients at work without events. No checkpoint may hold what they change, so they are told in any case.
 fn notes_of_silence(silent: &[Silence]) -> Vec<Note> {
     let note = |silence: &Silence| {
-        let step = "they may be in no checkpoint. Tell the user to run `piton doctor`, which says why.";
+        let step = "they might be in no checkpoint. Ask the user to run `piton doctor`, which explains why.";
         Note::of(Subject::Loss, &format!("piton: {} in this workspace: {step}", silence.text()))
     };
     silent.iter().map(note).collect()
@@ -266,7 +266,7 @@ fn notes_of(lines: &[Line], before: usize) -> Option<String> {
     let more = if paths.len() > NAMED { ", …" } else { "" };
     (!told.is_empty()).then(|| {
         format!(
-            "piton: in this workspace {}, and {} changed: {}{more}. Read files again before you rely on what you knew of them.",
+            "piton: in this workspace {}, and {} changed: {}{more}. Read those files again before you use what you remember of them.",
             happened.join(", "),
             count(changed.len() as u64, "path"),
             named.join(", "),
@@ -285,9 +285,9 @@ fn what(begin: &OperationStart, lines: &[Line]) -> String {
     let turn = begin.over.as_ref().and_then(of_turn);
     match (begin.kind, turn) {
         (OperationKind::Undo, Some(turn)) => format!("turn `{turn}` was undone"),
-        (OperationKind::Redo, Some(turn)) => format!("the undo of turn `{turn}` was taken back"),
+        (OperationKind::Redo, Some(turn)) => format!("turn `{turn}` was redone"),
         (OperationKind::Undo, None) => "a restore was undone".to_owned(),
-        (OperationKind::Redo, None) => "a restore was done again".to_owned(),
+        (OperationKind::Redo, None) => "a restore was redone".to_owned(),
         (OperationKind::Rollback, _) => "the work was rolled back".to_owned(),
         (OperationKind::Restore | OperationKind::Turn, _) => "files were restored".to_owned(),
     }

@@ -32,7 +32,7 @@ pub const OUTSIDE: &str = "/";
 const MAX_PARTS: usize = 16;
 
 /// The reason to hold an action without a checkpoint.
-const HELD: &str = "no checkpoint could be taken, and the policy blocks the action then";
+const HELD: &str = "no checkpoint could be taken, so the policy blocks the action";
 
 /// The part of an action in another workspace, before it is opened.
 pub(super) struct OtherReach {
@@ -135,7 +135,7 @@ fn is_other_repository(top: &Path, own: &Path) -> bool {
     scope_of(top) == Scope::Tree && !own.starts_with(top) && !is_passed_over(top)
 }
 
-/// Returns the path to name if one outside of all workspaces holds too much for a checkpoint before the action.
+/// Returns the path to name if one outside every workspace holds too much for a checkpoint before the action.
 ///
 /// It is `/` for all that a pattern matches there, else a directory like the home directory, unless it is named as one that goes.
 fn too_broad(outside: &OutsidePath) -> Option<RelPath> {
@@ -418,7 +418,7 @@ fn together(decision: Decision, others: Vec<OtherPart>, (stance, warnings): (Sta
     }
 }
 
-/// Says which checkpoint holds the files outside of all workspaces.
+/// Says which checkpoint holds the files outside every workspace.
 fn holding(other: &OtherPart) -> Option<String> {
     let number = match &other.protection {
         Protection::Taken(taken) => taken.checkpoint.record.number,
@@ -428,7 +428,7 @@ fn holding(other: &OtherPart) -> Option<String> {
     let holds_all = other.root == Path::new(OUTSIDE) && other.not_held.is_empty();
     holds_all.then(|| {
         format!(
-            "piton: checkpoint {number} contains the files outside of all workspaces that this action names: \
+            "piton: checkpoint {number} contains the files outside every workspace that this action names: \
              `piton restore --outside {number} PATH` restores them"
         )
     })
@@ -442,7 +442,7 @@ fn part_of(root: PathBuf, decision: Result<Decision>) -> (OtherPart, Stance, Vec
             (OtherPart { root, protection, not_held, collisions }, stance, warnings)
         }
         // A part asks for nothing but a checkpoint.
-        Ok(_) => (failed(root, "the part got no answer".to_owned()), Stance::Proceed, Vec::new()),
+        Ok(_) => (failed(root, "piton's engine did not answer".to_owned()), Stance::Proceed, Vec::new()),
         Err(error) => (failed(root, error.text()), Stance::Proceed, Vec::new()),
     }
 }

@@ -40,7 +40,7 @@ impl Protected {
 /// Notes that a turn begins, as its first checkpoint has captured the workspace.
 pub fn begin_turn(timeline: &mut Timeline, turn: &TurnName, base: &Protected) {
     if let Err(error) = timeline.begin_turn(turn, base.checkpoint().id) {
-        tracing::warn!(%error, "the beginning of a turn could not be noted; its changes will not be known");
+        tracing::warn!(%error, "could not record the beginning of a turn, so its changes will be unknown");
     }
 }
 
@@ -369,7 +369,7 @@ pub fn not_held(
         Ok(gaps)
     };
     gaps().unwrap_or_else(|error| {
-        tracing::warn!(%error, "what the checkpoint leaves out could not be read");
+        tracing::warn!(%error, "could not read what the checkpoint leaves out");
         Vec::new()
     })
 }

@@ -452,7 +452,7 @@ pub fn normalise(path: &Path) -> PathBuf {
     out
 }
 
-/// Returns true if a path outside of all workspaces is the system's, or of files that no one misses.
+/// Returns true if a path outside every workspace is the system's, or of files that no one misses.
 pub(super) fn is_passed_over(path: &Path) -> bool {
     is_system(path) || temp_dirs().iter().any(|temp| path.starts_with(temp))
 }

@@ -336,7 +336,7 @@ fn note_in(state: &mut SessionState, open: &OpenWorkspace, run: String, client: 
     }
     match client.keep(&open.workspace.dir, &key.1) {
         Ok(()) => drop(state.noted.insert(key, client)),
-        Err(error) => tracing::warn!(%error, "a run continues without the note of its client"),
+        Err(error) => tracing::warn!(%error, "could not record the client of a run"),
     }
 }
 

@@ -359,7 +359,7 @@ impl Session {
             Root::Known(root) => root.clone(),
             Root::Around(dir) => self.engine.root_around(dir)?,
             Root::Unknown => {
-                let text = "no workspace: the working directory is gone, or the client named none";
+                let text = "no workspace: the working directory no longer exists, or the client gave none";
                 return Err(Error::new(Code::WorkspaceGone, text).hint("say `hello` with `workspace` or `cwd` first"));
             }
         };
@@ -492,7 +492,7 @@ fn go_on<T>(then: &Mutex<Option<Reply<T>>>, session: &mut Session, done: Result<
 /// Returns the interrupted restore in the records of a workspace, if there is one.
 pub fn interrupted_in(dir: &Path) -> Vec<OperationStart> {
     let begun = interrupted(dir).unwrap_or_else(|error| {
-        tracing::warn!(%error, "whether a restore was interrupted cannot be determined");
+        tracing::warn!(%error, "cannot determine whether a restore was interrupted");
         None
     });
     begun.into_iter().collect()

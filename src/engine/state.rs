@@ -113,7 +113,7 @@ impl SessionState {
         let Some(file) = &self.file else { return };
         let text = serde_json::to_vec(self).unwrap_or_default();
         if let Err(error) = replace_cache(file, &text) {
-            tracing::warn!(%error, "the turn is remembered by this process only");
+            tracing::warn!(%error, "the turn is known only to this process");
         }
         // Marked after our own write, which is no change by another process.
         self.mark = mark(file);
@@ -207,7 +207,7 @@ impl Sessions {
 
     fn begin(&self, state: &mut SessionState) {
         if let Err(error) = create_private_dir(&self.dir) {
-            tracing::warn!(%error, "the turns of this session are remembered by this process only");
+            tracing::warn!(%error, "the turns of this session are known only to this process");
             return;
         }
         state.keep();

@@ -173,7 +173,7 @@ impl ToldRecord {
         if is_short && !std::mem::replace(&mut self.is_end_told, true) {
             let budget = count(budget, "token");
             said.push(format!(
-                "piton: its warnings in this session have used up their {budget} (`limits.told_tokens`); only losses and restores are reported from now on"
+                "piton: this session's warnings have used up their {budget} (`limits.told_tokens`); from now on, only losses and restores are reported"
             ));
         }
         said
@@ -224,7 +224,7 @@ impl Told {
         if let Some((file, known)) = &mut self.file {
             let text = serde_json::to_vec(&self.record).unwrap_or_default();
             if let Err(error) = replace_cache(file, &text) {
-                tracing::warn!(%error, "the model's messages are remembered by this process only");
+                tracing::warn!(%error, "the messages to the model are known only to this process");
             }
             *known = FileMark::behind(file).ok().flatten();
         }
@@ -235,7 +235,7 @@ impl Told {
         let sessions = self.file.as_ref()?.0.parent()?;
         let lock = sessions.with_extension("lock");
         FileLock::acquire(&lock, Mode::Exclusive, "telling a model", PATIENCE)
-            .inspect_err(|error| tracing::warn!(%error, "the record of the model's messages is not locked"))
+            .inspect_err(|error| tracing::warn!(%error, "cannot lock the record of messages to the model"))
             .ok()
     }
 }

@@ -60,7 +60,7 @@ impl Session {
     /// Begins a turn.
     pub(super) fn start_turn(&mut self, start: TurnStart, reply: Reply<Decision>) {
         if start.turn.is_empty() && !start.for_action {
-            let error = Error::new(Code::BadRequest, "`turn` must name the turn").field("turn");
+            let error = Error::new(Code::BadRequest, "`turn` must contain the turn's id").field("turn");
             return reply(self, Err(error));
         }
         if let Some(run) = &start.run {
@@ -164,7 +164,7 @@ impl Session {
     pub(super) fn end_left_runs(&mut self, workspace: &OpenWorkspace) {
         self.quietly(workspace, |timeline, control| {
             if let Err(error) = timeline.end_left_runs(control) {
-                tracing::warn!(%error, "the turns of a killed process stay open");
+                tracing::warn!(%error, "could not end the turns of a killed process");
             }
             Ok(())
         });
@@ -272,11 +272,11 @@ pub(super) fn guard_again(timeline: &mut Timeline) -> Option<String> {
     }
     let root = printable(&timeline.workspace().path.to_string_lossy());
     match timeline.change_state(WorkspaceState::switch_on) {
-        Ok(()) => {
-            Some(format!("The agent switched the guard of {root} off. It is on again since the end of that turn."))
-        }
+        Ok(()) => Some(format!(
+            "The agent switched the guard of {root} off. piton switched it on again at the end of that turn."
+        )),
         Err(error) => Some(format!(
-            "The agent switched the guard of {root} off, and it cannot be switched on ({}): try `piton on`.",
+            "The agent switched the guard of {root} off, and piton cannot switch it on ({}). Try `piton on`.",
             error.text()
         )),
     }

@@ -54,7 +54,7 @@ pub(super) fn keep_unplaced(command: String, cwd: &Path, error: &Error, on_failu
     }
     let command = UnguardedCommand { cwd: Some(cwd.to_owned()), command, why: error.text(), is_told: true };
     if let Err(error) = unguarded::keep_unplaced(command) {
-        tracing::warn!(%error, "an unguarded action could not be kept");
+        tracing::warn!(%error, "could not record an unguarded action");
     }
 }
 
@@ -68,7 +68,7 @@ pub(super) fn note_of_claimed(claimed: &[ActionRecord]) -> Option<Note> {
     Some(Note::of(
         Subject::Loss,
         &format!(
-            "piton: not protected: {} ran without a checkpoint since {}{why}: {}{more}. `piton undo` may not restore what they changed.",
+            "piton: not protected: {} ran without a checkpoint since {}{why}: {}{more}. `piton undo` might not restore what they changed.",
             count(claimed.len() as u64, "action"),
             first.time,
             named.join(", ")
@@ -85,7 +85,7 @@ pub(super) fn notes_of_unguarded(action: &ActionDecision) -> Vec<Note> {
     });
     let note = |(place, why): (String, &str)| {
         let text = format!(
-            "piton: not protected: no checkpoint{place} before this action: {}. `piton undo` may not restore what it deletes or overwrites.",
+            "piton: not protected: no checkpoint{place} before this action: {}. `piton undo` might not restore what it deletes or overwrites.",
             printable(why)
         );
         Note::of(Subject::Loss, &text)

@@ -104,7 +104,7 @@ fn shortage(root: &Path, count: usize) -> Option<String> {
     let many = if count == 1 { "1 directory".to_owned() } else { format!("{count} directories") };
     (count > 0).then(|| {
         format!(
-            "no watches are left for {many} of {}; piton scans these each time; raise fs.inotify.max_user_watches",
+            "no watches are left for {many} of {}; piton scans these each time; to watch them, raise fs.inotify.max_user_watches",
             root.display()
         )
     })
@@ -114,7 +114,10 @@ fn shortage(root: &Path, count: usize) -> Option<String> {
 fn blindness(root: &Path, changes: &Changes) -> Option<String> {
     match changes {
         Changes::Everything(why @ (Why::Mounts | Why::RootMoved | Why::Uncovered | Why::NoCookie | Why::Failed)) => {
-            Some(format!("changes in {} were not watched for a while: {why}; piton scans everything", root.display()))
+            Some(format!(
+                "changes in {} were not watched for a while ({why}), so piton scans everything",
+                root.display()
+            ))
         }
         Changes::Everything(_) | Changes::Paths(_) => None,
     }

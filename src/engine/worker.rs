@@ -228,7 +228,7 @@ impl WorkerLoop {
         let text = format!("a bug ended some work on {root} ({}); please report it", words(&*panic));
         tracing::error!("{text}");
         if let Err(error) = mishaps::note_once(self.timeline.home(), &text) {
-            tracing::warn!(%error, "the bug could not be written down");
+            tracing::warn!(%error, "could not record the bug");
         }
         None
     }
@@ -469,7 +469,7 @@ impl WorkerLoop {
             |wanted: &&Wanted| came.is_some_and(|came| wanted.deadline.is_none_or(|deadline| came < deadline));
         for leaf in group.iter().filter(is_in_time).filter_map(|wanted| wanted.named.forget()) {
             if let Err(error) = self.timeline.forget(&leaf) {
-                tracing::warn!(%error, "a capture of named paths stays");
+                tracing::warn!(%error, "could not remove a capture of named paths");
             }
         }
     }

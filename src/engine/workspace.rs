@@ -64,12 +64,12 @@ impl OpenWorkspace {
 /// origin of the setting.
 pub fn why_off(guard: Guard, dir: &Path, set: &str) -> Option<String> {
     if guard == Guard::Off {
-        return Some(format!("the guard is off by the settings (`guard: off`, {set}): change that to switch it on"));
+        return Some(format!("the guard is off in the settings (`guard: off`, {set}); change that to switch it on"));
     }
     let (state, now) = (WorkspaceState::load(dir), now_ms());
     let until = state.off_until.filter(|_| state.is_off(now))?;
     Some(match until {
-        i64::MAX => "the guard is switched off until a person switches it on: `piton on`".to_owned(),
-        until => format!("the guard is switched off until {}; `piton on` switches it on before", local_minute(until)),
+        i64::MAX => "the guard is off until a person runs `piton on`".to_owned(),
+        until => format!("the guard is off until {}; to switch it on earlier, run `piton on`", local_minute(until)),
     })
 }

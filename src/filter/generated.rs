@@ -29,7 +29,7 @@ const TABLE: &[(&str, Maker, &str)] = &[
     (
         "node_modules",
         Inside(&[".package-lock.json", ".yarn-integrity", ".yarn-state.yml", ".modules.yaml"]),
-        "npm, yarn or pnpm install (hoisted: no package.json next to it)",
+        "npm, yarn or pnpm install (no package.json next to it)",
     ),
     ("bower_components", Beside(&["bower.json"]), "bower install"),
     ("target", Beside(&["Cargo.toml", "pom.xml", "build.sbt"]), "cargo, maven or sbt build"),

@@ -124,7 +124,7 @@ impl PathLimits {
 fn refused(pattern: &str, why: &str) -> Error {
     let shown = crate::model::text::cut(&printable(pattern), 60);
     Error::new(Code::BadRequest, format!("`{shown}` is not a pattern: {why}"))
-        .hint("`*` and `?` match within a name, `**` across directories; `[*]` is the character itself")
+        .hint("`*` and `?` match within a name, `**` across directories; `[*]` matches the character `*`")
 }
 
 #[cfg(test)]

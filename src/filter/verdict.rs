@@ -67,12 +67,12 @@ impl fmt::Display for Denial {
             Denial::Ignored => f.write_str("ignored when the checkpoint was taken"),
             Denial::Excluded => f.write_str("excluded when the checkpoint was taken"),
             Denial::Secret => f.write_str("looks like a secret; the checkpoint left secrets out"),
-            Denial::Expired => f.write_str("the checkpoint kept private files for a while, and they were dropped"),
+            Denial::Expired => f.write_str("the checkpoint's private files have expired"),
             Denial::TooLarge => f.write_str("larger than the checkpoint's size limit"),
             Denial::Skipped(why) => write!(f, "left out of the checkpoint: {why}"),
-            Denial::OutsideExtent => f.write_str("the checkpoint checked other paths only"),
+            Denial::OutsideExtent => f.write_str("the checkpoint only covers other paths"),
             Denial::Untracked => f.write_str("no pattern of tracked files matched it"),
-            Denial::Partial => f.write_str("the checkpoint did not see everything"),
+            Denial::Partial => f.write_str("the checkpoint is incomplete"),
         }
     }
 }

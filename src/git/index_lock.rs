@@ -43,10 +43,10 @@ impl IndexLock {
         match made {
             Ok(file) => Ok(IndexLock { place, file }),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                let text = "a git command is running here: it has locked the index";
+                let text = "a git command is running here and has locked the index";
                 Err(Error::new(Code::Busy, text)
                     .path(&place)
-                    .hint("try again when it has ended; one that was killed leaves that file"))
+                    .hint("try again when it has ended; if it was killed, delete that file"))
             }
             Err(error) => Err(Error::io(error, "locking the index", &place)),
         }
@@ -73,7 +73,7 @@ impl IndexLock {
         if self.stands() {
             return Ok(());
         }
-        let text = "another process removed the lock of the index, so the index stays as it is";
+        let text = "another process removed the lock of the index, so the index was not changed";
         Err(Error::new(Code::Busy, text).path(&self.place).hint("try again when no git command is running here"))
     }
 }
@@ -118,7 +118,7 @@ fn remove_left_over(place: &Path, between: &mut dyn FnMut()) -> Result<bool> {
         // A lock that cannot be read is no lock of piton's.
         Err(_) => return Ok(false),
     };
-    let facts = file.metadata().at("looking at", place)?;
+    let facts = file.metadata().at("checking", place)?;
     if file.try_lock().is_err() || !is_left_over(&mut file) || !is_at(place, &facts) {
         return Ok(false);
     }
@@ -131,7 +131,7 @@ fn remove_left_over(place: &Path, between: &mut dyn FnMut()) -> Result<bool> {
     let is_it = is_at(&aside, &facts);
     if !is_it {
         // Nothing replaces a lock that has been taken in this moment.
-        hard_link(&aside, place).at("putting back the lock of another git", place)?;
+        hard_link(&aside, place).at("restoring the index lock of another git process", place)?;
     }
     remove_file(&aside).at("removing", &aside)?;
     Ok(is_it)

@@ -209,7 +209,7 @@ pub fn printed(command: &mut Command, input: Option<&[u8]>) -> Result<Vec<u8>> {
 fn missing(error: std::io::Error) -> Error {
     if error.kind() == ErrorKind::NotFound {
         return Error::new(Code::Internal, "there is no `git` on the PATH")
-            .hint("install git (2.32 or later); all other verbs of piton go without it");
+            .hint("install git 2.32 or later; the other commands of piton work without it");
     }
     Error::io(error, "starting", Path::new("git"))
 }

@@ -107,7 +107,7 @@ impl UserRepository {
         let back: Vec<RefMove> = done.iter().rev().map(|one| one.reversed()).collect();
         match self.transaction(&back.iter().collect::<Vec<_>>(), reason) {
             Ok(()) => error,
-            Err(_) => error.context("some refs have moved, others have not"),
+            Err(_) => error.context("some refs were moved, others were not"),
         }
     }
 
@@ -151,7 +151,11 @@ impl UserRepository {
 
     fn has_moved(&self, name: &[u8]) -> Error {
         let name = printable(&String::from_utf8_lossy(name));
-        Error::new(Code::Conflict, format!("`{name}` has moved in this moment, so it stays")).path(&self.common)
+        Error::new(
+            Code::Conflict,
+            format!("`{name}` was moved by another process at the same time, so it was not changed"),
+        )
+        .path(&self.common)
     }
 
     /// Returns the name to which a symbolic ref leads; `None` for any other ref.
@@ -183,7 +187,7 @@ impl UserRepository {
         place.parent().map_or(Ok(()), std::fs::create_dir_all).at("making the directory of", &place)?;
         let mut file = match OpenOptions::new().write(true).create_new(true).open(&lock) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                return Err(Error::new(Code::Conflict, "a git command moves this ref just now").path(&place));
+                return Err(Error::new(Code::Conflict, "another git command is moving this ref").path(&place));
             }
             file => file.at("locking", &lock)?,
         };

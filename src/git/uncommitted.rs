@@ -166,7 +166,7 @@ impl QuietGit<'_> {
             return Ok(BTreeSet::new());
         }
         let found = UsersGit::at(self.top).ignored(&input, self.left()).or_else(|error| {
-            tracing::debug!(%error, "the user's own ignore rules are not known");
+            tracing::debug!(%error, "cannot determine the user's own ignore rules");
             let mut command = self.command(&["check-ignore", "-z", "--stdin"]);
             let found = self.run(command.env_remove("GIT_LITERAL_PATHSPECS"), &input)?;
             Ok::<_, Error>(found.0)

@@ -95,7 +95,7 @@ impl UserRepository {
         let status = child.wait().at("waiting for", "git")?;
         read.at("reading from", "git")?;
         if is_over {
-            let text = format!("the objects have more than {most} bytes as a pack");
+            let text = format!("packed, the objects have more than {most} bytes");
             return Err(Error::new(Code::TooLarge, text).path(&self.common));
         }
         if !status.success() {

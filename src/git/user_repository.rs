@@ -136,7 +136,7 @@ impl UserRepository {
     pub(super) fn ask_briefly(&self, command: &mut Command) -> Result<Vec<u8>> {
         let verb = command.get_args().next().unwrap_or_default().to_string_lossy().into_owned();
         let told = run_within(command, b"", LISTING)?;
-        if told.status.success() { Ok(told.stdout) } else { Err(self.refused(&verb, "it gives no list")) }
+        if told.status.success() { Ok(told.stdout) } else { Err(self.refused(&verb, "git printed no list")) }
     }
 
     /// Returns the error of a git that has refused, with its own words.

@@ -103,9 +103,9 @@ impl UsersGit {
     pub fn repository(&self) -> Result<UsersRepository> {
         let common = self.path(&["--git-common-dir"])?.map_err(|says| self.refused(&says))?;
         let top = self.path(&["--show-toplevel"])?.map_err(|_| {
-            Error::new(Code::WorkspaceRefused, "there is no work tree here, and without one nothing is to be guarded")
+            Error::new(Code::WorkspaceRefused, "there is no work tree here, so there is nothing to guard")
                 .path(&self.cwd)
-                .hint("change into a work tree of this repository")
+                .hint("run this in a work tree of the repository")
         })?;
         // A hook directory that is set may be relative to the top.
         let above = UsersGit::at(&top);
@@ -277,17 +277,17 @@ impl UsersGit {
     fn refused(&self, says: &str) -> Error {
         let says = says.trim();
         if says.contains("safe.directory") {
-            let what = "the repository belongs to another user, and git does not read it";
-            return Error::new(Code::Permission, what)
-                .path(&self.cwd)
-                .hint("let its owner do this, or trust it: `git config --global --add safe.directory DIR`");
+            let what = "the repository belongs to another user, so git refuses to read it";
+            return Error::new(Code::Permission, what).path(&self.cwd).hint(
+                "run this as the owner, or trust the repository: `git config --global --add safe.directory DIR`",
+            );
         }
         if says.contains("not a git repository") {
             return Error::new(Code::BadPath, "there is no git repository here")
                 .path(&self.cwd)
-                .hint("change into one, or use `--global` for the setting of all repositories");
+                .hint("run this in a repository, or use `--global` for all repositories");
         }
-        let says = says.lines().last().unwrap_or("it gives no reason");
+        let says = says.lines().last().unwrap_or("git printed no reason");
         Error::new(Code::Conflict, format!("git says: {}", says.trim_start_matches("fatal: "))).path(&self.cwd)
     }
 
@@ -303,9 +303,9 @@ impl UsersGit {
     fn output(&self, words: &[&OsStr], input: Option<&[u8]>) -> Result<Output> {
         let mut command = self.command(words);
         if !self.cwd.is_dir() {
-            return Err(Error::new(Code::BadPath, "it is no directory")
+            return Err(Error::new(Code::BadPath, "it is not a directory")
                 .path(&self.cwd)
-                .hint("change into another one"));
+                .hint("run this in another directory"));
         }
         command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
         command.stdout(Stdio::piped()).stderr(Stdio::piped());

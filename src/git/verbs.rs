@@ -29,19 +29,19 @@ const WITH_INDEX: &[&str] = &[
 
 /// Options of a verb (`*`: of all) that write a file or run a program, and what to do instead.
 const BARRED: &[(&str, &str, &str)] = &[
-    ("*", "--output", "write what it prints to a file with the shell's `>`"),
+    ("*", "--output", "redirect the output to a file with `>`"),
     ("*", "--ext-diff", "`piton git diff A B` shows the difference"),
     ("*", "--show-signature", "checkpoints carry no signatures"),
-    ("diff", "--no-index", "it compares files, not checkpoints: `diff A B` does that"),
-    ("grep", "--no-index", "it searches files, not checkpoints: `grep -r` does that"),
-    ("archive", "--remote", "an archive of this workspace needs no server"),
-    ("archive", "--exec", "an archive of this workspace needs no server"),
-    ("cat-file", "--batch-all-objects", "`git rev-list --all --objects` names what belongs to this workspace"),
-    ("grep", "--open-files-in-pager", "open what it prints yourself"),
-    ("push", "--receive-pack", "`piton push REMOTE` sends to any server"),
-    ("push", "--exec", "`piton push REMOTE` sends to any server"),
+    ("diff", "--no-index", "it compares files, not checkpoints; to compare checkpoints, use `diff A B`"),
+    ("grep", "--no-index", "it searches files, not checkpoints; to search files, use `grep -r`"),
+    ("archive", "--remote", "to archive this workspace, use `archive` without `--remote`"),
+    ("archive", "--exec", "to archive this workspace, use `archive` without `--remote`"),
+    ("cat-file", "--batch-all-objects", "`git rev-list --all --objects` lists the objects of this workspace"),
+    ("grep", "--open-files-in-pager", "open the output yourself"),
+    ("push", "--receive-pack", "to send checkpoints to a server, use `piton push REMOTE`"),
+    ("push", "--exec", "to send checkpoints to a server, use `piton push REMOTE`"),
     ("push", "--recurse-submodules", "checkpoints contain no submodules"),
-    ("push", "--signed", "`piton push REMOTE` sends to any server"),
+    ("push", "--signed", "to send checkpoints to a server, use `piton push REMOTE`"),
 ];
 
 /// Options that are a beginning of a barred one, and a harmless one of their own.
@@ -188,16 +188,18 @@ fn barred(verb: &str, option: &str) -> Result<(), RefusedLine> {
     match verb {
         // Behind an option that takes a value stands the value.
         "grep" if letters.chars().take_while(|c| !"efABCm".contains(*c)).any(|c| c == 'O') => {
-            refuse("-O", "open what it prints yourself")
+            refuse("-O", "open the output yourself")
         }
-        "archive" if letters.contains('o') => refuse("-o", "write what it prints to a file with the shell's `>`"),
+        "archive" if letters.contains('o') => refuse("-o", "redirect the output to a file with `>`"),
         _ => Ok(()),
     }
 }
 
 fn only_lists(options: &[&str]) -> Result<(), RefusedLine> {
     let refuse = |what: String| {
-        let instead = "branches are this workspace's runs: `git branch --list` shows them, piton moves them".to_owned();
+        let instead =
+            "each branch is a run of this workspace and only piton moves it; `git branch --list` lists the branches"
+                .to_owned();
         Err(RefusedLine { what, instead })
     };
     let name = |option: &str| option.split('=').next().unwrap_or_default().to_owned();
@@ -226,7 +228,7 @@ fn only_makes(options: &[&str]) -> Result<(), RefusedLine> {
         Some(&"create" | &"verify" | &"list-heads") | None => Ok(()),
         Some(other) => Err(RefusedLine {
             what: format!("`git bundle {other}`"),
-            instead: "`git clone FILE DIR` unpacks a bundle elsewhere; `piton fetch` takes what `piton push` sent"
+            instead: "to unpack a bundle, use `git clone FILE DIR`; to get what `piton push` sent, use `piton fetch`"
                 .to_owned(),
         }),
     }
@@ -237,7 +239,7 @@ fn only_to_servers(words: &[&str]) -> Result<(), RefusedLine> {
     match words.iter().any(|word| word.starts_with("ext::") || word.contains("=ext::")) {
         true => Err(RefusedLine {
             what: "an address that runs a program (`ext::`)".to_owned(),
-            instead: "`piton push REMOTE` sends to any server".to_owned(),
+            instead: "to send checkpoints to a server, use `piton push REMOTE`".to_owned(),
         }),
         false => Ok(()),
     }
@@ -250,27 +252,27 @@ fn instead_of(verb: &str) -> &'static str {
         }
         "checkout" | "checkout-index" | "clean" | "mv" | "read-tree" | "reset" | "restore" | "revert" | "rm"
         | "switch" | "apply" | "am" | "cherry-pick" | "merge" | "rebase" => {
-            "`piton restore N [PATH…]` brings files back, with a preview, and `piton undo` takes it back"
+            "`piton restore N [PATH…]` shows a preview and restores files; `piton undo` reverts that"
         }
         "worktree" | "clone" | "submodule" => "`piton restore N --to DIR` writes a checkpoint elsewhere",
         "tag" | "update-ref" | "symbolic-ref" | "notes" | "replace" => {
-            "`piton checkpoint LABEL --pin` gives a name that stays"
+            "`piton checkpoint LABEL --pin` gives a checkpoint a permanent name"
         }
         "fetch" | "pull" | "remote" | "fetch-pack" => "`piton fetch REMOTE` brings in another machine's runs",
         "send-pack" => "`piton push REMOTE` sends this workspace's runs",
         "gc" | "maintenance" | "prune" | "prune-packed" | "repack" | "pack-refs" | "pack-objects"
         | "unpack-objects" | "index-pack" | "commit-graph" | "multi-pack-index" => {
-            "piton keeps its store small by itself; `retention` in the settings says what is kept"
+            "piton cleans up its store itself; `retention` in the settings controls what is kept"
         }
         "reflog" => "`piton list` shows what was recorded; refs of checkpoints never move",
-        "config" => "`piton config show` has piton's settings; git's own play no part here",
+        "config" => "`piton config show` shows piton's settings; git's settings are not used here",
         "difftool" | "mergetool" => "`piton git diff A B` shows the difference",
         "filter-branch" | "fast-import" | "fast-export" => "a checkpoint's id never changes",
         "fsck" => {
-            "it would report all workspaces: `git --git-dir STORE fsck --full`, and `piton doctor --refs` for the names"
+            "it would report all workspaces; use `git --git-dir STORE fsck --full`, and `piton doctor --refs` for the names"
         }
         "help" => "`git help VERB` without piton",
-        _ => "verbs that only read pass: log, show, diff, ls-tree, cat-file, grep, blame, archive, status, …",
+        _ => "only commands that read are allowed: log, show, diff, ls-tree, cat-file, grep, blame, archive, status, …",
     }
 }
 

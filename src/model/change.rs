@@ -182,8 +182,8 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Why::FirstLook => "first look",
-            Why::OtherWatcher => "clock of another watcher",
-            Why::Forgotten => "an older clock than the last one asked for",
+            Why::OtherWatcher => "the watcher was restarted",
+            Why::Forgotten => "a later point in time was already queried",
             Why::Overflow => "the queue of events overflowed",
             Why::TooManyPaths => "too many paths changed",
             Why::ManyGone => "many directories were deleted",
@@ -191,7 +191,7 @@ impl fmt::Display for Why {
             Why::RootMoved => "the root was moved or deleted",
             Why::Uncovered => "the root cannot be watched",
             Why::Late => "the events did not arrive by the deadline",
-            Why::NoCookie => "piton's directory of cookies cannot be used",
+            Why::NoCookie => "cannot use the directory of the watcher's marker files",
             Why::Failed => "the operating system refused to watch on",
         })
     }

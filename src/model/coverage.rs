@@ -49,7 +49,7 @@ pub fn not_held(paths: impl ExactSizeIterator<Item = (String, Option<Weight>)>) 
 /// Says before an action what no checkpoint holds of what it names; `None` without paths.
 pub fn not_held_sentence(paths: impl ExactSizeIterator<Item = (String, Option<Weight>)>) -> Option<String> {
     let sentence = not_held(paths)?;
-    Some(format!("{sentence}; if this action deletes that, no checkpoint can bring it back"))
+    Some(format!("{sentence}; if this action deletes that, no checkpoint can restore it"))
 }
 
 /// The reason why a path is not in a checkpoint.
@@ -74,7 +74,7 @@ pub enum SkipReason {
     Store,
     /// The targeted-capture budget was used up. For a directory: some or all of what is below it.
     OverBudget(Weight),
-    /// Content that carries a SHA-1 collision attack.
+    /// Content that contains a SHA-1 collision attack.
     Collision,
     /// Vanished, or replaced by something else, between listing and reading.
     Vanished,
@@ -217,15 +217,15 @@ impl fmt::Display for SkipReason {
             SkipReason::OverCount => f.write_str("over the file-count limit"),
             SkipReason::Secret => f.write_str("looks like a secret and is not tracked by git"),
             SkipReason::LinkedWorktree => f.write_str("a linked git worktree, a workspace of its own"),
-            SkipReason::IgnoredRepository => f.write_str("a git repository that ignore rules leave out"),
+            SkipReason::IgnoredRepository => f.write_str("a git repository that ignore rules exclude"),
             SkipReason::Store => f.write_str("piton's own store"),
-            SkipReason::OverBudget(_) => f.write_str("over the budget of targeted capture"),
-            SkipReason::Collision => f.write_str("carries a SHA-1 collision attack"),
+            SkipReason::OverBudget(_) => f.write_str("over the size limit for files that an action changes"),
+            SkipReason::Collision => f.write_str("contains a SHA-1 collision attack"),
             SkipReason::Vanished => f.write_str("vanished while it was captured"),
             SkipReason::Generated(weight) => write!(f, "made by a tool that can make it again ({weight})"),
             SkipReason::Repository(weight) => write!(f, "a repository's own data ({weight})"),
-            SkipReason::Forgotten => f.write_str("taken out by `piton forget`"),
-            SkipReason::Beyond(weight) => write!(f, "ignored, and beyond the budget of such files ({weight})"),
+            SkipReason::Forgotten => f.write_str("removed by `piton forget`"),
+            SkipReason::Beyond(weight) => write!(f, "ignored, and over the size limit for ignored files ({weight})"),
         }
     }
 }

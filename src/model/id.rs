@@ -77,7 +77,7 @@ impl ObjectId {
     /// Hashes a whole object.
     ///
     /// # Errors
-    /// `conflict` when the content carries a SHA-1 collision attack.
+    /// `conflict` when the content contains a SHA-1 collision attack.
     pub fn of(kind: ObjectKind, content: &[u8]) -> Result<ObjectId> {
         let mut hasher = ObjectHasher::new(kind, content.len() as u64);
         hasher.update(content);
@@ -207,11 +207,11 @@ impl ObjectHasher {
     /// Returns the id of what was added.
     ///
     /// # Errors
-    /// `conflict` when the content carries a SHA-1 collision attack.
+    /// `conflict` when the content contains a SHA-1 collision attack.
     pub fn finish(self) -> Result<ObjectId> {
         let outcome = self.0.try_finalize();
         if outcome.has_collision() {
-            return Err(Error::new(Code::Conflict, "the content carries a SHA-1 collision attack and was not stored"));
+            return Err(Error::new(Code::Conflict, "the content contains a SHA-1 collision attack and was not stored"));
         }
         let mut id = [0u8; 20];
         id.copy_from_slice(outcome.hash());

@@ -133,12 +133,12 @@ impl<'t> LooseReader<'t> {
         loop {
             self.blanks();
             if self.peek() != Some(b'"') {
-                self.fail("no name of a field");
+                self.fail("expected the name of a field");
                 return Value::Object(map);
             }
             let name = self.string();
             if !self.take(b':') {
-                self.fail("no `:` behind the name of a field");
+                self.fail("no `:` after the name of a field");
                 return Value::Object(map);
             }
             self.blanks();
@@ -153,7 +153,7 @@ impl<'t> LooseReader<'t> {
                 return Value::Object(map);
             }
             if !self.take(b',') {
-                self.fail("neither `,` nor `}` behind a field");
+                self.fail("neither `,` nor `}` after a field");
                 return Value::Object(map);
             }
         }
@@ -171,7 +171,7 @@ impl<'t> LooseReader<'t> {
                 return Value::Array(items);
             }
             if !self.take(b',') {
-                self.fail("neither `,` nor `]` behind a value");
+                self.fail("neither `,` nor `]` after a value");
                 return Value::Array(items);
             }
         }
@@ -206,7 +206,7 @@ impl<'t> LooseReader<'t> {
             let rest = &self.text[self.at..];
             let Some(end) = rest.find(['"', '\\']) else {
                 out.push_str(rest);
-                self.fail("the end of the message inside of a text");
+                self.fail("the message ends inside a string");
                 return out;
             };
             out.push_str(&rest[..end]);

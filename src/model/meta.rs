@@ -215,7 +215,7 @@ fn load_shards(
                 meter.take(A_RECORD + dir.as_bytes().len(), &root, memory)?;
                 pending.push((dir.join(checked_name(&child)?), entry.id, depth + 1));
             } else {
-                return Err(damaged("has an entry of unknown name"));
+                return Err(damaged("has an entry with an unknown name"));
             }
         }
     }

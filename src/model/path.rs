@@ -33,7 +33,7 @@ impl RelPath {
     pub fn parse(text: &[u8]) -> Result<RelPath> {
         let refuse = |why: &str| {
             Err(Error::new(Code::BadPath, format!("`{}` {why}", String::from_utf8_lossy(text).escape_debug()))
-                .hint("name a path inside the workspace, relative to its root"))
+                .hint("give a path inside the workspace, relative to its root"))
         };
         if text.starts_with(b"/") {
             return refuse("is absolute");

@@ -152,7 +152,7 @@ impl RepositoryState {
     /// # Errors
     /// `store-damaged` for what piton would not have written.
     pub fn decoded_refs(bytes: &[u8]) -> Result<BTreeMap<Vec<u8>, RefValue>> {
-        let damaged = || Error::new(Code::StoreDamaged, "a kept state of a repository has an unknown line");
+        let damaged = || Error::new(Code::StoreDamaged, "a saved state of a repository has an unknown line");
         let text = std::str::from_utf8(bytes).map_err(|_| damaged())?;
         let read = |line: &str| {
             let (value, name) = line.split_once(' ').ok_or_else(damaged)?;

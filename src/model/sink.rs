@@ -68,7 +68,7 @@ pub fn hash_stream(size: u64, source: &mut dyn Read, take: &mut dyn FnMut(&[u8])
         if total > size || (n == 0 && total < size) {
             return Err(crate::error::Error::new(
                 crate::error::Code::Conflict,
-                format!("the file changed its size while it was read (expected {size} bytes)"),
+                format!("the file's size changed while piton read it (expected {size} bytes)"),
             ));
         }
         if n == 0 {

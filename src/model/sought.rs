@@ -37,10 +37,16 @@ impl SecretPattern {
     /// `bad-request` for a secret that is too short or too long.
     pub fn literal(bytes: &[u8]) -> Result<SecretPattern> {
         if bytes.len() < SHORTEST {
-            return Err(refused("the secret has fewer than four bytes", "so few bytes are in much that is harmless"));
+            return Err(refused(
+                "the secret has fewer than four bytes",
+                "so short a text also occurs in harmless files",
+            ));
         }
         if bytes.len() > LONGEST {
-            return Err(refused("the secret has more than 64 KB", "name a part of it, or the path of the file"));
+            return Err(refused(
+                "the secret has more than 64 KB",
+                "give a part of the secret, or the path of the file",
+            ));
         }
         let text = String::from_utf8_lossy(bytes);
         let json = serde_json::to_string(&text).unwrap_or_default(); // a text is always valid JSON
@@ -63,14 +69,14 @@ impl SecretPattern {
     pub fn regex(text: &str) -> Result<SecretPattern> {
         let pattern = SecretPattern::compiled(text)?;
         match pattern.is_in(b"") {
-            true => Err(refused("the expression matches an empty text", "write one that matches only secrets")),
+            true => Err(refused("the expression matches the empty string", "write one that matches only secrets")),
             false => Ok(pattern),
         }
     }
 
     fn compiled(text: &str) -> Result<SecretPattern> {
         // The library's own error would repeat the secret.
-        let refusal = |_| refused("this is no regular expression", "the syntax is that of the Rust crate `regex`");
+        let refusal = |_| refused("this is not a regular expression", "use the syntax of the Rust crate `regex`");
         RegexBuilder::new(text).multi_line(true).build().map(SecretPattern).map_err(refusal)
     }
 

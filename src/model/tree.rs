@@ -157,7 +157,7 @@ fn decode_next(bytes: &[u8]) -> Result<(Option<Raw<'_>>, &[u8])> {
 
 fn decode_one(bytes: &[u8]) -> Result<(Raw<'_>, &[u8])> {
     let space = bytes.iter().position(|byte| *byte == b' ').ok_or_else(|| damaged("is cut"))?;
-    let mode = Mode::parse(&bytes[..space]).ok_or_else(|| damaged("has an entry of unknown mode"))?;
+    let mode = Mode::parse(&bytes[..space]).ok_or_else(|| damaged("has an entry with an unknown mode"))?;
     let rest = &bytes[space + 1..];
     let nul = rest.iter().position(|byte| *byte == 0).ok_or_else(|| damaged("is cut"))?;
     let name = &rest[..nul];

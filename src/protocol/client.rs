@@ -158,11 +158,11 @@ fn read<T: DeserializeOwned>(line: Value) -> Result<T, ErrorBody> {
 }
 
 fn unreadable(error: serde_json::Error) -> Error {
-    Error::new(Code::BadJson, "piton's own answer cannot be read").caused_by(error)
+    Error::new(Code::BadJson, "piton could not parse its own answer").caused_by(error)
 }
 
 fn gone(error: &std::io::Error) -> Error {
-    Error::new(Code::ShuttingDown, format!("piton's engine does not answer any more: {error}"))
+    Error::new(Code::ShuttingDown, format!("piton's engine stopped answering: {error}"))
 }
 
 #[cfg(test)]

@@ -346,7 +346,7 @@ pub struct CollisionItem {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OtherBlock {
-    /// The root of that workspace; `/` for files outside of all workspaces.
+    /// The root of that workspace; `/` for files outside every workspace.
     pub workspace: String,
     /// The checkpoint of it before the action.
     pub checkpoint: CheckpointBlock,

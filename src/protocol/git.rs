@@ -87,7 +87,7 @@ pub struct GitUndoDocument {
     pub stash: bool,
     /// True if the index goes back.
     pub index: bool,
-    /// Files of a merge, rebase or the like in progress that go back, in the git directory.
+    /// Files of a merge, rebase or similar operation in progress that go back, in the git directory.
     pub in_progress: Vec<String>,
     /// The parts that stay: they have changed since, their objects are gone, or no checkpoint contains them.
     pub kept: Vec<KeptItem>,

@@ -190,8 +190,8 @@ impl Body {
 pub fn parse(line: &[u8], number: u64) -> Result<Request, Box<Failure>> {
     let fail = |id, error: Error| Box::new(Failure { id, error: error.line(number) });
     let read = json::read(line);
-    let not_utf8 = || Error::new(Code::BadUtf8, "the line is not UTF-8").hint("send UTF-8 JSON, one object a line");
-    let bad_json = |why: &str| Error::new(Code::BadJson, why).hint("send one JSON object a line");
+    let not_utf8 = || Error::new(Code::BadUtf8, "the line is not UTF-8").hint("send UTF-8 JSON, one object per line");
+    let bad_json = |why: &str| Error::new(Code::BadJson, why).hint("send one JSON object per line");
     let Value::Object(map) = read.value else {
         let error = match read.fault {
             _ if !read.is_utf8 => not_utf8(),
@@ -215,8 +215,12 @@ pub fn parse(line: &[u8], number: u64) -> Result<Request, Box<Failure>> {
             Body::TurnStart(_) | Body::TurnEnd(_) | Body::ToolAfter(_) | Body::ShellAfter(_) => {}
             _ if !read.is_utf8 => return Err(fail(id, not_utf8())),
             body if body.must_be_exact() => {
-                let error = bad_json("a text in the line was cut in the middle of a character");
-                return Err(fail(id, error.hint("a request that changes files or deletes checkpoints must be exact")));
+                let error = bad_json("a string in the line was cut in the middle of a character");
+                return Err(fail(
+                    id,
+                    error
+                        .hint("requests that change files or delete checkpoints are only accepted without such errors"),
+                ));
             }
             _ => {}
         }
@@ -275,7 +279,7 @@ fn at_last_success(map: Map<String, Value>) -> Result<Rollback, Error> {
 fn unknown(name: &str) -> Error {
     let shown = crate::model::text::cut(&crate::model::text::printable(name), 60);
     if LATER.contains(&name) {
-        return Error::new(Code::UnknownType, format!("`{shown}` is not in this version yet")).field("type");
+        return Error::new(Code::UnknownType, format!("`{shown}` is not supported by this version")).field("type");
     }
     Error::new(Code::UnknownType, format!("there is no type `{shown}`"))
         .field("type")
@@ -306,7 +310,7 @@ fn list_query(map: Map<String, Value>) -> Result<ListQuery, Error> {
 fn chosen(map: Map<String, Value>) -> Result<Chosen, Error> {
     let chosen: Chosen = fields(map)?;
     match chosen.shas.is_empty() {
-        true => Err(Error::new(Code::BadRequest, "`shas` is an empty list, which names nothing").field("shas")),
+        true => Err(Error::new(Code::BadRequest, "`shas` is an empty list").field("shas")),
         false => Ok(chosen),
     }
 }

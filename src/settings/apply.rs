@@ -82,11 +82,11 @@ pub(super) fn find(name: &str) -> Result<&'static Key, (String, Option<&'static 
         return Ok(key);
     }
     if KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))) {
-        return Err(("contains keys of its own, and no value".to_owned(), None));
+        return Err(("is a section and has no value itself".to_owned(), None));
     }
     if let Some(foreign) = foreign::foreign(name) {
         let (tool, ours) = (foreign.tool, foreign.ours);
-        return Err((format!("is a key of {tool}; ours is `{ours}`"), Some(ours)));
+        return Err((format!("is a key of {tool}; piton's key is `{ours}`"), Some(ours)));
     }
     match nearest(name, KEYS.iter().map(|key| key.name)) {
         Some(near) => Err((format!("is not a key; did you mean `{near}`?"), Some(near))),

@@ -60,7 +60,7 @@ pub fn prepare(path: &Path, scope: SettingsScope, name: &str, typed: &str) -> Re
     let names: Vec<&str> = key.name.split('.').chain(inside.iter().copied()).collect();
     let after = with_value(&text, &names, &rendered(&new)).filter(|after| sets_only(after, &leaves, key.name, &whole));
     let Some(after) = after else {
-        let text = "the file has a form in which that key is not changed, and was not touched";
+        let text = "piton cannot change that key in a file of this form; the file was not changed";
         return Err(Error::new(Code::Conflict, text).path(path).hint("`piton config edit` opens the file"));
     };
     let effective = trusted(path, scope, after.clone())?;
@@ -136,7 +136,7 @@ mod tests {
             ("", "limits", "1", Code::BadRequest, "`limits.file_mb`"),
             ("", "policy.colision", "deny", Code::BadRequest, "`colision`"),
             ("guard: [\n", "guard", "turn", Code::BadRequest, "config.yaml:"),
-            ("guard: |\n  turn\n", "guard", "turn", Code::Conflict, "not touched"),
+            ("guard: |\n  turn\n", "guard", "turn", Code::Conflict, "was not changed"),
             ("a: &x 5\nb: *x\n", "guard.x", "1", Code::BadRequest, "guard"),
         ] {
             let error = change(text, name, typed).unwrap_err();

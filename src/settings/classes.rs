@@ -25,8 +25,9 @@ pub(super) fn classes(policy: &mut Policy, value: &Value) -> Result<(), String> 
         let mut rule = ClassRule { class, severity: None, checkpoint: None, warn: None, answer: None };
         let answer = json!({ "answer": change });
         let change = if change.is_string() { &answer } else { change };
-        let change =
-            change.as_object().ok_or_else(|| format!("wants severity, checkpoint, warn or answer under `{name}`"))?;
+        let change = change
+            .as_object()
+            .ok_or_else(|| format!("accepts only severity, checkpoint, warn or answer under `{name}`"))?;
         for (key, value) in change {
             match key.as_str() {
                 "severity" => rule.severity = Some(severity(value)?),

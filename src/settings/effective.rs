@@ -101,7 +101,7 @@ impl Effective {
         self.mistakes.iter().map(Mistake::text).chain(self.warnings.iter().cloned()).collect()
     }
 
-    /// Notes that a part of the user's rules cannot be, and says if the one that was in force stays. `path` leads to it.
+    /// Notes that a part of the user's rules cannot be, and says if the previous rule stays in force. `path` leads to it.
     pub fn drop_rule(&mut self, path: &[String], why: String, stays: bool) {
         let setting = self.settings.iter().find(|setting| setting.key == "rules");
         let in_force = setting.map_or(SettingOrigin::Default, |setting| setting.origin.clone());
@@ -117,8 +117,8 @@ impl Effective {
         let wrong =
             Wrong { key: "rules".to_owned(), meant: None, why, line: spot.line, column: spot.column, hint: None };
         let mut mistake = Mistake { column: spot.column, ..Mistake::outside(origin, wrong) };
-        mistake.hint = Some("docs/CLASSIFY.md describes the dialect".to_owned());
-        mistake.instead = if stays { "the one that was in force stays" } else { "it is passed over" }.to_owned();
+        mistake.hint = Some("docs/CLASSIFY.md describes the syntax".to_owned());
+        mistake.instead = if stays { "the previous rule stays in force" } else { "it is ignored" }.to_owned();
         self.mistakes.push(mistake);
     }
 

@@ -163,7 +163,7 @@ mod tests {
         }
         let days = key_facts("retention.days").unwrap();
         assert_eq!(days.accepts, "a whole number of days from 1 to 100000, or `never`");
-        assert!(days.about.starts_with("Days for which checkpoints are kept"), "{}", days.about);
+        assert!(days.about.starts_with("Days to keep checkpoints"), "{}", days.about);
         assert_eq!((days.default, days.direction), (Value::from(7), "more"));
     }
 
@@ -186,7 +186,7 @@ mod tests {
             ("gaurd", "did you mean `guard`?"),
             ("days", "with its section it is `retention.days`"),
             ("limits", "`limits.files`"),
-            ("max_snapshots", "is a key of Hermes; ours is `retention.per_workspace`"),
+            ("max_snapshots", "is a key of Hermes; piton's key is `retention.per_workspace`"),
             ("nothing_like_it", "`piton config show` lists all keys"),
         ] {
             let error = key_facts(name).unwrap_err();

@@ -134,8 +134,8 @@ impl Mistake {
     /// Returns the sentence for a model.
     pub fn note(&self) -> String {
         match self.waiting {
-            Some(_) => format!("piton: its settings guard and keep as before: {}", self.text()),
-            None => format!("piton: there is a mistake in its settings: {}", self.text()),
+            Some(_) => format!("piton: settings that guard or keep less are not in force: {}", self.text()),
+            None => format!("piton: there is a mistake in piton's settings: {}", self.text()),
         }
     }
 
@@ -162,7 +162,7 @@ impl Mistake {
 
     /// Says what holds instead, once all layers are read.
     pub(super) fn settle(&mut self, effective: &Effective, is_running: bool) {
-        let stays = if is_running { "what was in force stays" } else { "" };
+        let stays = if is_running { "the previous settings stay in force" } else { "" };
         let found = self.meant.and_then(|key| effective.settings.iter().find(|setting| setting.key == key));
         let value = found.map(|setting| {
             let value = setting.value.as_str().map_or_else(|| setting.value.to_string(), str::to_owned);
@@ -170,24 +170,25 @@ impl Mistake {
         });
         if let (Some(waiting), Some((setting, value))) = (self.waiting, &value) {
             let when = match waiting {
-                Waiting::ForTrust => "it counts after a person types `piton config trust`",
-                Waiting::OutsideSessions => "in an agent's session it does not count",
+                Waiting::ForTrust => "it takes effect after a person runs `piton config trust`",
+                Waiting::OutsideSessions => "it has no effect in an agent's session",
             };
             self.instead = format!("{when}; `{}` is `{value}` ({})", setting.key, setting.origin);
             return;
         }
         self.instead = match (value, &self.key) {
-            (_, None) if is_running => format!("the whole file is passed over, {stays}"),
+            (_, None) if is_running => format!("the whole file is ignored, {stays}"),
             (_, None) => "the whole file is ignored, using defaults".to_owned(),
             (Some((setting, _)), Some(key)) if *key != setting.key && key.starts_with(&format!("{}.", setting.key)) => {
-                let part = if is_running { "of this part what was in force stays" } else { "this part is passed over" };
+                let part =
+                    if is_running { "the previous value of this part stays in force" } else { "this part is ignored" };
                 format!("{part}, the rest of `{}` is in force", setting.key)
             }
             (Some((setting, value)), Some(key)) if *key == setting.key && is_running => {
                 format!("{stays}: `{value}` ({})", setting.origin)
             }
             (Some((setting, value)), Some(_)) => format!("`{}` is `{value}` ({})", setting.key, setting.origin),
-            (None, Some(_)) => "it is passed over".to_owned(),
+            (None, Some(_)) => "it is ignored".to_owned(),
         };
     }
 }

@@ -137,7 +137,7 @@ pub fn load(workspace: Option<&Path>, home: &Path, flags: &[(String, String)]) -
     load_over(workspace, home, flags, &[])
 }
 
-/// As [`load`], in a process that runs: what was in force stays where a mistake stands now.
+/// As [`load`], in a process that runs: the previous settings stay in force where a mistake stands now.
 ///
 /// # Errors
 /// As [`resolve`].
@@ -179,7 +179,7 @@ pub fn load_over(
                 sources.workspace = Some((path, text));
             }
             Ok(None) => {}
-            Err(error) => warnings.push(format!("{} is left aside: {}", path.display(), error.text())),
+            Err(error) => warnings.push(format!("{} is ignored:  {}", path.display(), error.text())),
         }
     }
     let mut effective = resolve(&sources)?;
@@ -263,7 +263,8 @@ fn read(path: &Path) -> Result<Option<String>> {
 fn workspace_text(path: &Path) -> Result<Option<String>> {
     match path.symlink_metadata() {
         Ok(facts) if facts.file_type().is_symlink() => {
-            Err(Error::new(Code::BadRequest, "it is a symbolic link").hint("put a real file in its place"))
+            Err(Error::new(Code::BadRequest, "the file is a symbolic link")
+                .hint("replace the link with a regular file"))
         }
         _ => read(path),
     }
@@ -306,7 +307,7 @@ fn widen(effective: &mut Effective, (path, text): (&Path, &str), sources: &Sourc
     let leaves = match yaml::leaves(text) {
         Ok(leaves) => leaves,
         Err(error) => {
-            effective.warnings.push(format!("left aside: {}", error.in_file(path).text()));
+            effective.warnings.push(format!("ignored: {}", error.in_file(path).text()));
             let mut tried = effective.clone();
             stay(&mut tried, path, in_force, |_| true);
             if KEYS.iter().all(|key| key.is_workspaces(&effective.policy, &tried.policy)) {
@@ -324,7 +325,7 @@ fn widen(effective: &mut Effective, (path, text): (&Path, &str), sources: &Sourc
         let told = wrong.iter().map(|wrong| {
             let Wrong { key, why, line, column, hint, .. } = wrong;
             let hint = hint.as_ref().map_or_else(String::new, |hint| format!("; {hint}"));
-            format!("{}:{line}:{column}: `{key}` {why}{hint}; left aside", path.display())
+            format!("{}:{line}:{column}: `{key}` {why}{hint}; ignored", path.display())
         });
         effective.warnings.extend(told);
         tried.warnings.clone_from(&effective.warnings);
@@ -333,7 +334,7 @@ fn widen(effective: &mut Effective, (path, text): (&Path, &str), sources: &Sourc
             Ok(key) if trusted || key.is_workspaces(&effective.policy, &tried.policy) => *effective = tried,
             Ok(_) => {
                 effective.warnings.push(format!(
-                    "{place}: `{}` would weaken the protection and counts only after `piton config trust`",
+                    "{place}: `{}` would weaken the protection; it takes effect only after `piton config trust`",
                     leaf.key
                 ));
                 effective.waiting.push(leaf.key);

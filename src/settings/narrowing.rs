@@ -62,7 +62,7 @@ fn keep_key(effective: &mut Effective, recorded: &Effective, key: &Key, path: &P
         if !is_mistaken {
             let (origin, why) = match now.origin {
                 SettingOrigin::File(..) => (now.origin, "would guard or keep less"),
-                _ => (SettingOrigin::File(path.to_owned(), 0), "is set no longer, which would guard or keep less"),
+                _ => (SettingOrigin::File(path.to_owned(), 0), "is no longer set, which would guard or keep less"),
             };
             effective.mistakes.push(waiting(origin, key, why, Waiting::ForTrust));
         }

@@ -49,19 +49,19 @@ fn keys_of_other_tools_are_refused_with_ours() {
     for (text, told) in [
         (
             "checkpoints:\n  max_snapshots: 50\n",
-            "`checkpoints.max_snapshots` is a key of Hermes; ours is `retention.per_workspace`",
+            "`checkpoints.max_snapshots` is a key of Hermes; piton's key is `retention.per_workspace`",
         ),
-        ("checkpoints:\n  enabled: true\n", "`checkpoints.enabled` is a key of Hermes; ours is `guard`"),
-        ("trackedFiles: ['*.py']\n", "`trackedFiles` is a key of Hankweave; ours is `tracked_files`"),
-        ("retention_days: 7\n", "`retention_days` is a key of Hermes; ours is `retention.days`"),
-        ("checkpoints: true\n", "`checkpoints` is a key of Hermes; ours is `guard`"),
+        ("checkpoints:\n  enabled: true\n", "`checkpoints.enabled` is a key of Hermes; piton's key is `guard`"),
+        ("trackedFiles: ['*.py']\n", "`trackedFiles` is a key of Hankweave; piton's key is `tracked_files`"),
+        ("retention_days: 7\n", "`retention_days` is a key of Hermes; piton's key is `retention.days`"),
+        ("checkpoints: true\n", "`checkpoints` is a key of Hermes; piton's key is `guard`"),
         (
             "checkpoint_max_snapshots: 5\n",
-            "`checkpoint_max_snapshots` is a key of Hermes; ours is `retention.per_workspace`",
+            "`checkpoint_max_snapshots` is a key of Hermes; piton's key is `retention.per_workspace`",
         ),
         (
             "retention: {max_total_size_mb: 500}\n",
-            "`retention.max_total_size_mb` is a key of Hermes; ours is `retention.total_mb`",
+            "`retention.max_total_size_mb` is a key of Hermes; piton's key is `retention.total_mb`",
         ),
     ] {
         let effective = resolve(&user(text)).unwrap();
@@ -152,7 +152,7 @@ fn a_mistake_costs_its_own_key_and_no_other() {
     for (at, expected) in [
         "u.yaml:1:8: `guard` wants `turn` or `action` or `off`, not \"offf\"; `guard` is `turn` (default)",
         "u.yaml:3:19: `limits.file_mb` wants",
-        "u.yaml:4:14: `exclude.1` wants a list of patterns, not 5; this part is passed over, the rest of `exclude` is in force",
+        "u.yaml:4:14: `exclude.1` wants a list of patterns, not 5; this part is ignored, the rest of `exclude` is in force",
         "u.yaml:6:10: `policy.cloud` wants",
         "u.yaml:7:24: `policy.database.severity` wants",
         "u.yaml:8:13: `policy.nonsense` has `nonsense`, which is not an effect class",

@@ -89,7 +89,7 @@ pub(super) fn record(home: &Path, known: Option<&UserRecord>, record: &UserRecor
     }
     let is_known = || recorded(home).as_ref() == known;
     if let Err(error) = replace_record(home, record, Duration::ZERO, &is_known) {
-        tracing::debug!(%error, "the settings in force were not recorded");
+        tracing::debug!(%error, "could not record which settings are in force");
     }
 }
 

@@ -33,7 +33,7 @@ impl Store {
             match std::fs::remove_file(&path) {
                 Ok(()) => removed += 1,
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error).at("removing what a killed process left", &path),
+                Err(error) => return Err(error).at("removing the files that a killed process left", &path),
             }
         }
         tracing::info!(removed, "removed temporary files of killed processes");

@@ -85,7 +85,7 @@ pub(super) fn packed(objects: Vec<Plain>, control: Interrupt<'_>) -> Result<Opti
         let _ = sender.send(pack.map_err(failed).and_then(|pack| split(&pack, &objects)));
     };
     let started = Builder::new().name("pack".to_owned()).spawn(work);
-    started.map_err(|error| Error::new(Code::Internal, "no thread could be started").caused_by(error))?;
+    started.map_err(|error| Error::new(Code::Internal, "cannot start a thread").caused_by(error))?;
     while control() == Flow::Continue {
         match receiver.recv_timeout(PAUSE) {
             Ok(outcome) => return outcome.map(Some),
@@ -139,16 +139,16 @@ fn split(pack: &[u8], objects: &[Plain]) -> Result<Vec<Packed>> {
     let body = pack.len().checked_sub(20).and_then(|end| pack.get(12..end)).ok_or_else(|| wrong("it is cut"))?;
     let (mut rest, mut found) = (body, Vec::with_capacity(objects.len()));
     while !rest.is_empty() {
-        let (entry, length) = Entry::read(rest).ok_or_else(|| wrong("an entry is cut"))?;
+        let (entry, length) = Entry::read(rest).ok_or_else(|| wrong("an entry is truncated"))?;
         let made = match entry.base {
             None => Some(plain_id(entry.kind.ok_or_else(|| wrong("an unknown kind"))?, &entry.bytes)),
             Some(base) => {
-                let base = known.get(&base).ok_or_else(|| wrong("a base is not among them"))?;
+                let base = known.get(&base).ok_or_else(|| wrong("the base of a delta is missing"))?;
                 let content = apply(&base.content, &entry.bytes).map_err(|_| wrong("no memory for a delta"))?;
                 content.map(|content| plain_id(base.kind, &content))
             }
         };
-        let id = made.filter(|id| known.contains_key(id)).ok_or_else(|| wrong("an object is not among them"))?;
+        let id = made.filter(|id| known.contains_key(id)).ok_or_else(|| wrong("an object is missing"))?;
         found.push(Packed { id, bytes: rest[..length].to_vec() });
         rest = &rest[length..];
     }

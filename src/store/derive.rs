@@ -101,14 +101,14 @@ fn one(file: &File, length: u64, at: u64) -> Result<(Option<ObjectId>, u64), Fau
         }
         total += n as u64;
         if total > head.size {
-            return Err(Fault::Damaged("it has another size"));
+            return Err(Fault::Damaged("its size is wrong"));
         }
         if let Some(hasher) = &mut hasher {
             hasher.update(&piece[..n]);
         }
     }
     if total != head.size {
-        return Err(Fault::Damaged("it has another size"));
+        return Err(Fault::Damaged("its size is wrong"));
     }
     let id = hasher.map(|hasher| hasher.finish().map_err(|_| Fault::Damaged("it collides"))).transpose()?;
     Ok((id, head.begin + stream.total_in()))

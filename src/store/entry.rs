@@ -67,12 +67,12 @@ pub(super) enum Fault {
 }
 
 /// The fault of a readable copy whose content does not have its id.
-pub(super) const OTHER_BYTES: Fault = Fault::Damaged("it has other bytes than its id says");
+pub(super) const OTHER_BYTES: Fault = Fault::Damaged("its bytes do not match its id");
 
 impl From<std::io::Error> for Fault {
     fn from(error: std::io::Error) -> Fault {
         match error.kind() {
-            std::io::ErrorKind::UnexpectedEof => Fault::Damaged("its file is cut"),
+            std::io::ErrorKind::UnexpectedEof => Fault::Damaged("its file is truncated"),
             std::io::ErrorKind::InvalidInput | std::io::ErrorKind::InvalidData => {
                 Fault::Damaged("its compressed bytes are damaged")
             }
@@ -170,14 +170,14 @@ impl PackSource<'_> {
                 let (back, used) = distance(&bytes[length..]).ok_or(Fault::Damaged("its header is damaged"))?;
                 length += used;
                 let base = at.checked_sub(back).filter(|base| *base >= 12 && back > 0);
-                Form::OnOffset(base.ok_or(Fault::Damaged("its base lies outside of the pack"))?)
+                Form::OnOffset(base.ok_or(Fault::Damaged("its base is outside of the pack"))?)
             }
             7 => {
                 let id = bytes.get(length..length + 20).and_then(|id| id.try_into().ok());
                 length += 20;
-                Form::OnObject(ObjectId::from_bytes(id.ok_or(Fault::Damaged("its file is cut"))?))
+                Form::OnObject(ObjectId::from_bytes(id.ok_or(Fault::Damaged("its file is truncated"))?))
             }
-            _ => return Err(Fault::Damaged("its kind is none that git knows")),
+            _ => return Err(Fault::Damaged("git has no objects of its kind")),
         };
         let begin = at + length as u64;
         if size / deflate::RATIO as u64 > self.length.saturating_sub(begin) {
@@ -197,7 +197,7 @@ impl PackSource<'_> {
         }
         let mut content = Vec::new();
         self.stream(head).take(head.size + 1).read_to_end(&mut content)?;
-        if content.len() as u64 == head.size { Ok(content) } else { Err(Fault::Damaged("it has another size")) }
+        if content.len() as u64 == head.size { Ok(content) } else { Err(Fault::Damaged("its size is wrong")) }
     }
 
     /// Streams the inflated content of an entry.
@@ -229,7 +229,7 @@ impl PackSource<'_> {
         let (kind, mut content) = loop {
             let head = self.head(next)?;
             if deltas.len() >= DEEPEST {
-                return Err(Fault::Damaged("its deltas never end"));
+                return Err(Fault::Damaged("its chain of deltas is circular"));
             }
             fits(head.size, most_of_base(most))?;
             match head.form {
@@ -262,7 +262,7 @@ impl PackSource<'_> {
         let kind = loop {
             steps += 1;
             if steps > DEEPEST {
-                return Err(Fault::Damaged("its deltas never end"));
+                return Err(Fault::Damaged("its chain of deltas is circular"));
             }
             match head.form {
                 Form::Whole(kind) => break Some(kind),

@@ -45,14 +45,14 @@ impl fmt::Display for Ailment {
                 write!(f, "the index {} is damaged: {why}; the next checkpoint writes it again", index.display())
             }
             Ailment::TornPack(pack, 0) => {
-                write!(f, "{} is damaged at one of its ends; all its objects are there", pack.display())
+                write!(f, "{} is damaged at its start or end; all its objects are intact", pack.display())
             }
             Ailment::TornPack(pack, objects) => {
-                write!(f, "{} is damaged: {objects} of its objects are not there", pack.display())
+                write!(f, "{} is damaged: {objects} of its objects are missing", pack.display())
             }
             Ailment::Hole(file, what) => write!(f, "the checkpoint of {} is damaged: {what}", file.display()),
             Ailment::BrokenRef(file, why) => {
-                write!(f, "the ref {} is broken ({why}): its checkpoint is not listed", file.display())
+                write!(f, "the ref {} is broken ({why}), so its checkpoint is not listed", file.display())
             }
         }
     }
@@ -159,7 +159,7 @@ impl Store {
             match entry.target {
                 Err(why) => found.push(Ailment::BrokenRef(path, why)),
                 Ok(id) if !self.has(&id)? => {
-                    found.push(Ailment::BrokenRef(path, format!("the commit {} is not there", id.short())));
+                    found.push(Ailment::BrokenRef(path, format!("the commit {} is missing", id.short())));
                 }
                 Ok(id) => match self.read_commit(&id) {
                     Err(error) => found.push(Ailment::BrokenRef(path, error.message().to_owned())),
@@ -180,7 +180,7 @@ impl Store {
         let mut next = Some(id);
         while let Some(id) = next {
             let Ok(commit) = self.read_commit(&id) else {
-                return Ok(Some(format!("commit {id} is not there")));
+                return Ok(Some(format!("commit {id} is missing")));
             };
             if let Some(what) = holes.below(commit.tree)? {
                 return Ok(Some(what));

@@ -74,7 +74,7 @@ impl Holes<'_> {
     pub fn trust(&self) {
         let Some(epoch) = &self.epoch else { return };
         if let Err(error) = self.store.objects.trust(epoch) {
-            tracing::warn!(%error, "that nothing is missing could not be written down");
+            tracing::warn!(%error, "could not record that no object is missing");
         }
     }
 
@@ -121,7 +121,7 @@ impl Holes<'_> {
                 if entry.mode == Mode::Dir {
                     pending.push((entry.id, shown(&name), false));
                 } else if !self.store.objects.has_expected(&entry.id)? {
-                    hole = Some(format!("`{}`: object {} is not there", shown(&name), entry.id));
+                    hole = Some(format!("`{}`: object {} is missing", shown(&name), entry.id));
                     break;
                 } else if self.rotten.contains(&entry.id) {
                     hole = Some(format!("`{}`: object {} is damaged", shown(&name), entry.id));

@@ -42,7 +42,7 @@ impl Index {
     pub(super) fn bounded(bytes: impl Into<Arc<Vec<u8>>>) -> Result<Index, &'static str> {
         let bytes = bytes.into();
         if !bytes.starts_with(b"\xfftOc\0\0\0\x02") {
-            return Err("it is no index of version 2");
+            return Err("it is not an index of version 2");
         }
         if bytes.len() < HEAD + TAIL {
             return Err("it is cut");
@@ -51,11 +51,11 @@ impl Index {
         index.count = index.word(HEAD - 4) as usize;
         let tables = index.count.checked_mul(EACH).and_then(|tables| tables.checked_add(HEAD + TAIL));
         if tables.is_none_or(|tables| tables > index.bytes.len() || !(index.bytes.len() - tables).is_multiple_of(8)) {
-            return Err("its length is not that of its tables");
+            return Err("its length does not match its tables");
         }
         let fan_out = (0..255).map(|first| (index.word(8 + 4 * first), index.word(12 + 4 * first)));
         if fan_out.into_iter().any(|(less, more)| less > more) {
-            return Err("its first table does not ascend");
+            return Err("its first table is not in ascending order");
         }
         Ok(index)
     }
@@ -69,17 +69,17 @@ impl Index {
         }
         let mut before = None;
         for at in 0..index.count {
-            let entry = index.entry(at).ok_or("an offset lies outside of its table")?;
+            let entry = index.entry(at).ok_or("an offset is outside of its table")?;
             let (id, first) = (entry.id.as_bytes(), usize::from(entry.id.as_bytes()[0]));
             if before.is_some_and(|before| before >= *id) {
-                return Err("its ids do not ascend");
+                return Err("its ids are not in ascending order");
             }
             let (from, to) = index.span(first);
             if !(from..to).contains(&at) {
-                return Err("its first table does not fit its ids");
+                return Err("its first table does not match its ids");
             }
             if entry.offset < 12 {
-                return Err("an object lies outside of the pack");
+                return Err("an object is outside of the pack");
             }
             before = Some(*id);
         }

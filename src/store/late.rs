@@ -66,7 +66,7 @@ impl LateSync {
         // In this order: a record that comes from here on begins another wait.
         self.is_waiting.store(false, Ordering::SeqCst);
         if let Err(error) = self.sync_if_due(file) {
-            tracing::error!(%error, path = %path.display(), "the newest steps are not durable");
+            tracing::error!(%error, path = %path.display(), "the newest steps are not synced to disk yet");
         }
     }
 }

@@ -86,12 +86,12 @@ fn configure(git_dir: &Path) -> Result<()> {
     }
     let format = known.as_deref().and_then(format_of);
     if let Some(format) = format.filter(|format| *format > FORMAT) {
-        return Err(Error::new(Code::StoreDamaged, format!("the store has format {format}, made by a newer piton"))
+        return Err(Error::new(Code::StoreDamaged, format!("the store has format {format}, which a newer piton made"))
             .path(git_dir)
             .hint("update piton; nothing was changed"));
     }
     if known.is_some() && format.is_none_or(|format| format == FORMAT) {
-        tracing::warn!(path = %path.display(), "the store's configuration was not as piton writes it; it is written again");
+        tracing::warn!(path = %path.display(), "the store's configuration was changed by another program; piton wrote it again");
     }
     replace_file(&path, wanted.as_bytes())
 }

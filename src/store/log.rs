@@ -182,7 +182,7 @@ impl Log {
             }
             Err(error) => return Err(Error::io(error, "opening the log", path)),
         };
-        let size = file.metadata().at("looking at the log", path)?.len();
+        let size = file.metadata().at("reading the log", path)?.len();
         let mut log = Log { path: path.to_owned(), file, length: size, late: Arc::default() };
         if size > 0 {
             let (_, whole) = log.records()?;
@@ -284,7 +284,7 @@ fn last(path: &Path) -> Result<Option<Record>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::io(error, "opening the log", path)),
     };
-    let size = file.metadata().at("looking at the log", path)?.len().min(CAP);
+    let size = file.metadata().at("reading the log", path)?.len().min(CAP);
     let (mut at, mut found) = (0, None);
     let mut head = [0; HEAD];
     while at + HEAD as u64 <= size {
@@ -356,7 +356,7 @@ impl Store {
         for (id, bytes) in &record.objects {
             loose::put_back(self.git_dir(), id, bytes)?;
         }
-        tracing::info!(name = record.name, "a killed process had not moved the ref of its checkpoint");
+        tracing::info!(name = record.name, "a killed process did not move the ref of its checkpoint");
         self.update_ref(&record.name, record.old, record.new)
     }
 
@@ -432,7 +432,7 @@ impl Store {
     fn drop_torn_refs(&self) -> Result<()> {
         for entry in self.refs("refs/")?.into_iter().filter(|entry| entry.target.is_err()) {
             let path = self.git_dir().join(&*entry.name);
-            tracing::warn!(name = &*entry.name, "a checkpoint that was not waited for is lost to a power cut");
+            tracing::warn!(name = &*entry.name, "a power cut destroyed a checkpoint that was not yet synced to disk");
             std::fs::remove_file(&path).at("removing a torn ref", &path)?;
         }
         Ok(())
@@ -460,7 +460,7 @@ impl Store {
             }
         }
         if !records.is_empty() {
-            tracing::info!(checkpoints = records.len(), log = %path.display(), "what a power cut may have taken is there again");
+            tracing::info!(checkpoints = records.len(), log = %path.display(), "restored data that a power cut might have destroyed");
         }
         self.flush(&mut log)
     }

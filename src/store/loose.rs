@@ -130,7 +130,7 @@ pub(super) fn with<T>(
     take(kind, size, &mut content)
 }
 
-/// Returns the id of content; `None` when it has another size than its header says.
+/// Returns the id of content; `None` when its size is wrong than its header says.
 fn proven_id(content: &mut dyn Read, kind: ObjectKind, size: u64) -> std::io::Result<Option<ObjectId>> {
     let (mut hasher, mut piece, mut total) = (hash::PlainHasher::new(kind, size), vec![0; 1 << 16], 0);
     loop {
@@ -154,7 +154,7 @@ pub(super) fn write_quick(git_dir: &Path, id: &ObjectId, compressed: &[u8]) -> R
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         std::fs::rename(&temporary.path, &target)
     });
-    moved.at("putting in its place", &temporary.path)?;
+    moved.at("moving into place", &temporary.path)?;
     temporary.kept = true;
     Ok(())
 }

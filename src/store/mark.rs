@@ -265,7 +265,7 @@ impl Marks {
         store.progress().add(1, 0);
         let Some(content) = self.read(store, &id, ObjectKind::Commit)? else { return Ok(()) };
         let Some(commit) = Commit::decode(&content) else {
-            self.unread.insert(id, "it is no commit that git would write".into());
+            self.unread.insert(id, "it is not a valid git commit".into());
             return Ok(());
         };
         behind.extend(commit.parents.iter().map(|parent| (*parent, root)));
@@ -281,7 +281,7 @@ impl Marks {
                 continue;
             }
             if control() == Flow::Stop {
-                return Err(Error::new(Code::ShuttingDown, "looking for what can go was stopped"));
+                return Err(Error::new(Code::ShuttingDown, "the search for unneeded objects was stopped"));
             }
             store.progress().add(1, 0);
             let Some(content) = self.read(store, &id, ObjectKind::Tree)? else { continue };
@@ -289,7 +289,7 @@ impl Marks {
             let mut below = Vec::new();
             while !rest.is_empty() {
                 let Some((entry, after)) = entry(rest) else {
-                    self.unread.insert(id, "it is no tree that git would write".into());
+                    self.unread.insert(id, "it is not a valid git tree".into());
                     break;
                 };
                 rest = after;

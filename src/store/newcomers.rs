@@ -48,7 +48,7 @@ pub(super) fn mark_newcomers(
     for RefEntry { name, target } in entries {
         let commit = target.map_err(|why| {
             Error::new(Code::StoreDamaged, format!("the ref `{name}` cannot be read: {why}"))
-                .hint("run `piton doctor --refs`; nothing is deleted meanwhile")
+                .hint("run `piton doctor --refs`; until that is fixed, nothing is deleted")
         })?;
         roots.extend(Some(MarkedRoot { commit, owner: NEWCOMER }).filter(|root| !marks.contains(&root.commit)));
     }

@@ -398,7 +398,7 @@ impl Objects {
             }
             self.stream(place, &writing, &mut |kind, size, content| {
                 if kind != ObjectKind::Blob {
-                    return Err(Fault::Damaged("it is no blob"));
+                    return Err(Fault::Damaged("it is not a blob"));
                 }
                 proved(id, kind, size, content, &mut |piece| {
                     has_begun = true;
@@ -447,7 +447,7 @@ impl Objects {
 
 /// Takes one of the steps from pack to pack.
 fn take_step(steps: &Cell<usize>) -> Result<(), Fault> {
-    steps.set(steps.get().checked_sub(1).ok_or(Fault::Damaged("its deltas lead through too many packs"))?);
+    steps.set(steps.get().checked_sub(1).ok_or(Fault::Damaged("its deltas refer to too many packs"))?);
     Ok(())
 }
 

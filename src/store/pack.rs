@@ -67,7 +67,7 @@ pub(super) fn is_of(path: &Path, index: &[u8]) -> Result<bool> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(Error::io(error, "opening", path)),
     };
-    let length = file.metadata().at("looking at", path)?.len();
+    let length = file.metadata().at("checking", path)?.len();
     match ends_as(&file, length, checksum) {
         // Cut meanwhile.
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
@@ -181,7 +181,7 @@ impl PackWriter {
     /// Patches the header and appends the SHA-1 of everything before it.
     fn end(&mut self) -> Result<[u8; 20]> {
         let count = u32::try_from(self.objects.len())
-            .map_err(|_| Error::new(Code::Internal, "more than four thousand million objects in one pack"))?;
+            .map_err(|_| Error::new(Code::Internal, "more than 4 billion objects in one pack"))?;
         let path = self.path.clone();
         let file = self.file.get_mut();
         file.seek(SeekFrom::Start(0)).at("seeking in", &path)?;

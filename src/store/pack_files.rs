@@ -82,7 +82,7 @@ pub(super) fn packs(git_dir: &Path) -> Result<Vec<PackFile>> {
         if path.extension().is_none_or(|kind| kind != "pack") || kept || !path.with_extension("idx").is_file() {
             continue;
         }
-        let facts = path.metadata().at("looking at", &path)?;
+        let facts = path.metadata().at("checking", &path)?;
         found.push(PackFile { path: path.with_extension(""), length: facts.len(), modified: facts.modified().ok() });
     }
     found.sort_by(|a, b| (a.length, &a.path).cmp(&(b.length, &b.path)));
@@ -133,7 +133,7 @@ pub(super) fn gone(path: &Path) -> Result<()> {
     match std::fs::remove_file(path) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(Error::io(error, "removing what was consolidated", path)),
+        Err(error) => Err(Error::io(error, "removing packs that were merged", path)),
     }
 }
 

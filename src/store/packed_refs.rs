@@ -253,7 +253,7 @@ impl Store {
             match Locked::create(&self.git_dir.join(PACKED)) {
                 Err(error) if error.code() == Code::Conflict && Instant::now() < until => std::thread::sleep(AGAIN),
                 Err(error) if error.code() == Code::Conflict => {
-                    let why = "another process writes the packed refs of the store all the time";
+                    let why = "another process keeps writing the packed refs of the store";
                     return Err(Error::new(Code::Conflict, why).hint("try again"));
                 }
                 locked => return locked,

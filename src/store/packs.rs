@@ -97,7 +97,7 @@ impl Pack {
     pub(super) fn is_closed(&self) -> Result<bool> {
         let path = self.stem.with_extension("pack");
         let file = File::open(&path).at("opening", &path)?;
-        let length = file.metadata().at("looking at", &path)?.len();
+        let length = file.metadata().at("checking", &path)?.len();
         match pack::ends_as(&file, length, self.index.of_pack()) {
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
             ends => ends.at("reading", &path),
@@ -281,12 +281,12 @@ fn look(stem: &Path, old: Option<&[Arc<Pack>]>, known: Option<&Inventory>, now: 
     let why = match Index::verified(Arc::clone(&bytes)) {
         Ok(index) => match missing(&file, &index, pack, known).map_err(reading)? {
             Some(bad) => return Ok(made(index, bad, None)),
-            None => "the pack contains more than it says",
+            None => "the pack contains more objects than its header says",
         },
         Err(_) if idx.is_none() => "it is missing",
         Err(why) => why,
     };
-    tracing::warn!(path = %index_path.display(), why, "a pack's index is derived from the pack again");
+    tracing::warn!(path = %index_path.display(), why, "rebuilding the index of a pack");
     let derived = derive::index(&file, pack.size, &bytes).map_err(reading)?;
     let Ok(index) = Index::bounded(derived.bytes.clone()) else { return Ok(None) };
     Ok(made(index, derived.bad, Some(derived.bytes)))

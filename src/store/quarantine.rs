@@ -120,7 +120,7 @@ impl Store {
     /// `busy` when the store lost objects meanwhile; `conflict`, `disk-full`, `permission`. Refs before the one that failed have moved.
     pub fn adopt(&self, quarantine: &Quarantine, arrivals: &[Arrival]) -> Result<()> {
         if self.epoch()? != quarantine.epoch {
-            return Err(Error::new(Code::Busy, "the store changed while it was being fetched into").hint("try again"));
+            return Err(Error::new(Code::Busy, "the store changed during the fetch").hint("try again"));
         }
         // Borrowed objects may be in log records that are not synced yet.
         self.sync_logs(None)?;
@@ -148,7 +148,7 @@ impl Store {
 fn is_same(coming: &Path, stands: &Path) -> Result<bool> {
     let Ok(other) = File::open(stands) else { return Ok(false) };
     let file = File::open(coming).at("opening", coming)?;
-    let length = file.metadata().at("looking at", coming)?.len();
+    let length = file.metadata().at("checking", coming)?.len();
     if !other.metadata().is_ok_and(|facts| facts.len() == length) {
         return Ok(false);
     }

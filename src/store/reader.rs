@@ -105,6 +105,6 @@ impl Store {
 pub(super) fn read_kind(objects: &Objects, id: &ObjectId, kind: ObjectKind, most: u64) -> Result<Vec<u8>> {
     match objects.read(id, most)? {
         (Some(found), content) if found == kind => Ok(content),
-        _ => Err(damaged(id, "is of another kind than the checkpoint says")),
+        _ => Err(damaged(id, "is not of the kind that the checkpoint says")),
     }
 }

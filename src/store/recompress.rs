@@ -104,8 +104,10 @@ impl Store {
         let room = DiskSpace::at(&place.git_dir)?;
         let needed = todo.iter().map(|(entry, end)| end.saturating_sub(entry.offset)).sum::<u64>();
         if room.free < room.floor().saturating_add(needed) {
-            let text =
-                format!("{} MB of the store stay uncompressed: there is no room for a second copy", needed / 1_000_000);
+            let text = format!(
+                "{} MB of the store are still uncompressed, because there is no space for a second copy",
+                needed / 1_000_000
+            );
             return Err(Error::new(Code::DiskFull, text)
                 .path(&place.git_dir)
                 .hint("free some space; nothing was changed"));
@@ -141,7 +143,7 @@ impl Store {
         };
         let dense = dense(&place)?;
         if let Some((entry, _)) = spans.iter().find(|(entry, _)| !dense.contains(&entry.id)) {
-            tracing::warn!(id = %entry.id, "a light pack stays: not everything in it is compressed");
+            tracing::warn!(id = %entry.id, "keeping a lightly compressed pack, because some objects in it are not compressed yet");
             return Ok(false);
         }
         pack_files::remove_pack(&place.git_dir, &light)?;

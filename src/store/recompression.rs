@@ -98,7 +98,7 @@ impl Recompression {
             let _ = sender.send(writer.finish());
         };
         let started = Builder::new().name("sync".to_owned()).spawn(finishing);
-        started.map_err(|error| Error::new(Code::Internal, "no thread could be started").caused_by(error))?;
+        started.map_err(|error| Error::new(Code::Internal, "cannot start a thread").caused_by(error))?;
         self.finishing = Some(receiver);
         Ok(())
     }

@@ -287,12 +287,12 @@ impl Store {
         }
         let is_too_large = |error: &Error| error.code() == Code::TooLarge;
         let read = self.objects.read(id, LARGEST_COMMIT).map_err(|error| match is_too_large(&error) {
-            true => error.hint("no checkpoint is so large: `piton doctor --refs` says what names it"),
+            true => error.hint("no checkpoint is so large; to see which ref points to it, run `piton doctor --refs`"),
             false => error,
         });
         match read? {
             (Some(ObjectKind::Commit), content) => {
-                Commit::decode(&content).ok_or_else(|| damaged(id, "is no commit that git would write"))
+                Commit::decode(&content).ok_or_else(|| damaged(id, "is not a valid git commit"))
             }
             (kind, _) => {
                 let kind = kind.map_or("tag", ObjectKind::as_str);

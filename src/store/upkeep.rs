@@ -53,7 +53,7 @@ const REPORTED: usize = 1000;
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The reason of a round that gave way.
-const OTHER_WORK: &str = "something else is to do";
+const OTHER_WORK: &str = "there is other work to do";
 
 /// The result of a round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl Store {
             seen => seen?,
         };
         if let Some((id, why)) = marks.unread() {
-            return left(&format!("an object of a checkpoint cannot be read ({why}: {id}), so nothing may be deleted"));
+            return left(&format!("cannot read an object of a checkpoint ({why}: {id}), so nothing was deleted"));
         }
         let stock = Stock::of(self, marks)?;
         let sizes = choose(Sizes::of(stock.bytes(), self.pack_full));
@@ -191,7 +191,7 @@ impl Upkeep<'_> {
         if !self.stock.has_damage() {
             return Ok(());
         }
-        let shared = self.store.lock_shared("looking at damaged objects", PATIENCE)?;
+        let shared = self.store.lock_shared("reading damaged objects", PATIENCE)?;
         self.store.objects.account()?;
         drop(shared);
         self.stock = Stock::of(self.store, self.marks)?;
@@ -201,7 +201,7 @@ impl Upkeep<'_> {
     fn go_on(&self) -> Result<()> {
         match (self.control)() {
             Flow::Continue => Ok(()),
-            Flow::Stop => Err(Error::new(Code::ShuttingDown, "keeping the store up was stopped")),
+            Flow::Stop => Err(Error::new(Code::ShuttingDown, "maintenance of the store was stopped")),
         }
     }
 
@@ -456,7 +456,7 @@ impl Upkeep<'_> {
             match try_lock(&self.store.home.join("store.lock"))? {
                 Some(lock) => break lock,
                 None if Instant::now() < until => std::thread::sleep(Duration::from_millis(1)),
-                None => return Err(Error::new(Code::Busy, "checkpoints were taken all the time")),
+                None => return Err(Error::new(Code::Busy, "checkpoints were taken during the whole round")),
             }
         };
         if !self.seen.stands() {

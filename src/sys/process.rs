@@ -27,7 +27,7 @@ pub fn build() -> String {
 /// `internal` where the system does not tell it.
 pub fn own_program() -> Result<PathBuf> {
     std::env::current_exe().map_err(|error| {
-        Error::new(Code::Internal, format!("piton's own program is not known: {error}"))
+        Error::new(Code::Internal, format!("cannot determine the path of piton's own program: {error}"))
             .hint("call it by its full path")
     })
 }

@@ -107,7 +107,7 @@ fn hand_on(child: &Mutex<Child>, number: i32) {
     if is_there(child.id())
         && let Err(error) = child::signal(child.id(), number)
     {
-        tracing::warn!(%error, "a signal cannot be handed on");
+        tracing::warn!(%error, "cannot forward a signal");
     }
 }
 

@@ -55,7 +55,7 @@ impl Cookies {
     /// `Late` when the deadline passes, `NoCookie` when the file cannot be written.
     pub(super) fn wait(&mut self, shared: &SharedChanges, patience: Instant, deadline: Instant) -> Result<(), Why> {
         let before = self.write(shared).map_err(|error| {
-            tracing::warn!(%error, "no cookie can be written");
+            tracing::warn!(%error, "cannot write the watcher's marker file");
             Why::NoCookie
         })?;
         let number = self.number;

@@ -58,11 +58,12 @@ impl Limits {
             }
         };
         let watches = directories.saturating_mul(100) / SHARE;
-        let why = format!("the workspace has {directories} directories, and what is not watched is scanned");
+        let why = format!("the workspace has {directories} directories; those that are not watched are scanned");
         want("fs.inotify.max_user_watches", self.watches, watches.next_power_of_two().max(8192), why);
-        let why = "other programs' watchers leave none for piton's, and every checkpoint scans".to_owned();
+        let why = "other programs use all watches, so every checkpoint scans the workspace".to_owned();
         want("fs.inotify.max_user_instances", self.instances, FEW_INSTANCES, why);
-        let why = "many changes at once overflow the queue, and the next checkpoint scans".to_owned();
+        let why =
+            "many changes at once overflow the queue, and then the next checkpoint scans the workspace".to_owned();
         want("fs.inotify.max_queued_events", self.events, FEW_EVENTS, why);
         short
     }

@@ -248,7 +248,7 @@ impl Watcher {
                 break;
             }
             self.begin_afresh().map_err(|refusal| {
-                tracing::warn!(%refusal, root = %self.root.display(), "not watched any more");
+                tracing::warn!(%refusal, root = %self.root.display(), "no longer watched");
                 if self.root.is_dir() { Why::Failed } else { Why::RootMoved }
             })?;
             self.reconcile(rules, deadline);

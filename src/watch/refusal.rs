@@ -26,9 +26,9 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Foreign(name) => write!(f, "changes on {name} file systems are not all seen from here"),
+            Refusal::Foreign(name) => write!(f, "this machine does not see all changes on {name} file systems"),
             Refusal::Root(Uncovered::Limit) => {
-                f.write_str("no watches are left; raise fs.inotify.max_user_watches to have more")
+                f.write_str("no watches are left; to allow more, raise fs.inotify.max_user_watches")
             }
             Refusal::Root(Uncovered::Unreadable) => f.write_str("the root cannot be read"),
             Refusal::Root(Uncovered::Foreign(name)) => write!(f, "the root is on a {name} file system"),
@@ -48,7 +48,7 @@ impl From<notify::Error> for Refusal {
         match &error.kind {
             ErrorKind::MaxFilesWatch => Refusal::Root(Uncovered::Limit),
             ErrorKind::Io(cause) if matches!(cause.raw_os_error(), Some(EMFILE)) => Refusal::Unusable(
-                "no inotify instances are left; raise fs.inotify.max_user_instances to have more".to_owned(),
+                "no inotify instances are left; to allow more, raise fs.inotify.max_user_instances".to_owned(),
             ),
             _ => Refusal::Unusable(error.to_string()),
         }

@@ -29,7 +29,7 @@ impl Root {
 
     /// Device and inode of the directory that is open.
     pub(super) fn identity(&self) -> Result<(u64, u64)> {
-        let facts = fstat(&self.dir).at("looking at the workspace", &self.path)?;
+        let facts = fstat(&self.dir).at("reading the workspace", &self.path)?;
         Ok((facts.st_dev, facts.st_ino))
     }
 

@@ -71,9 +71,9 @@ pub(super) fn open_root(path: &Path) -> Result<Root> {
         Ok(meta) if meta.is_dir() => Root::open(path),
         Ok(_) => Err(Error::new(Code::WorkspaceGone, "the workspace is not a directory").path(path)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err(Error::new(Code::WorkspaceGone, "the workspace does not exist any more").path(path))
+            Err(Error::new(Code::WorkspaceGone, "the workspace no longer exists").path(path))
         }
-        Err(error) => Err(Error::io(error, "looking at the workspace", path)),
+        Err(error) => Err(Error::io(error, "reading the workspace", path)),
     }
 }
 

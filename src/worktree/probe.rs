@@ -40,7 +40,7 @@ pub fn probe(root: &Path, path: &RelPath) -> Result<Option<Probe>> {
     match Root::open(root)?.lstat(path) {
         Ok(stat) => Ok(Some(probe_of(&stat))),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
-        Err(errno) => Err(errno).at("looking at", path.under(root)),
+        Err(errno) => Err(errno).at("checking", path.under(root)),
     }
 }
 

@@ -129,7 +129,7 @@ fn is_object(path: &RelPath) -> bool {
 pub fn keep(root: &Path, path: &RelPath, to: &Path, how: (Objects, u64), control: Interrupt<'_>) -> Result<Kept> {
     let root = Root::open(root)?;
     let shown = path.under(root.path());
-    let stat = root.lstat(path).at("looking at", &shown)?;
+    let stat = root.lstat(path).at("checking", &shown)?;
     let mut entries = vec![RepositoryPart { path: path.clone(), stat }];
     let (mut kept, mut at, mut buffer) = (Kept::default(), 0, Box::<[u8]>::new_uninit_slice(64 << 10).into_vec());
     while at < entries.len() {
@@ -263,7 +263,7 @@ pub struct BroughtBack {
 /// as it is. `is_whole` tells whether a file of an object store holds what its name says.
 ///
 /// # Errors
-/// `conflict` if something stands there, or the directory around it is gone; `disk-full`, `permission`.
+/// `conflict` if something stands there, or the directory that contained it no longer exists; `disk-full`, `permission`.
 pub fn bring_back(from: &Path, root: &Path, path: &RelPath, is_whole: &dyn Fn(&Path) -> bool) -> Result<BroughtBack> {
     put_in_place(root, path, &|aside| copy_tree(&from.join("data"), aside, is_whole))
 }
@@ -290,10 +290,13 @@ fn put_in_place(root: &Path, path: &RelPath, make: &dyn Fn(&Path) -> Result<Brou
     let (place, parent) = (path.under(root), path.parent().unwrap_or_default());
     let refused = |text: &str, hint: &str| Err(Error::new(Code::Conflict, text).path(&place).hint(hint.to_owned()));
     if open.lstat(path).is_ok() {
-        return refused("piton writes into no `.git` that is there", "move it away first, and repeat the command");
+        return refused("piton never writes into an existing `.git`", "move it away first, then repeat the command");
     }
     if open.open_dir(&parent).is_err() {
-        return refused("the directory around it is gone", "restore that first, and repeat the command");
+        return refused(
+            "the directory that contained it no longer exists",
+            "restore that directory first, then repeat the command",
+        );
     }
     let name = [TEMPORARY_PREFIX, unique_suffix().as_bytes()].concat();
     let aside = parent.join(&name).under(root);
@@ -318,17 +321,17 @@ fn copy_tree(from: &Path, to: &Path, is_whole: &dyn Fn(&Path) -> bool) -> Result
         // Joining nothing would add a slash.
         let (source, place) =
             if path.as_os_str().is_empty() { (from.to_owned(), to.to_owned()) } else { (source, place) };
-        let facts = source.symlink_metadata().at("reading what was kept", &source)?;
+        let facts = source.symlink_metadata().at("reading the saved repository", &source)?;
         if facts.is_dir() {
             make_dir(&place, facts.permissions().mode()).at("bringing a repository back", &place)?;
-            for entry in std::fs::read_dir(&source).at("reading what was kept", &source)? {
-                pending.push(path.join(entry.at("reading what was kept", &source)?.file_name()));
+            for entry in std::fs::read_dir(&source).at("reading the saved repository", &source)? {
+                pending.push(path.join(entry.at("reading the saved repository", &source)?.file_name()));
             }
             continue;
         }
         back.files += 1;
         if facts.is_symlink() {
-            let target = std::fs::read_link(&source).at("reading what was kept", &source)?;
+            let target = std::fs::read_link(&source).at("reading the saved repository", &source)?;
             symlink(target, &place).at("bringing a repository back", &place)?;
             continue;
         }
@@ -341,7 +344,7 @@ fn copy_tree(from: &Path, to: &Path, is_whole: &dyn Fn(&Path) -> bool) -> Result
                 return Err(error).at("bringing a repository back", &place);
             }
             _ => {
-                let mut file = File::open(&source).at("reading what was kept", &source)?;
+                let mut file = File::open(&source).at("reading the saved repository", &source)?;
                 copy(&mut file, &place, facts.permissions().mode() & 0o7777)?;
             }
         }

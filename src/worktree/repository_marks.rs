@@ -106,7 +106,7 @@ fn marked(path: &Path) -> Result<Option<FileMark>> {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(Some(FileMark::NONE))
         }
-        Err(error) => Err(error).at("looking at", path),
+        Err(error) => Err(error).at("checking", path),
     }
 }
 
@@ -120,7 +120,7 @@ fn files_of(root: &Path, name: &str) -> Result<Vec<PathBuf>> {
         }
         Ok(_) => Ok(vec![place]),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(Vec::new()),
-        Err(error) => Err(error).at("looking at", &place),
+        Err(error) => Err(error).at("checking", &place),
     }
 }
 

@@ -232,7 +232,7 @@ impl RepositoryPlace {
                 let text = read_regular(&place, MAX_REF).at("reading a ref", &place)?.unwrap_or_default();
                 refs.extend(RefValue::parse(&text).map(|value| (name, value)));
                 if refs.len() > MAX_REFS {
-                    let text = format!("the repository has more than {MAX_REFS} refs, and they are not kept");
+                    let text = format!("the repository has more than {MAX_REFS} refs, so they are not saved");
                     return Err(Error::new(Code::TooLarge, text).path(&self.common));
                 }
             }
@@ -300,10 +300,10 @@ pub(super) fn below(root: &Path, dir: &Path, most: usize) -> Result<(Vec<PathBuf
             let entry = entry.at("listing", &place)?;
             seen += 1;
             if seen > most {
-                let text = format!("there are more than {most} files of refs, and they are not checked");
+                let text = format!("there are more than {most} files of refs, so they are not checked");
                 return Err(Error::new(Code::TooLarge, text)
                     .path(root)
-                    .hint("`git pack-refs --all` makes one of them"));
+                    .hint("to merge them into one file, run `git pack-refs --all`"));
             }
             let path = dir.join(entry.file_name());
             let Ok(kind) = entry.file_type() else { continue }; // gone again

@@ -169,10 +169,10 @@ pub fn decode(bytes: &[u8]) -> Result<Stamps, &'static str> {
 fn decode_with(bytes: &[u8], begin: OnDirs<'_>) -> Result<Stamps, &'static str> {
     let (header, body) = bytes.split_at_checked(HEADER).ok_or(CUT)?;
     if header[..8] != *MAGIC {
-        return Err("is no stamps file");
+        return Err("is not a file of stamps");
     }
     if header[8..12] != VERSION.to_le_bytes() {
-        return Err("is of another version");
+        return Err("has another version");
     }
     if header[12..] != crc32fast::hash(body).to_le_bytes() {
         return Err("has a wrong checksum");
@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(read(&body(u64::MAX)), StampsRead::Unusable(CUT));
         let mut newer = good.clone();
         newer[8] = VERSION as u8 + 1;
-        assert_eq!(read(&newer), StampsRead::Unusable("is of another version"));
+        assert_eq!(read(&newer), StampsRead::Unusable("has another version"));
     }
 
     proptest! {

@@ -83,7 +83,7 @@ fn an_agents_session_takes_nothing_away_for_good() {
             let refused = marked(&lab, mark, line);
             let said = format!("{}{}", refused.stdout, refused.stderr);
             assert_eq!(refused.code, 5, "{mark}: {line}: {refused:?}");
-            assert!(said.contains("this session is an agent's") && said.contains("a terminal of their own"), "{said}");
+            assert!(said.contains("refused in an agent's session") && said.contains("their own terminal"), "{said}");
             assert!(said.contains(" && PITON_HOME=") && said.contains(" piton ") && !said.contains("--yes"), "{said}");
             if line.contains("--json") {
                 assert!(said.contains("needs-person"), "{said}");
@@ -138,7 +138,7 @@ fn a_client_above_the_process_is_enough() {
         let mut command = lab.command("bash", &lab.work);
         let started = command.args(["-c", "exec -a claude bash -c \"$1\"", "x", &script]).status().unwrap();
         assert!(started.code().is_some(), "{script}");
-        assert!(lab.read("out").contains("this session is an agent's"), "{script}: {}", lab.read("out"));
+        assert!(lab.read("out").contains("refused in an agent's session"), "{script}: {}", lab.read("out"));
         // The same line of a shell that no client has started.
         lab.sh(&format!("{env} {piton} forget a --dry-run >out"));
     }
@@ -200,13 +200,16 @@ fn an_agent_switches_the_guard_off_for_its_turn_only_and_the_person_sees_it() {
     assert_eq!(number(), before, "the guard is off");
     let ended = hook(&lab, "Stop", json!({}));
     let notice = ended["systemMessage"].as_str().unwrap_or_default();
-    assert!(notice.contains("The agent switched the guard of") && notice.contains("It is on again"), "{ended}");
+    assert!(
+        notice.contains("The agent switched the guard of") && notice.contains("piton switched it on again"),
+        "{ended}"
+    );
     let status = lab.piton(&["status"]).stdout;
-    assert!(!status.contains("switched off"), "{status}");
+    assert!(!status.contains("guard is off"), "{status}");
     // The model reads it once, in words that are true in a later turn.
     let later = hook(&lab, "UserPromptSubmit", json!({ "prompt": "go on", "prompt_id": "q" }));
     let told = later["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default();
-    assert!(told.contains("It is on again") && !told.contains("this turn"), "{later}");
+    assert!(told.contains("switched it on again") && !told.contains("this turn"), "{later}");
     for turn in ["r", "q"] {
         let later = hook(&lab, "UserPromptSubmit", json!({ "prompt": "go on", "prompt_id": turn }));
         assert!(!later.to_string().contains("on again"), "{later}");
@@ -217,7 +220,7 @@ fn an_agent_switches_the_guard_off_for_its_turn_only_and_the_person_sees_it() {
     assert_eq!(lab.piton(&["off"]).code, 0);
     let ended = hook(&lab, "Stop", json!({}));
     assert!(!ended.to_string().contains("on again"), "{ended}");
-    assert!(lab.piton(&["status"]).stdout.contains("switched off"));
+    assert!(lab.piton(&["status"]).stdout.contains("the guard is off"));
     assert_eq!(tree(&lab.work).len(), 0);
 }
 

@@ -143,7 +143,7 @@ fn a_step_that_somebody_else_took_meanwhile_is_not_taken_twice() {
         let before = tree(&lab.work);
         let done = question.answer("y");
         assert_eq!((done.code, tree(&lab.work)), (5, before), "{verb}: {done:?}");
-        assert!(done.stderr.contains("o-2") && done.stderr.contains("any more"), "{verb}: {done:?}");
+        assert!(done.stderr.contains("o-2") && done.stderr.contains("no longer the next one"), "{verb}: {done:?}");
     }
 }
 

@@ -521,7 +521,7 @@ fn what_a_script_may_have_changed_is_restored_where_it_is_absent_and_left_where_
     assert_eq!(session.lab.piton(&["redo", "--yes"]).code, 0);
     assert_eq!(tree(&session.lab.work), after, "the redo");
     let said = session.lab.piton(&["undo", "--yes"]);
-    assert!(said.stdout.contains("Kept 2 paths that the turn may have changed: a, new."), "{}", said.stdout);
+    assert!(said.stdout.contains("Kept 2 paths that the turn might have changed: a, new."), "{}", said.stdout);
     assert_eq!(said.stdout.matches(&command).count(), 1, "{}", said.stdout);
     let words: Vec<&str> = command.split(' ').skip(1).chain(["--yes"]).collect();
     let rest = session.lab.piton(&words);
@@ -543,7 +543,7 @@ fn a_named_path_is_undone_though_it_is_only_likely() {
 /// Repeats a turn until no other test starts a program meanwhile. The client is the test process, so that program counts as left by
 /// the turn.
 fn undisturbed<T>(attempt: &dyn Fn() -> (Session, Output, T)) -> (Session, Output, T) {
-    let is_alone = |undone: &Output| !undone.stdout.contains("maybe by a process that one of its actions started");
+    let is_alone = |undone: &Output| !undone.stdout.contains("possibly by a process that one of its actions started");
     let found = (0..20).map(|_| attempt()).find(|(_, undone, _)| is_alone(undone));
     found.expect("each turn left a process")
 }

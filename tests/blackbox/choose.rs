@@ -224,7 +224,7 @@ fn an_undo_takes_back_the_chosen_files_and_hunks() {
     );
     assert_eq!(
         rows[22..],
-        ["↑↓ move · space choose · a all · → open · ← close · PgUp PgDn text", "enter take back · q quit"]
+        ["↑↓ move · space choose · a all · → open · ← close · PgUp PgDn text", "enter continue · q quit"]
     );
     person.goes(&[
         ("jj ", "> [x]  new     new/deep/file"),
@@ -441,7 +441,7 @@ fn without_a_screen_the_plain_command_is_named() {
     ] {
         let refused = lab.piton(&args);
         assert!(refused.code == 2 && refused.stderr.contains(&plain), "{args:?}: {refused:?}");
-        assert!(refused.stderr.contains("-i chooses on a terminal, and there is none"), "{refused:?}");
+        assert!(refused.stderr.contains("-i needs a terminal to choose on, and there is none"), "{refused:?}");
     }
     for flag in ["--yes", "--json", "--preview"] {
         assert_eq!(lab.piton(&["restore", &number, "-i", flag]).code, 2, "{flag}");
@@ -540,7 +540,7 @@ fn private_files_are_chosen_as_a_whole() {
     let mut person = Person::at(&lab, &["restore", &number, "--local", "-i"], (80, 24));
     person.sees_row("row 1 of 2");
     person.presses("l");
-    let rows = person.sees_row("It can only be chosen as a whole.");
+    let rows = person.sees_row("This change can only be chosen as a whole.");
     assert!(rows[1].starts_with("> [ ]  changed log"), "{rows:#?}");
     person.goes(&[(" ", "> [x]  changed log")]);
     let (status, text) = person.accepts("y");
@@ -558,7 +558,7 @@ fn the_picture_follows_the_size_of_the_terminal() {
     let rows = person.sees_row("row 1 of 10");
     assert_eq!((rows.len(), rows[18].as_str()), (20, "↑↓ move · space choose · a all · → open · ← close"));
     for (size, row) in
-        [((30, 20), "Too small (30x20); q quits."), ((100, 30), "PgUp PgDn text · enter take back · q quit")]
+        [((30, 20), "Too small (30x20); q quits."), ((100, 30), "PgUp PgDn text · enter continue · q quit")]
     {
         resize(&person.keyboard, size);
         // The terminal is not the one that controls the process, so the kernel sends no signal.

@@ -763,6 +763,6 @@ fn the_git_door_stops_a_reset_that_no_hook_has_seen() {
         assert!(said.contains("uncommitted work of codex, run `codex.c-1`, turn `one` (`f`)"), "{policy}: {said}");
         assert_eq!(lab.read("f"), if runs { "committed\n" } else { "of codex" }, "{policy}: {said}");
         assert_eq!(done.code == 0, runs, "{policy}: {done:?}");
-        assert_eq!(said.contains("git was not let go on"), !runs, "{policy}: {said}");
+        assert_eq!(said.contains("git was stopped"), !runs, "{policy}: {said}");
     }
 }

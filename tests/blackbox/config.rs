@@ -58,7 +58,7 @@ fn get_prints_one_value_and_names_the_key_that_was_meant() {
         ("gaurd", 2, "did you mean `guard`?"),
         ("days", 2, "`retention.days`"),
         ("limits", 2, "`limits.file_mb`"),
-        ("checkpoints.max_snapshots", 2, "ours is `retention.per_workspace`"),
+        ("checkpoints.max_snapshots", 2, "piton's key is `retention.per_workspace`"),
         ("policy.cloud", 3, "`policy.cloud` is not set"),
     ] {
         let refused = lab.piton(&["config", "get", key]);
@@ -74,9 +74,7 @@ fn get_prints_one_value_and_names_the_key_that_was_meant() {
 fn explain_says_what_a_key_does_and_where_it_is_set() {
     let lab = Lab::new();
     let text = lab.piton(&["config", "explain", "retention.days"]);
-    for told in
-        ["Days for which checkpoints are kept", "7  (default)", "or `never`", "PITON_RETENTION_DAYS", "config trust"]
-    {
+    for told in ["Days to keep checkpoints", "7  (default)", "or `never`", "PITON_RETENTION_DAYS", "config trust"] {
         assert!(text.code == 0 && text.stdout.contains(told), "{told}: {text:?}");
     }
     lab.set("guard: action\n");
@@ -150,7 +148,7 @@ fn set_refuses_what_would_be_a_mistake_and_writes_nothing() {
         ("exclude", "*.bin", "`exclude` wants a list of patterns"),
         ("policy.clod", "ask", "`clod`"),
         ("rules", "{nonsense: {a: 1}}", "rules"),
-        ("checkpoints", "true", "ours is `guard`"),
+        ("checkpoints", "true", "piton's key is `guard`"),
         ("limits", "5", "`limits.file_mb`"),
     ] {
         let refused = lab.piton(&["config", "set", key, value]);
@@ -200,7 +198,7 @@ fn a_value_that_keeps_less_waits_for_trust_and_is_refused_to_agents() {
 fn a_value_that_another_layer_overrules_is_said() {
     let lab = used_lab();
     let set = with(&lab, &["config", "set", "guard", "action"], &[("PITON_GUARD", "turn")]);
-    assert!(set.code == 0 && set.stderr.contains("`guard` is turn all the same ($PITON_GUARD)"), "{set:?}");
+    assert!(set.code == 0 && set.stderr.contains("`guard` is still turn ($PITON_GUARD)"), "{set:?}");
     assert_eq!(value(&lab, "guard"), "action");
 }
 

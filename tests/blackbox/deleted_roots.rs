@@ -72,7 +72,10 @@ fn a_deleted_workspace_is_offered_above_it_and_comes_back_with_one_command() {
             "{command}: {undone:?}"
         );
         let redone = lab.piton_in(&root, &["redo", "-w", &at, "--yes"]);
-        assert!(redone.code == 0 && said(&redone).contains("the directory of the workspace stays"), "{redone:?}");
+        assert!(
+            redone.code == 0 && said(&redone).contains("the directory of the workspace was not deleted"),
+            "{redone:?}"
+        );
         assert_eq!(std::fs::read_dir(&lab.work).unwrap().count(), 0, "{command}");
         assert_eq!(lab.piton(&["undo", "--yes"]).code, 0);
         assert_eq!(tree(&lab.work), before, "{command}, once more");
@@ -88,7 +91,7 @@ fn a_bare_undo_above_a_deleted_workspace_undoes_its_turn() {
     assert!(preview.code == 0 && said(&preview).contains("src/a.py") && !lab.work.exists(), "{preview:?}");
     let undone = lab.piton_in(&lab.root(), &["undo", "--yes"]);
     assert_eq!((undone.code, tree(&lab.work), root_mode(&lab)), (0, before, 0o750), "{undone:?}");
-    let back = format!("To take this back: `piton redo --workspace {}`", lab.work.display());
+    let back = format!("To reverse this: `piton redo --workspace {}`", lab.work.display());
     assert!(undone.stdout.contains(&back), "{undone:?}");
     assert_eq!(lab.piton_in(&lab.root(), &["undo", "--yes"]).code, 3, "it is not deleted any more");
 
@@ -184,7 +187,10 @@ fn a_turn_that_deletes_a_repository_is_a_turn_and_its_undo_restores_it() {
         assert_eq!(tree(&lab.work), files, "{command}: {undone:?}");
         assert_eq!(lab.piton(&["undo", "--yes"]).code, 3, "{command}: nothing more to undo");
         let redone = lab.piton(&["redo", "--yes"]);
-        assert!(said(&redone).contains(".git` stays: piton deletes no repository"), "{command}: {redone:?}");
+        assert!(
+            said(&redone).contains(".git` was not deleted: piton never deletes a repository"),
+            "{command}: {redone:?}"
+        );
     }
 }
 
@@ -235,7 +241,7 @@ fn repositories_that_a_program_deletes_are_restored_or_listed() {
     turn(&lab, "python3 wreck.py");
     assert!(!pointer.exists() && !lab.work.join("vendor").exists());
     let listed = lab.piton(&["diff", "--turn", "t-1"]);
-    let unsaved = "vendor/nested/.git  (the repository no longer exists, and was not saved)";
+    let unsaved = "vendor/nested/.git  (the repository no longer exists and was not saved)";
     assert!(listed.stdout.contains(unsaved), "{listed:?}");
     let command =
         listed.stdout.split('`').find(|part| part.ends_with(" sub/.git")).unwrap_or_else(|| panic!("{listed:?}"));

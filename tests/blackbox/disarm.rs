@@ -163,7 +163,7 @@ fn what_is_sound_beside_a_mistake_holds() {
     assert!(faults.contains("config.yaml:3:19") && faults.contains("`10` (default)"), "{faults}");
     assert!(faults.contains("config.yaml:6:24"), "{faults}");
     // The model of a client is told, once, by whatever process comes first.
-    let notes = |reply: &Value| reply["notices"].to_string().matches("mistake in its settings").count();
+    let notes = |reply: &Value| reply["notices"].to_string().matches("mistake in piton's settings").count();
     for (command, told) in [("kubectl delete pod x", 2), ("psql -c 'DROP TABLE t'", 0)] {
         let reply = sidecar.ask(shell(command));
         assert_eq!((&reply["proceed"], notes(&reply)), (&json!(false), told), "{command}: {reply}");
@@ -197,7 +197,7 @@ fn rules_are_read_as_they_are_documented() {
     let mut sidecar = Sidecar::start(&lab, &[]);
     let reply = sidecar.ask(shell("frob now; rm a.txt"));
     assert_eq!((status(&reply), &reply["warnings"][0]["code"]), ("taken", &json!("external-cloud")), "{reply}");
-    // In a process that runs the one that was in force stays.
+    // In a process that runs the previous rule stays in force.
     lab.set(&own.replace("class: cloud", "class: clowd"));
     let reply = sidecar.ask(shell("frob now"));
     assert_eq!(reply["warnings"][0]["code"], "external-cloud", "{reply}");

@@ -62,7 +62,7 @@ fn a_full_store() {
             head -c 1 /dev/zero > "$ROOT/small/probe"
             free=$(stat -f -c '%a' "$ROOT/small"); block=$(stat -f -c '%S' "$ROOT/small")
             head -c $((free * block - 20000)) /dev/zero > "$ROOT/small/filler"
-            code 1 'leaves the last' "$PITON" checkpoint three
+            code 1 'never uses the last' "$PITON" checkpoint three
             # Quite full: not a byte of what exists is touched, but for a log whose records are durable in their places.
             cat /dev/zero > "$ROOT/small/filler2" 2>/dev/null || true
             before=$(find "$ROOT/small/piton" -type f ! -name lock ! -name log ! -name guarded ! -name store.lock -exec sha1sum {{}} + | sort)
@@ -272,7 +272,7 @@ fn no_room_for_a_second_copy_of_a_large_checkpoint() {
             # It stays as it is, and that is said; what was asked for is done.
             room=$(df --output=avail -B1 "$ROOT/small" | tail -1)
             head -c $((room - 4900000)) /dev/zero > "$ROOT/small/filler"
-            code 0 'no room for a second copy' "$PITON" checkpoint two
+            code 0 'no space for a second copy' "$PITON" checkpoint two
             [ "$before" = "$(cd "$packs"; ls pack-light-*)" ]
             code 0 '"n": 2' "$PITON" list --json
             rm "$ROOT/small/filler"

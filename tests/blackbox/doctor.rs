@@ -143,7 +143,7 @@ fn a_home_without_anything_wrong() {
     let (code, rows) = clinic.ask();
     assert_eq!(code, 0, "{rows:#?}");
     let tried = rows.iter().find(|row| row["about"] == "claude-code").unwrap();
-    assert!(tried["text"].as_str().unwrap().contains("had a checkpoint taken"), "{tried}");
+    assert!(tried["text"].as_str().unwrap().contains("took a checkpoint"), "{tried}");
     let text = clinic.lab.piton(&["doctor"]);
     assert!(text.code == 0 && text.stdout.contains("\nNothing is wrong. ") && text.stderr.is_empty(), "{text:?}");
     // Trying a hook leaves nothing: no checkpoint, no workspace, no mishap.
@@ -227,7 +227,7 @@ fn the_store_and_the_records() {
             6,
         ),
         by_command("a torn ref", |at| a_ref(at, "4270a8"), "store", "is broken", 6),
-        by_command("a ref to nothing", |at| a_ref(at, &format!("{}\n", "1".repeat(40))), "store", "is not there", 6),
+        by_command("a ref to nothing", |at| a_ref(at, &format!("{}\n", "1".repeat(40))), "store", "is missing", 6),
         by_command(
             "an interrupted restore",
             |at| {
@@ -255,14 +255,14 @@ fn the_store_and_the_records() {
                 at.put("piton/boot", "another\n");
             },
             "logs",
-            "wait to be applied",
+            "not applied yet",
             1,
         ),
         by_command(
             "a mishap of a hook",
             |at| assert_eq!(at.lab.piton(&["hook", "nobody", "Nothing"]).code, 0),
             "mishaps",
-            "1 mishap",
+            "1 error of hooks",
             1,
         ),
         by_hand(
@@ -272,7 +272,7 @@ fn the_store_and_the_records() {
                 at.put("piton/workspaces/0123/workspace.json", "{");
             },
             "workspaces",
-            "cannot be read",
+            "cannot read the record",
             |at| std::fs::remove_dir_all(at.home("piton/workspaces/0123")).unwrap(),
         ),
     ]);
@@ -322,7 +322,7 @@ fn settings_and_guards() {
             "a guard that is switched off",
             |at| assert_eq!(at.lab.piton(&["off"]).code, 0),
             "guard",
-            "switched off",
+            "is switched off",
             1,
         ),
         by_hand(
@@ -402,28 +402,28 @@ fn the_daemon() {
                 mode(at.home("piton"), 0o700);
             },
             "daemon",
-            "is no directory",
+            "is not a directory",
             1,
         ),
         by_hand(
             "somebody who does not greet",
             |at| impostor(at, None),
             "daemon",
-            "does not greet",
+            "does not answer",
             |at| std::fs::remove_file(at.home("piton/daemon/socket")).unwrap(),
         ),
     ]);
     let clinic = Clinic::new();
     started(&clinic);
-    assert!(clinic.row("daemon", "it runs").is_some());
+    assert!(clinic.row("daemon", "it is running").is_some());
     assert_eq!(clinic.lab.piton(&["daemon", "stop"]).code, 0);
-    assert!(clinic.row("daemon", "none runs now").is_some());
+    assert!(clinic.row("daemon", "none is running").is_some());
     // One of another build is told, and not sent away by looking.
     let mut other = clinic.lab.command("sleep", &clinic.lab.work).arg("60").spawn().unwrap();
     let greeting = json!({ "v": 1, "type": "daemon", "ok": true, "build": "another", "built_at": 0, "pid": other.id(),
         "since": "2026-01-01T00:00:00.000Z", "clients": 1 });
     impostor(&clinic, Some(greeting.to_string()));
-    let told = clinic.row("daemon", "another build").unwrap();
+    let told = clinic.row("daemon", "a different build").unwrap();
     assert_eq!(told["mend"]["command"], "piton daemon stop");
     assert!(other.try_wait().unwrap().is_none());
     other.kill().unwrap();
@@ -474,7 +474,7 @@ fn hooks_of_clients() {
                 std::fs::remove_file(old).unwrap();
             },
             "claude-code",
-            "old/piton, which is not there",
+            "old/piton, which does not exist",
             1,
         ),
         by_command(
@@ -486,7 +486,7 @@ fn hooks_of_clients() {
                 at.shell(&format!("{} install qwen-code", other.display()));
             },
             "qwen-code",
-            "another build than this one",
+            "a different build of piton",
             1,
         ),
         by_command(
@@ -498,7 +498,7 @@ fn hooks_of_clients() {
                 at.put(".gemini/settings.json", &text);
             },
             "gemini-cli",
-            "some hooks lack",
+            "some hooks are missing",
             1,
         ),
         by_command(
@@ -508,7 +508,7 @@ fn hooks_of_clients() {
                 std::fs::remove_file(at.home(".cursor/commands/undo.md")).unwrap();
             },
             "cursor",
-            "undo.md is not as",
+            "undo.md differs",
             1,
         ),
         by_command(
@@ -530,7 +530,7 @@ fn hooks_of_clients() {
                 at.lab.set("");
             },
             "claude-code",
-            "blocks an action where piton cannot be run",
+            "blocks actions if piton cannot be run",
             1,
         ),
         by_command(
@@ -541,7 +541,7 @@ fn hooks_of_clients() {
                 at.put(path, &format!("{}\n// older\n", at.get(path)));
             },
             "pi",
-            "is not as this piton writes it",
+            "differs from what this piton writes",
             1,
         ),
         by_command(
@@ -562,7 +562,7 @@ fn hooks_of_clients() {
                 std::fs::remove_file(at.lab.work.join(".claude/commands/rollback.md")).unwrap();
             },
             "claude-code (project)",
-            "rollback.md is not as",
+            "rollback.md differs",
             1,
         ),
         by_hand(
@@ -759,5 +759,5 @@ fn a_working_directory_that_is_gone_is_told() {
     let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
     let row = told["rows"].as_array().unwrap().iter().find(|row| row["about"] == "workspace").unwrap();
     assert_eq!((row["state"].as_str(), output.status.code()), (Some("wrong"), Some(1)), "{row}");
-    assert!(row["text"].as_str().unwrap().contains("was not checked"), "{row}");
+    assert!(row["text"].as_str().unwrap().contains("no workspace was checked"), "{row}");
 }

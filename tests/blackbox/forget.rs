@@ -307,21 +307,18 @@ fn a_path_goes_and_no_restore_takes_the_hole_for_a_deletion() {
     assert_eq!(lab.piton(&["forget", "keys", "--yes", "--json", "--plan", digest]).error(), "stale-plan");
     let output = lab.piton(&["forget", "keys", "--yes"]);
     assert_eq!(output.code, 0, "{output:?}");
-    assert!(
-        output.stdout.contains("Nothing of it is left") && output.stderr.contains("captures it again"),
-        "{output:?}"
-    );
+    assert!(output.stdout.contains("Nothing of it is left") && output.stderr.contains("saves it again"), "{output:?}");
     sound(&lab);
     let found = lab.piton(&["find", "keys/private"]);
-    assert!(!found.stdout.contains("held"), "{found:?}");
+    assert!(!found.stdout.contains("held") && found.stdout.contains("removed by `piton forget`"), "{found:?}");
     // Another path still has one of the versions.
     assert_eq!(lab.piton(&["show", "4:twin"]).stdout, "version 1");
     let show = lab.piton(&["show", "state 2", "--json"]).json();
     assert!(show["n"] == 2 && show["id"] != old.as_str(), "{show}");
-    assert_eq!(show["skipped"]["items"][0]["why"], "taken out by `piton forget`", "{show}");
+    assert_eq!(show["skipped"]["items"][0]["why"], "removed by `piton forget`", "{show}");
     // A restore keeps what is there, and says so; so does an undo of a restore that had changed it.
     let preview = lab.piton(&["restore", "1", "--preview"]).stdout + &lab.piton(&["restore", "1", "--preview"]).stderr;
-    assert!(preview.contains("taken out by `piton forget`"), "{preview}");
+    assert!(preview.contains("removed by `piton forget`"), "{preview}");
     let undo = lab.piton(&["undo", "--yes"]);
     assert_eq!(undo.code, 0, "{undo:?}");
     assert_eq!((lab.read("keys/private").as_str(), lab.read("code").as_str()), ("version 2", "4"));

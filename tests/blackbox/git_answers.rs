@@ -385,7 +385,8 @@ fn the_doctor_says_what_git_is_told() {
     let before = doctor(&asked);
     // Its own trial of the door has the daemon start, which may watch already.
     assert!(
-        before.contains("it gets the answer that everything may have changed") || before.contains("it gets the paths"),
+        before.contains("piton reports to git that any file might have changed")
+            || before.contains("piton lists the changed paths"),
         "{before}"
     );
     assert!(before.contains("`git config core.untrackedCache true`"), "{before}");
@@ -393,7 +394,7 @@ fn the_doctor_says_what_git_is_told() {
     let until = Instant::now() + WAIT;
     loop {
         let watched = doctor(&asked);
-        if watched.contains("it gets the paths that have changed") {
+        if watched.contains("piton lists the changed paths for git") {
             break;
         }
         // A watcher that is late says so, and is asked again.
@@ -401,7 +402,7 @@ fn the_doctor_says_what_git_is_told() {
     }
     asked.sh("git config core.ignorecase true; git config core.untrackedCache true");
     let doubtful = doctor(&asked);
-    assert!(doubtful.contains("everything may have changed: ") && !doubtful.contains("no daemon"), "{doubtful}");
+    assert!(doubtful.contains("any file might have changed: ") && !doubtful.contains("no daemon"), "{doubtful}");
     assert!(!doubtful.contains("untrackedCache"), "{doubtful}");
 }
 
@@ -452,10 +453,10 @@ fn work_trees_are_told_apart_and_doubts_are_everything() {
     assert!(fs::read_to_string(&trace).unwrap().contains("callback 'z'"), "git in a linked work tree is told too");
     assert!(asked.watched());
     asked.sh("printf x > \"$(printf 'no\\377text')\"");
-    assert_eq!(asked.ask(&top, &asked.token).unwrap()["everything"], "a name of a changed path is no text");
+    assert_eq!(asked.ask(&top, &asked.token).unwrap()["everything"], "the name of a changed path is not text");
     assert!(asked.watched());
     for (script, why) in [
-        ("ln a/g h", "h has got another name"),
+        ("ln a/g h", "h has a second name"),
         ("echo '*.o' > a/.gitignore", "a/.gitignore has changed"),
         ("git config include.path ../../included", "changed"),
         ("printf '[core]\\nignorecase = false\\n' > ../included", "git's configuration or excludes have changed"),

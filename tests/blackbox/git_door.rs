@@ -188,12 +188,12 @@ fn an_edit_after_a_switch_keeps_the_branch() {
     place.sh("echo precious > f");
     let was = place.picture();
     let refused = place.undo(&["--yes"]);
-    if refused.stderr.contains("Nothing to take back") {
+    if refused.stderr.contains("Nothing to undo") {
         lacking("a git that tells of switches");
         return;
     }
     assert_eq!((refused.code, place.picture().0), (4, was.0), "{refused:?}");
-    assert!(refused.stdout.contains("stays: `HEAD`, with the files and the index"), "{refused:?}");
+    assert!(refused.stdout.contains("not restored: `HEAD`, with the files and the index"), "{refused:?}");
     assert_eq!(place.run("git branch --show-current").stdout, "x\n");
 }
 
@@ -204,7 +204,7 @@ fn what_has_moved_on_stays_and_is_listed() {
     place.ended();
     place.sh("echo later > sub/g; git commit -qam later");
     let preview = place.undo(&["--preview"]);
-    assert!(preview.stdout.contains("stays: branch `main`: changed since"), "{preview:?}");
+    assert!(preview.stdout.contains("not restored: branch `main`: changed since"), "{preview:?}");
     let done = place.undo(&["--yes"]);
     assert_eq!(done.code, 4, "{done:?}");
     assert_eq!(
@@ -240,10 +240,10 @@ fn an_edit_right_behind_a_command_stays() {
         let done = place.undo(&["--yes"]);
         assert_eq!(place.lab.read("f"), "precious\n", "{command}: {done:?}");
         if command.contains("--hard") {
-            assert!(done.code == 4 && done.stdout.contains("stays: `f`: changed since"), "{command}: {done:?}");
+            assert!(done.code == 4 && done.stdout.contains("not restored: `f`: changed since"), "{command}: {done:?}");
         }
         if command.contains("branch") {
-            assert!(done.code == 0 && !done.stdout.contains("stays"), "{command}: {done:?}");
+            assert!(done.code == 0 && !done.stdout.contains("not restored"), "{command}: {done:?}");
         }
     }
 }
@@ -285,7 +285,10 @@ fn a_command_from_elsewhere_and_an_index_without_its_contents() {
         "head -c 34000000 /dev/urandom > f; git add f; echo staged > f; git reset -q --hard; git gc -q --prune=now",
     );
     let undone = place.undo(&["--yes"]);
-    assert!(undone.stdout.contains("stays: the index (what is staged): content that it names is not"), "{undone:?}");
+    assert!(
+        undone.stdout.contains("not restored: the index (what is staged): it refers to content that is no longer"),
+        "{undone:?}"
+    );
     assert_eq!((undone.code, place.lab.read("f").as_str()), (4, "staged\n"), "{undone:?}");
     place.sh("git fsck --no-dangling; git commit -qam works");
 }
@@ -337,7 +340,10 @@ fn an_index_that_cannot_be_read_any_more_stays_and_the_rest_goes_back() {
     place.sh("echo staged > f; git add f; git reset -q --hard HEAD~1; git update-index --no-split-index; git config core.splitIndex false; rm -f .git/sharedindex.*");
     let undone = place.undo(&["--yes"]);
     assert_eq!((undone.code, place.lab.read("f").as_str()), (4, "staged\n"), "{undone:?}");
-    assert!(undone.stdout.contains("stays: the index (what is staged): git cannot read it as it was"), "{undone:?}");
+    assert!(
+        undone.stdout.contains("not restored: the index (what is staged): git cannot read it as it was"),
+        "{undone:?}"
+    );
     assert_eq!(place.run("git log -1 --format=%s").stdout, "two\n");
 }
 
@@ -393,7 +399,10 @@ fn a_ref_that_cannot_come_back_is_told_before_and_a_failed_try_takes_nothing_bac
     assert!(failed.code != 0 && !failed.stderr.contains("\\n"), "{failed:?}");
     std::fs::remove_file(place.lab.work.join(".git/refs/heads/y.lock")).unwrap();
     let undone = place.undo(&["--yes"]);
-    assert!(undone.code == 4 && undone.stdout.contains("stays: branch `d/e`: another one is in its way"), "{undone:?}");
+    assert!(
+        undone.code == 4 && undone.stdout.contains("not restored: branch `d/e`: another ref is in its way"),
+        "{undone:?}"
+    );
     assert_eq!(place.run("git branch --format='%(refname:short)'").stdout, "d\nmain\nx\ny\n");
 }
 
@@ -425,7 +434,7 @@ fn a_store_that_cannot_be_written_is_said_once_and_holds_where_the_settings_say(
     let marks = std::fs::read_dir(place.lab.home.join("tmp")).unwrap().count();
     assert_eq!(marks, 1, "the last git's");
     assert_eq!((done.code, place.lab.read("f").as_str()), (0, "two\n"), "{done:?}");
-    assert_eq!(done.stderr.matches("piton: nothing was kept before this command of git").count(), 1, "{done:?}");
+    assert_eq!(done.stderr.matches("piton: nothing was saved before this git command").count(), 1, "{done:?}");
     place.lab.set("on_failure: hold\n");
     let held = place.run(script);
     assert!(held.code != 0 && place.lab.read("f") == "dirty\n", "{held:?}");
@@ -529,7 +538,7 @@ fn a_policy_that_denies_stops_git_before_anything_is_lost() {
         ["git reset --hard", "git checkout -f x", "git clean -fdx", "git branch -D x", "git commit --amend -am x"]
     {
         let refused = place.run(command);
-        assert!(refused.code != 0 && refused.stderr.contains("piton: git was not let go on"), "{command}: {refused:?}");
+        assert!(refused.code != 0 && refused.stderr.contains("piton: git was stopped"), "{command}: {refused:?}");
         assert!(place.picture() == was, "{command}");
         assert!(!place.lab.work.join(".git/index.lock").exists(), "{command} left a lock");
     }
@@ -664,8 +673,8 @@ fn a_stash_that_cannot_go_back_keeps_nothing_else_from_it_and_the_next_try_does_
     std::fs::write(&lock, "").unwrap();
     let failed = place.undo(&["--yes"]);
     assert_eq!(failed.code, 5, "{failed:?}");
-    let told = "back: the index, files; not back: the stash";
-    assert!(failed.stderr.contains(told) && failed.stderr.contains("`piton undo g-1` tries again"), "{failed:?}");
+    let told = "restored: the index, files; not restored: the stash";
+    assert!(failed.stderr.contains(told) && failed.stderr.contains("`piton undo g-1`"), "{failed:?}");
     assert_eq!(place.run("git status -s").stdout, "M  f\n M sub/g\n", "{failed:?}");
     std::fs::remove_file(&lock).unwrap();
     assert_eq!(place.undo(&["--list", "--json"]).json()["operations"][1]["undone"], Value::Null);
@@ -700,9 +709,12 @@ fn an_undo_of_the_files_alone_says_so() {
     let Some(place) = Place::new(GITS[0]) else { return };
     place.sh("echo dirty > f; git reset -q --hard HEAD~1");
     assert_eq!(place.undo(&["--yes"]).code, 0);
-    let told = "this takes back only the files of `piton git-undo g-1`";
+    let told = "this undoes only the file changes of `piton git-undo g-1`";
     let preview = place.lab.piton(&["undo", "--preview"]);
-    assert!(preview.stdout.contains(told) && preview.stdout.contains("`piton undo g-2` takes all"), "{preview:?}");
+    assert!(
+        preview.stdout.contains(told) && preview.stdout.contains("To undo all of it, run `piton undo g-2`"),
+        "{preview:?}"
+    );
     let json = place.lab.piton(&["undo", "--preview", "--json"]);
     assert!(json.stdout.contains(told), "{json:?}");
     assert_eq!(place.undo(&["g-2", "--yes"]).code, 0);
@@ -732,7 +744,7 @@ fn files_that_no_checkpoint_holds_are_named() {
         let large = if named.contains(&"large") { 2 } else { 2_000_000 };
         assert_eq!((length("big"), length("large")), (2_000_000, large), "{command}: {undone:?}");
         for name in ["x.skip", "big", "dir", "t.skip", "large"] {
-            let line = format!("stays: `{name}`: no checkpoint contains it");
+            let line = format!("not restored: `{name}`: no checkpoint contains it");
             assert_eq!(undone.stdout.contains(&line), named.contains(&name), "{command}: {name}: {undone:?}");
         }
     }
@@ -752,7 +764,10 @@ fn a_nested_repository_that_is_gone_is_named_with_the_way_back() {
     place.ended();
     let undone = place.undo(&["--yes"]);
     assert_eq!((undone.code, place.lab.read("n/a").as_str()), (4, "a\n"), "{undone:?}");
-    assert!(undone.stdout.contains("stays: the repository `n/.git`: `piton restore "), "{undone:?}");
+    assert!(
+        undone.stdout.contains("not restored: the repository `n/.git`: to restore it, run `piton restore "),
+        "{undone:?}"
+    );
     let command = undone.stdout.split("`piton restore ").nth(1).unwrap().split('`').next().unwrap();
     let words: Vec<&str> = command.split(' ').collect();
     let back = place.lab.piton(&["restore", words[0], words[1], "--yes"]);
@@ -769,7 +784,7 @@ fn where_there_is_nothing_to_take_back_there_is_a_document_all_the_same() {
     for args in [&["--json"][..], &["--json", "--preview"], &["--json", "--yes"]] {
         let nothing = place.undo(args);
         assert_eq!((nothing.code, &nothing.json()["operation"]), (3, &Value::Null), "{nothing:?}");
-        assert!(nothing.json()["message"].as_str().unwrap().contains("Nothing to take back"), "{nothing:?}");
+        assert!(nothing.json()["message"].as_str().unwrap().contains("Nothing to undo"), "{nothing:?}");
     }
     // One of which all has changed since.
     place.sh("git branch -f x HEAD~1");
@@ -793,5 +808,5 @@ fn operations_of_a_repository_that_is_gone_are_not_offered() {
     assert_eq!(place.undo(&["--list", "--json"]).json()["operations"], json!([]));
     assert_eq!(place.undo(&["--yes"]).code, 3);
     let refused = place.undo(&["g-1", "--yes"]);
-    assert!(refused.code == 5 && refused.stderr.contains("another repository, which is gone"), "{refused:?}");
+    assert!(refused.code == 5 && refused.stderr.contains("another repository, which is no longer here"), "{refused:?}");
 }

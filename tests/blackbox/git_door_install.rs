@@ -821,7 +821,7 @@ fn what_git_cannot_do_here_is_said_with_a_code() {
     let path = format!("{}:/usr/bin:/bin", door.lab.home.join("bin").display());
     let output = command.env("PATH", path).args(["install", "git"]).output().unwrap();
     let says = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(1) && says.contains("git is 2.25") && says.contains("2.28"), "{says}");
+    assert!(output.status.code() == Some(1) && says.contains("git is version 2.25") && says.contains("2.28"), "{says}");
     let misplaced = door.piton(&["install", "claude-code", "--global", "--json"]);
     assert_eq!((misplaced.code, misplaced.error().as_str()), (2, "bad-request"));
 }
@@ -844,6 +844,19 @@ fn uninstall_all_takes_every_git_door_out() {
     door.install(&["--global"]);
     assert_eq!(door.piton_in(&other, &["install", "git"]).code, 0);
     assert_eq!(door.piton_in(&away, &["install", "git"]).code, 0);
+    // Each hook once, links too.
+    let dry = door.piton(&["uninstall", "--all", "--dry-run", "--json"]).json();
+    let rows = dry["files"].as_array().unwrap().iter().map(|row| row["path"].as_str().unwrap().to_owned());
+    let mut rows: Vec<String> = rows.filter(|path| path.contains("/hooks/")).collect();
+    rows.sort();
+    let all = rows.len();
+    rows.dedup();
+    assert_eq!((rows.len(), all >= 6), (all, true), "{dry}");
+    let dry = door.piton(&["uninstall", "--all", "--dry-run"]).stdout;
+    for path in &rows {
+        let name = path.trim_start_matches(&format!("{}/", door.lab.root().display())).to_owned();
+        assert!(dry.contains(&name), "{name}: {dry}");
+    }
     std::fs::rename(door.lab.root().join("a"), door.lab.root().join("b")).unwrap();
     let gone = door.piton(&["uninstall", "--all"]);
     assert!(gone.code == 0 && gone.stderr.contains("a/way/.git"), "{gone:?}");
@@ -1116,9 +1129,12 @@ fn the_setting_names_its_small_program_where_that_can_be_used() {
     std::fs::remove_file(&small).unwrap();
     assert!(door.asks_for_files(&["status"]));
     door.no_stand_in();
-    assert_eq!(row(&door, "its small program, which spares it starts of piton, is gone")["state"], "note");
+    assert_eq!(
+        row(&door, "its helper program, which saves it from starting piton each time, is missing")["state"],
+        "note"
+    );
     std::fs::write(&small, "#!/bin/sh\n").unwrap();
-    assert_eq!(row(&door, "starts of piton, is of another build")["state"], "note");
+    assert_eq!(row(&door, "starting piton each time, is of a different build")["state"], "note");
     door.install(&[]);
     assert_eq!(small.metadata().unwrap().mode() & 0o777, 0o500);
     std::fs::rename(door.program(), door.lab.home.join("bin/gone")).unwrap();
@@ -1215,10 +1231,10 @@ fn a_script_of_pitons_that_its_owner_has_changed_is_kept() {
 #[test]
 fn the_doctor_tries_the_door_and_says_how_to_mend_it() {
     let Some(door) = Door::new() else { return };
-    assert_eq!(row(&door, "`piton install git` guards them")["state"], "note");
+    assert_eq!(row(&door, "to guard them, run `piton install git`")["state"], "note");
     door.install(&["--global"]);
     assert_eq!(row(&door, "before it destroys files")["state"], "well");
-    assert_eq!(row(&door, "`piton install git` adds the hooks")["state"], "note");
+    assert_eq!(row(&door, "commands that only move refs, and pushes, are not guarded")["state"], "note");
     door.uninstall(&["--global"]);
     door.install(&[]);
     let well = || assert_eq!(row(&door, "before it destroys files, moves refs or pushes")["state"], "well");
@@ -1236,25 +1252,25 @@ fn the_doctor_tries_the_door_and_says_how_to_mend_it() {
     };
     let again = Some("piton install git");
     std::fs::remove_file(door.hook("reference-transaction")).unwrap();
-    wrong("the hook reference-transaction is gone", again);
+    wrong("the hook reference-transaction is missing", again);
     std::fs::remove_file(door.hook_program()).unwrap();
-    wrong("the program of the hook reference-transaction is gone", again);
+    wrong("the program of the hook reference-transaction no longer exists", again);
     put_hook(&door.hook("pre-push"), "#!/bin/sh\nexit 0\n", 0o755);
     wrong("another program has replaced the hook pre-push", again);
     std::fs::set_permissions(door.hook("reference-transaction"), PermissionsExt::from_mode(0o644)).unwrap();
-    wrong("which is not executable", again);
+    wrong("because it is not executable", again);
     let text = std::fs::read_to_string(door.config()).unwrap();
     std::fs::write(door.config(), text.replace(" ] && exec ", " ] && ")).unwrap();
-    wrong("`core.fsmonitor` is not whole", again);
+    wrong("`core.fsmonitor` is incomplete", again);
     door.git(&["config", "--unset", "core.fsmonitor"]);
-    wrong("`core.fsmonitor` is not set any more", again);
+    wrong("`core.fsmonitor` is no longer set", again);
     std::fs::write(door.config(), text.clone() + "[core]\n\tfsmonitor = true\n").unwrap();
-    wrong("`core.fsmonitor` is `true`", None);
+    wrong("sets `core.fsmonitor` to `true`", None);
     std::fs::write(door.config(), text.clone()).unwrap();
     well();
     // A program that answers nothing is not well.
     std::fs::write(door.config(), text.replace("/bin/piton", "/bin/pitoff")).unwrap();
-    wrong("which is not there or cannot be run", again);
+    wrong("which does not exist or cannot be run", again);
 
     let unseen = door.piton(&["status"]).stdout;
     assert!(unseen.contains("  commands of git  installed, not used yet\n"), "{unseen}");

@@ -95,7 +95,7 @@ fn what_was_made_since_a_checkpoint_stays_and_is_listed() {
     // One is gone, and another one is new: no side is taken.
     place.unseen("git stash drop -q 'stash@{1}'");
     let undone = place.undo(&["--to", "1", "--yes"]);
-    assert!(undone.code == 4 && undone.stdout.contains("stays: the stash: changed since"), "{undone:?}");
+    assert!(undone.code == 4 && undone.stdout.contains("not restored: the stash: changed since"), "{undone:?}");
 }
 
 #[test]
@@ -150,15 +150,15 @@ fn a_state_that_is_not_known_is_never_that_of_another_checkpoint() {
     std::fs::write(dir.join("git-states"), b"\n01234567 {\"checkpoint\":1,\"sta").unwrap();
     place.unseen("git branch -q -D x");
     let second = checkpoint(&place);
-    refused(&first, "pruned", "not known");
+    refused(&first, "pruned", "is unknown");
     assert!(!place.lab.piton(&["show", &first]).stdout.contains("piton undo --git"));
     assert!(place.lab.piton(&["show", &second]).stdout.contains(&format!("`piton undo --git --to {second}`")));
     // Another repository at the same place.
     place.run("rm -rf .git; git init -q; git commit -q --allow-empty -m other");
-    refused(&second, "conflict", "another one is at its place");
+    refused(&second, "conflict", "another one is in its place");
     place.run("rm -rf .git");
     let done = place.undo(&["--to", &second, "--yes"]);
-    assert!(done.code != 0 && done.stderr.contains("the repository is gone"), "{done:?}");
+    assert!(done.code != 0 && done.stderr.contains("the repository no longer exists"), "{done:?}");
     // Without a repository there is none to know.
     std::fs::write(place.lab.work.join("n"), "later").unwrap();
     let third = checkpoint(&place);
@@ -189,7 +189,7 @@ fn head_and_index_stay_where_their_branch_cannot_go_back() {
         (
             "git checkout -q -b y; echo y > f; git commit -qam y",
             "git checkout -q main; git branch -D y; git reflog expire --expire=now --all; git gc -q --prune=now",
-            "not in the repository any more",
+            "no longer in the repository",
         ),
         ("git checkout -q -b d", "git checkout -q main; git branch -m d d/e", "is in its way"),
     ] {
@@ -202,7 +202,7 @@ fn head_and_index_stay_where_their_branch_cannot_go_back() {
         let undone = place.undo(&["--to", &number, "--yes"]);
         assert!(matches!(undone.code, 3 | 4) && undone.stdout.contains(why), "{command}: {undone:?}");
         assert_eq!(place.run(head).stdout, was, "{command}: {undone:?}");
-        assert!(undone.stdout.contains("stays: `HEAD`"), "{command}: {undone:?}");
+        assert!(undone.stdout.contains("not restored: `HEAD`"), "{command}: {undone:?}");
     }
     // The branch of the present stays too: otherwise its commits would look staged.
     for (before, command) in [
@@ -325,7 +325,7 @@ fn other_forms_of_a_repository_go_back_too() {
         let now: Vec<&str> = now.lines().filter(|line| !line.ends_with("refs/heads/new")).collect();
         assert_eq!((undone.code, now.join("\n") + "\n"), (0, was), "{command}: {undone:?}");
         if command.starts_with("for") {
-            assert!(undone.stdout.contains("stays: 3 more refs: made since"), "{undone:?}");
+            assert!(undone.stdout.contains("not restored: 3 more refs: made since"), "{undone:?}");
         }
     }
 }
@@ -401,7 +401,7 @@ fn an_operation_in_progress_goes_back_only_as_a_whole() {
     place.unseen("git merge --abort; git gc -q --prune=now");
     let was = place.run(STATE).stdout;
     let undone = place.undo(&["--to", &number, "--yes"]);
-    assert!(undone.stdout.contains("stays: a merge, rebase or the like in progress"), "{undone:?}");
+    assert!(undone.stdout.contains("not restored: a merge, rebase or similar operation in progress"), "{undone:?}");
     assert_eq!(place.run(STATE).stdout, was, "{undone:?}");
     // Work that a rebase has put aside is told of, and is kept beyond git's own memory.
     let Some(place) = Place::new(GITS[0]) else { return };
@@ -410,8 +410,9 @@ fn an_operation_in_progress_goes_back_only_as_a_whole() {
     place.unseen("git checkout -q -b t HEAD~1; echo q > f; git commit -qam q; echo precious > sub/g; git rebase -q --autostash main");
     let id = place.run("cat .git/rebase-merge/autostash").stdout.trim().to_owned();
     let undone = place.undo(&["--to", &number, "--yes"]);
-    let told =
-        format!("stays: work that the rebase has put aside: no file names it afterwards; `git stash store {id}`");
+    let told = format!(
+        "not restored: work that the rebase has stashed: no file refers to it afterwards; to make a stash of it, run `git stash store {id}`"
+    );
     assert!(undone.code == 4 && undone.stdout.contains(&told), "{undone:?}");
     place.unseen("git reflog expire --expire=now --all; git gc -q --prune=now");
     assert_eq!(place.undo(&["--yes"]).code, 0);
@@ -430,7 +431,7 @@ fn a_branch_that_another_work_tree_rebases_stays() {
     );
     let was = place.run("git rev-parse feat").stdout;
     let undone = place.undo(&["--to", &number, "--yes"]);
-    assert!(undone.stdout.contains("stays: branch `feat`: another work tree"), "{undone:?}");
+    assert!(undone.stdout.contains("not restored: branch `feat`: another work tree"), "{undone:?}");
     assert_eq!(place.run("git rev-parse feat").stdout, was);
 }
 
@@ -443,7 +444,7 @@ fn a_stash_that_is_partly_gone_goes_back_without_a_hole() {
     let undone = place.undo(&["--to", &number, "--yes"]);
     assert!(undone.code == 4 && undone.stdout.contains("a part of the stash"), "{undone:?}");
     let again = place.undo(&["--to", &number, "--yes"]);
-    assert!(again.code == 4 && !again.stdout.contains("is restored, with its list"), "{again:?}");
+    assert!(again.code == 4 && !again.stdout.contains("the stash list is restored"), "{again:?}");
     let stashes = "git stash list --format=%gd; git show 'stash@{0}:f' 'stash@{1}:f'; git fsck 2>&1 | grep reflog";
     assert_eq!(place.run(stashes).stdout, "stash@{0}\nstash@{1}\n3\n1\n");
 }
@@ -480,6 +481,6 @@ fn another_repository_without_a_log_is_not_taken_for_the_same() {
     place.run("rm -rf .git; git init -q; git config core.logAllRefUpdates false; git add .; git commit -qm other");
     let was = place.run(STATE).stdout;
     let done = place.undo(&["--to", &number, "--yes"]);
-    assert!(done.code != 0 && done.stderr.contains("another one is at its place"), "{done:?}");
+    assert!(done.code != 0 && done.stderr.contains("another one is in its place"), "{done:?}");
     assert_eq!(place.run(STATE).stdout, was);
 }

@@ -64,7 +64,9 @@ fn a_renamed_project_keeps_its_history() {
     std::fs::rename(&lab.work, &new).unwrap();
     assert_eq!(standing(&lab, &lab.work), "moved");
     assert_eq!(stored(&lab, &lab.work)["moved_to"], new.to_str().unwrap());
-    assert!(run(&lab, &["store", "status"]).stdout.contains("renamed now: `piton store adopt "));
+    assert!(
+        run(&lab, &["store", "status"]).stdout.contains("renamed; to move its history there, run `piton store adopt ")
+    );
     std::fs::write(new.join("a"), "2").unwrap();
     assert_eq!(take_in(&lab, &new, "second")["n"], 3);
     assert_eq!(listed(&lab, &new), [3, 2, 1]);
@@ -276,7 +278,7 @@ fn the_store_moves_and_everything_finds_it() {
     let lab = Lab::new();
     lab.write("a", "1");
     lab.take("first");
-    // A file outside of all workspaces is saved too.
+    // A file outside every workspace is saved too.
     std::fs::write(lab.root().join("outside"), "kept").unwrap();
     let mut sidecar = Sidecar::start(&lab, &[]);
     let line = format!("rm {}", lab.root().join("outside").display());
@@ -524,7 +526,7 @@ fn the_copy_of_a_killed_move_is_taken_away_only_where_it_is_surely_that() {
     let used = command.env("PITON_HOME", &new).args(["checkpoint", "in the copy"]).output().unwrap();
     assert!(used.status.success(), "{used:?}");
     let refused = again(&lab, &new);
-    assert!(refused.code == 5 && refused.stderr.contains("something is there already"), "{refused:?}");
+    assert!(refused.code == 5 && refused.stderr.contains("something is already there"), "{refused:?}");
     assert!(new.join("store.git").is_dir());
     // Nor does a move to another place take it along.
     assert_eq!(again(&lab, &other.path().join("third")).code, 0);

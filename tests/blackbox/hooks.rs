@@ -354,7 +354,7 @@ fn a_prompt_is_answered_as_the_terminal_is() {
         // The terminal's preview, then what was done.
         let preview = lab.piton(&["restore", &n.to_string(), "--preview"]).stdout;
         // Only to others is it news that the session's own turn is open.
-        let is_news = |line: &&str| !line.contains(" is open: ");
+        let is_news = |line: &&str| !line.contains(" is still open, so ");
         let preview: String = preview.lines().filter(is_news).map(|line| format!("{line}\n")).collect();
         let said = answered(&hooked, client, &format!("/rollback {n}"));
         assert!(said.starts_with(&preview), "{client}: {said}\nnot as\n{preview}");
@@ -373,7 +373,7 @@ fn a_prompt_is_answered_as_the_terminal_is() {
         let terminal = lab.piton(&["restore", &n.to_string(), "--yes"]);
         assert_eq!((terminal.code, terminal.stdout.trim()), (3, nothing.trim()), "{client}");
         assert!(nothing.contains("Nothing to do.") && !nothing.to_lowercase().contains("undo` "), "{nothing}");
-        assert!(!nothing.contains("take this back"), "{nothing}");
+        assert!(!nothing.contains("reverse this"), "{nothing}");
         // An undo says which operation it takes back: it is the older one.
         let undone = answered(&hooked, client, "/undo");
         assert!(undone.starts_with("Undo the restore of "), "{undone}");

@@ -24,7 +24,7 @@ impl Holder {
     /// The sentence about the process.
     fn sentence(&self, path: &str) -> String {
         let (command, pid) = (format!("sh -c exec 3<>{path}; echo open; read word"), self.0.id());
-        format!("`{path}` is open in `{command}` (pid {pid}); stop it first, or it may write into the old file")
+        format!("`{path}` is open in `{command}` (pid {pid}); stop it first, or it might write into the old file")
     }
 }
 

@@ -470,7 +470,7 @@ fn a_workspace_that_vanishes_and_comes_back() {
             event["cwd"] = cwd.clone();
             let reply = sidecar.ask(event);
             assert_eq!((status(&reply), &reply["proceed"]), ("failed", &json!(true)), "{what}, {cwd}: {reply}");
-            assert!(reply["checkpoint"]["reason"].as_str().unwrap().contains("not a directory any more"), "{reply}");
+            assert!(reply["checkpoint"]["reason"].as_str().unwrap().contains("no longer a directory"), "{reply}");
         }
         for request in [
             json!({"type": "checkpoint.create", "label": "x"}),
@@ -619,7 +619,7 @@ fn configuration_files_that_are_bombs_or_no_files() {
         // The same in the workspace disarms nothing.
         std::fs::write(&own, text).unwrap();
         let output = lab.piton(&["config", "check"]);
-        assert_eq!((output.code, output.stderr.contains("left aside")), (4, true), "{start}");
+        assert_eq!((output.code, output.stderr.contains("ignored")), (4, true), "{start}");
         assert!(output.stderr.len() < 3000, "{start}: {} bytes of talk", output.stderr.len());
         std::fs::remove_file(&own).unwrap();
     }

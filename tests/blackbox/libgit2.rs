@@ -126,7 +126,7 @@ fn what_an_editor_does_behind_a_command_stays() {
     let staged = editor.staged();
     let undone = place.undo();
     for part in ["branch `main`: changed since", "the index (what is staged): changed since"] {
-        assert!(undone.stdout.contains(&format!("stays: {part}")), "{part}: {undone:?}");
+        assert!(undone.stdout.contains(&format!("not restored: {part}")), "{part}: {undone:?}");
     }
     assert_eq!((undone.code, place.lab.read("f").as_str()), (4, "dirty\n"), "{undone:?}");
     assert_eq!((editor.tip("refs/heads/main"), editor.tip("refs/heads/made")), (Some(tip), Some(tip)));

@@ -139,7 +139,10 @@ fn what_an_action_names_stays_saved_although_the_rest_comes_behind_the_answer() 
     sidecar.ask(json!({"type": "hello", "session": "s"}));
     let reply = sidecar.ask(json!({"type": "shell.before", "command": "rm near/f near/huge"}));
     assert_eq!(reply["checkpoint"]["status"], "late", "{reply}");
-    assert!(reply["checkpoint"]["reason"].as_str().unwrap().contains("has the paths that it names"), "{reply}");
+    assert!(
+        reply["checkpoint"]["reason"].as_str().unwrap().contains("contains the paths that the action names"),
+        "{reply}"
+    );
     assert_eq!(
         reply["not_held"].as_array().map(|items| (items.len(), items[0]["path"].clone())),
         Some((1, json!("near/huge"))),

@@ -184,7 +184,7 @@ fn what_the_policy_denies_is_answered_and_not_passed_on() {
         let text = reply["result"]["content"][0]["text"].as_str().unwrap_or_default();
         assert_eq!(text.starts_with("piton: the policy denies"), !passes, "{reply}");
         let (_, _, _, said) = client.finish();
-        assert_eq!(said.contains("passes, because no person"), passes, "{said}");
+        assert_eq!(said.contains("runs, because no person"), passes, "{said}");
         let received = std::fs::read_to_string(lab.root().join("received")).unwrap_or_default();
         assert_eq!(received.contains("tools/call"), passes);
     }
@@ -351,7 +351,7 @@ fn without_a_home_messages_pass_unguarded_and_aloud() {
         let (code, _, received, said) = client.finish();
         assert_eq!((code, String::from_utf8_lossy(&received).matches("NOT GUARDED").count()), (0, usize::from(told)));
         assert!(said.contains("NOT GUARDED") && said.contains("must be a directory"), "{said}");
-        assert!(said.contains("`wipe` passes without a checkpoint"), "{said}");
+        assert!(said.contains("`wipe` runs without a checkpoint"), "{said}");
     }
     // Where the policy lets nothing pass unguarded, the server does not start.
     for (file, text, why) in [
@@ -362,7 +362,10 @@ fn without_a_home_messages_pass_unguarded_and_aloud() {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(&file, text).unwrap();
         let output = lab.piton(&["mcp-proxy", "--", "sh", "-c", "touch started"]);
-        assert!(output.code != 0 && output.stderr.contains(&format!("`{why}` lets nothing pass")), "{output:?}");
+        assert!(
+            output.code != 0 && output.stderr.contains(&format!("the setting `{why}` does not allow unguarded calls")),
+            "{output:?}"
+        );
         assert!(!lab.work.join("started").exists());
         std::fs::remove_file(file).unwrap();
     }

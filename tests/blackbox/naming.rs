@@ -278,7 +278,7 @@ fn a_word_that_names_nothing_or_two_things_is_refused_with_the_commands() {
             &["restore", "release", "--yes"],
             "ambiguous-checkpoint",
             2,
-            "`piton restore 1` for the checkpoint, `piton restore -- release`",
+            "for the checkpoint, run `piton restore 1`; for the path, run `piton restore -- release`",
         ),
         (&["diff", "release"], "ambiguous-checkpoint", 2, "`piton diff -- release`"),
         (&["undo", "1"], "bad-request", 2, "`piton restore 1`"),

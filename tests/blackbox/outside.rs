@@ -118,7 +118,7 @@ fn the_end_of_a_turn_names_what_was_not_saved_outside() {
     shell(&mut sidecar, "rm -rf /");
     let ended = sidecar.ask(json!({"type": "turn.end"}));
     let told = ended["notices"][0].as_str().unwrap_or_else(|| panic!("{ended}"));
-    assert!(told.contains("turn `t2`") && told.contains("`piton undo` does not restore them: `/`"), "{told}");
+    assert!(told.contains("turn `t2`") && told.contains("`piton undo` cannot restore: `/`"), "{told}");
     turn(&mut sidecar, "t3");
     assert_eq!(sidecar.ask(json!({"type": "turn.end"}))["notices"], Value::Null);
     // A client that tells of no end is told with what comes next.
@@ -153,7 +153,7 @@ fn a_file_outside_of_all_workspaces_comes_back_by_its_name() {
         // Never without a name.
         let unnamed = lab.piton(&["restore", "--outside", &n, "--yes"]);
         assert_eq!(unnamed.code, 2, "{unnamed:?}");
-        assert!(unnamed.stderr.contains("only by their names"), "{unnamed:?}");
+        assert!(unnamed.stderr.contains("you must give their paths"), "{unnamed:?}");
         assert!(!file.exists());
         let back = lab.piton(&["restore", "--outside", &n, &named, "--yes"]);
         assert_eq!(back.code, 0, "{back:?}");
@@ -223,7 +223,7 @@ fn a_file_outside_that_an_undo_restores_is_not_called_lost() {
     assert_eq!(ended["ok"], true, "{ended}");
     assert_eq!(sidecar.finish(), 0);
     let listed = lab.piton(&["list"]);
-    assert!(!listed.stdout.contains("not undone by files"), "{listed:?}");
+    assert!(!listed.stdout.contains("restoring files does not undo"), "{listed:?}");
     for flag in ["--preview", "--yes"] {
         let undone = lab.piton(&["undo", flag]);
         assert!(undone.code == 0 && !undone.stdout.contains("piton cannot undo"), "{undone:?}");

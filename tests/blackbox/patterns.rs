@@ -49,7 +49,7 @@ fn a_pattern_restores_what_it_matches_and_the_undo_takes_it_back() {
     assert_eq!(paths(&preview["plan"]["delete"]), ["src/created.rs"]);
     assert_eq!(tree(&lab.work), before);
     let shown = lab.piton(&["restore", &number, "src/**/*.rs", "--preview"]);
-    assert!(shown.stdout.contains("`--keep-new` keeps them"), "{shown:?}");
+    assert!(shown.stdout.contains("To keep them, use `--keep-new`"), "{shown:?}");
     let done = lab.restore(&number, &["src/**/*.rs"]);
     assert_eq!(paths(&done["done"]["deleted"]), ["src/created.rs"]);
     assert_eq!(restored(&lab), ["src/a.rs", "src/deep/b.rs", "-src/created.rs"]);
@@ -91,7 +91,7 @@ fn patterns_and_exceptions_choose_together() {
 fn what_is_left_alone_is_listed() {
     let (lab, number) = changed_lab();
     let preview = lab.piton(&["restore", &number, "--except", "src/fresh/created.txt", "--preview"]);
-    let line = "src/fresh/created.txt  (left alone by --except)";
+    let line = "src/fresh/created.txt  (excluded by --except)";
     assert!(preview.code == 0 && preview.stdout.contains(line), "{preview:?}");
     let preview = lab.piton(&["restore", &number, "docs", "--except", "config", "--preview"]);
     assert!(!preview.stdout.contains("config/d.yaml"), "it was not named: {preview:?}");
@@ -120,11 +120,11 @@ fn patterns_that_match_nothing_or_are_none_are_refused() {
     let (lab, number) = changed_lab();
     let before = tree(&lab.work);
     let restore = |args: &[&str]| lab.piton(&[&["restore", &number, "--yes"], args].concat());
-    refused(&restore(&["src/*.py"]), 3, "`src/*.py` matches nothing");
-    refused(&restore(&["src/*.rs", "*.py"]), 3, "`**/*.py` matches nothing");
-    refused(&restore(&["--except", "*.py"]), 3, "`**/*.py` matches nothing");
+    refused(&restore(&["src/*.py"]), 3, "`src/*.py` matches no path");
+    refused(&restore(&["src/*.rs", "*.py"]), 3, "`**/*.py` matches no path");
+    refused(&restore(&["--except", "*.py"]), 3, "`**/*.py` matches no path");
     refused(&restore(&["--except", "nowhere"]), 3, "nowhere");
-    refused(&restore(&["--except", "."]), 2, "nothing would be left");
+    refused(&restore(&["--except", "."]), 2, "there is nothing left to do");
     refused(&restore(&["/etc/*"]), 2, "is absolute");
     refused(&restore(&["--except", "/etc/*"]), 2, "is absolute");
     refused(&restore(&["../*.rs"]), 2, "leaves the workspace");
@@ -173,7 +173,7 @@ fn an_export_takes_patterns_too() {
     assert_eq!(done.code, 0, "{done:?}");
     let written: Vec<String> = tree(&out).keys().map(|path| path.display().to_string()).collect();
     assert_eq!(written, ["src", "src/a.rs", "src/deep", "src/deep/b.rs"]);
-    refused(&lab.piton(&["restore", &number, "*.py", "--to", "other"]), 3, "matches nothing");
+    refused(&lab.piton(&["restore", &number, "*.py", "--to", "other"]), 3, "matches no path");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! One prompt is one turn, wherever it acts: files outside of all workspaces, other repositories, linked worktrees. And whose turn an
+//! One prompt is one turn, wherever it acts: files outside every workspace, other repositories, linked worktrees. And whose turn an
 //! undo means.
 
 use std::io::Write;
@@ -158,7 +158,7 @@ fn an_open_turn_is_undone_outside_too_and_what_was_not_saved_is_said() {
     agent.ask(json!({"type": "shell.before", "command": "rm -rf /", "action": "x"}));
     let ended = agent.end();
     let said = ended["notices"].to_string();
-    assert!(said.contains("turn `two`") && said.contains("does not restore them: `/`"), "{ended}");
+    assert!(said.contains("turn `two`") && said.contains("cannot restore: `/`"), "{ended}");
     assert_eq!(agent.sidecar.finish(), 0);
 }
 

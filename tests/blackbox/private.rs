@@ -398,7 +398,7 @@ fn a_layer_that_is_gone_counts_as_not_looked_at() {
     assert_eq!(lab.piton(&["restore", &n.to_string(), "data", "--yes"]).code, 3);
     assert_eq!(lab.read("data/new"), "new\n");
     let shown = lab.piton(&["show", &n.to_string()]).stdout;
-    assert!(shown.contains("were dropped"), "{shown}");
+    assert!(shown.contains("have expired"), "{shown}");
     assert_eq!(lab.take("two"), n + 2);
     let shown = lab.piton(&["show", &(n + 2).to_string()]).stdout;
     assert!(shown.contains("data/new  (private)"), "{shown}");
@@ -457,7 +457,7 @@ fn layers_count_in_the_bytes_of_all_workspaces() {
     lab.piton(&["prune", "--max-size-mb", "2", "--yes"]);
     let left = status();
     assert!(left["stored"].as_u64().unwrap() < 2_000_000, "{left}");
-    assert!(lab.piton(&["show", "1"]).stdout.contains("were dropped"));
+    assert!(lab.piton(&["show", "1"]).stdout.contains("have expired"));
     assert!(lab.piton(&["show", "12"]).stdout.contains("data/one  (private)"));
 }
 

@@ -131,8 +131,8 @@ fn long_work_shows_how_far_it_is_and_leaves_nothing_on_the_terminal() {
 
     let forgotten = on_terminal(&lab, &["forget", "d7/f7", "--yes"], &[]);
     assert_eq!(forgotten.code, Some(0), "{:?}", forgotten.written);
-    assert!(forgotten.written.contains("Proving that it is gone"), "{:?}", forgotten.written);
-    assert!(!forgotten.left().contains("Proving"), "{}", forgotten.left());
+    assert!(forgotten.written.contains("Verifying the removal"), "{:?}", forgotten.written);
+    assert!(!forgotten.left().contains("Verifying"), "{}", forgotten.left());
 
     let pruned = on_terminal(&lab, &["store", "prune", "--yes"], &[]);
     assert_eq!(pruned.left(), "", "{:?}", pruned.written);
@@ -213,7 +213,7 @@ fn a_stopped_checkpoint_records_nothing() {
     many_files(&lab);
     let (signal, output) = stopped_at(&lab, 3, &["checkpoint", "cut"]);
     assert_eq!((signal, output.stdout.as_str()), (Some(SIGINT), ""), "{output:?}");
-    assert_eq!(output.stderr, "piton: interrupted: nothing was recorded\n  `piton checkpoint` again takes it\n");
+    assert_eq!(output.stderr, "piton: interrupted: nothing was recorded\n  to take it, run `piton checkpoint` again\n");
     assert_eq!(lab.piton(&["list", "--json"]).json()["checkpoints"].as_array().map(Vec::len), Some(0));
     // A shell sees the code of an interrupted program, with and without a terminal.
     let line = "PITON_TEST_STOP_AT=3 \"$0\" checkpoint cut; echo $?";
@@ -276,7 +276,7 @@ fn a_stopped_forget_says_if_it_has_begun() {
             assert_eq!(lab.piton(&["show", "1:secret"]).stdout, "hidden");
             nothing += 1;
         } else {
-            assert!(output.stderr.contains("`piton forget --continue` finishes it"), "{output:?}");
+            assert!(output.stderr.contains("to finish it, run `piton forget --continue`"), "{output:?}");
             assert_eq!(lab.piton(&["forget", "--continue"]).code, 0);
             assert_eq!(lab.piton(&["show", "1:secret"]).code, 3);
             begun += 1;
@@ -292,7 +292,7 @@ fn other_stopped_work_says_how_to_go_on() {
     lab.write("a", "1");
     lab.take("one");
     for (args, text, next) in [
-        (&["store", "prune", "--yes"][..], "what was dropped stays dropped", "piton store prune"),
+        (&["store", "prune", "--yes"][..], "some checkpoints were dropped already", "piton store prune"),
         (&["doctor"], "nothing was changed", "piton doctor"),
         (&["doctor", "--refs"], "nothing was changed", "piton doctor"),
     ] {

@@ -100,7 +100,7 @@ impl Guarded {
 fn hooks_are_protection_once_an_event_has_come() {
     let guarded = Guarded::installed();
     let waits = "  Claude Code  installed, not used yet\n";
-    let doctor = "hooks of Claude Code are installed, and no event has come from here yet";
+    let doctor = "hooks of Claude Code are installed, but no event has come from here yet";
     for said in guarded.said() {
         assert!(said.code == 0 && (said.stdout.contains(waits) || said.stdout.contains(doctor)), "{said:?}");
         assert!(!said.stdout.contains("protected by") && !said.stdout.contains("is protected"), "{said:?}");
@@ -154,8 +154,8 @@ fn every_way_to_switch_hooks_off_is_said() {
             "not-guarded",
         ),
         (etc.join("managed-settings.d/10.json"), off, "10.json: no hook runs", "not-guarded"),
-        (project.join("settings.json"), "{\"disableAllHooks\": ", "cannot tell whether hooks run", "cannot-tell"),
-        (etc.join("managed-settings.json"), "hooks: off", "cannot tell whether hooks run", "cannot-tell"),
+        (project.join("settings.json"), "{\"disableAllHooks\": ", "cannot determine whether hooks run", "cannot-tell"),
+        (etc.join("managed-settings.json"), "hooks: off", "cannot determine whether hooks run", "cannot-tell"),
     ];
     for (path, text, reason, state) in files {
         let when = format!("{}: {text}", path.display());
@@ -176,13 +176,13 @@ fn hooks_that_call_no_program_or_another_one_guard_nothing() {
     let elsewhere = guarded.0.root().join("piton");
     let piton = env!("CARGO_BIN_EXE_piton");
     std::fs::write(&file, text.replace(piton, elsewhere.to_str().unwrap())).unwrap();
-    let missing = "which is not there or cannot be run";
+    let missing = "which does not exist or cannot be run";
     guarded.assert_not("moved away", "not guarded", missing, "not-guarded");
     std::fs::write(&elsewhere, "#!/bin/sh\nexit 0\n").unwrap();
     std::fs::set_permissions(&elsewhere, PermissionsExt::from_mode(0o600)).unwrap();
     guarded.assert_not("not executable", "not guarded", missing, "not-guarded");
     std::fs::set_permissions(&elsewhere, PermissionsExt::from_mode(0o700)).unwrap();
-    guarded.assert_not("another build", "not guarded", "another build than this one", "not-guarded");
+    guarded.assert_not("another build", "not guarded", "a different build of piton", "not-guarded");
     std::fs::write(&file, &text).unwrap();
     guarded.assert_protected("put right");
 }
@@ -214,7 +214,7 @@ fn codex_and_its_administrator() {
     for (text, word, reason, state) in [
         ("# all\nallow_managed_hooks_only = true\n", "not guarded", "`allow_managed_hooks_only` is set", "not-guarded"),
         ("[features]\nhooks = false\n", "not guarded", "switched off in `[features]`", "not-guarded"),
-        ("allow_managed_hooks_only = maybe\n", "cannot tell", "it is no TOML", "cannot-tell"),
+        ("allow_managed_hooks_only = maybe\n", "cannot tell", "it is not TOML", "cannot-tell"),
     ] {
         put(&required, text);
         guarded.assert_not(text, word, reason, state);
@@ -281,7 +281,7 @@ fn a_sidecar_protects_as_long_as_it_is_connected() {
     assert_eq!(lab.piton(&["off"]).code, 0);
     assert_eq!(sidecar.ask(json!({ "type": "status" }))["protection"]["state"], "not-guarded");
     let off = lab.piton(&["status"]).stdout;
-    assert!(off.contains("is not guarded") && off.contains("FAIL  the guard is switched off until a person"), "{off}");
+    assert!(off.contains("is not guarded") && off.contains("FAIL  the guard is off until a person"), "{off}");
     assert_eq!(lab.piton(&["doctor"]).code, 1);
     assert_eq!(lab.piton(&["on"]).code, 0);
     assert_eq!(sidecar.finish(), 0);

@@ -181,7 +181,7 @@ fn a_git_directory_that_goes_is_kept_where_it_is_named_and_only_there() {
     lab.sh("rm -rf v/.git");
     let preview = lab.piton(&["restore", &n, "--preview"]);
     let said = format!("{}{}", preview.stdout, preview.stderr);
-    assert!(said.contains(&format!("`v/.git` was kept: `piton restore {n} v/.git` brings it back")), "{said}");
+    assert!(said.contains(&format!("`v/.git` was saved; to restore it, run `piton restore {n} v/.git`")), "{said}");
 }
 
 #[test]

@@ -247,7 +247,7 @@ fn bad_last_line(at: &Place) {
 /// Of damage something is said, in the data or beside them.
 fn says_so(said: &Output) -> bool {
     let text = format!("{} {}", said.stdout, said.stderr);
-    ["damage", "missing", "not there", "cannot be read", "broken", "lost", "is gone", "has no index", "is no commit"]
+    ["damage", "missing", "not there", "cannot be read", "broken", "lost", "is gone", "has no index", "is not a commit"]
         .iter()
         .any(|word| text.contains(word))
 }

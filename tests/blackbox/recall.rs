@@ -206,7 +206,7 @@ fn what_no_checkpoint_holds_is_said_by_the_answer_the_list_and_the_restore() {
         format!("{}{}", output.stdout, output.stderr)
     };
     assert!(said(&["show", &n]).contains("left out app/node_modules"), "{}", said(&["show", &n]));
-    let word = "not saved: app/node_modules (2 B): this checkpoint cannot bring that back";
+    let word = "not saved: app/node_modules (2 B): this checkpoint cannot restore that";
     assert!(said(&["restore", &n, "--preview"]).contains(word), "{}", said(&["restore", &n, "--preview"]));
     assert!(said(&["restore", &n, "--yes"]).contains(word));
     // Nothing is left to do, and it is said all the same.

@@ -542,7 +542,7 @@ fn a_push_that_fails_says_what_was_sent() {
     for dead in [format!("git://127.0.0.1:{port}/shared.git"), nowhere] {
         let pushed = lab.piton(&["push", &dead]);
         assert_eq!(pushed.code, 1, "{pushed:?}");
-        let said = format!("Nothing was sent to {dead}: 3 refs not sent");
+        let said = format!("Nothing was sent to {dead}; 3 refs not sent");
         assert!(pushed.stdout.starts_with(&said) && !pushed.stdout.contains("Sent 0"), "{pushed:?}");
         let told = lab.piton(&["push", &dead, "--json"]).json();
         assert_eq!((&told["sent"], &told["unsent"], &told["ok"]), (&json!(0), &json!(3), &json!(false)), "{told}");
@@ -557,11 +557,11 @@ fn a_push_that_fails_says_what_was_sent() {
     std::fs::set_permissions(&hook, mode).unwrap();
     let pushed = lab.piton(&["push", &remote.url]);
     assert_eq!(pushed.code, 1, "{pushed:?}");
-    assert!(pushed.stdout.starts_with("Sent 2 refs; 0 there already"), "{pushed:?}");
-    assert!(pushed.stdout.contains("refused there: refs/heads/"), "{pushed:?}");
+    assert!(pushed.stdout.starts_with("Sent 2 refs; the remote already has 0"), "{pushed:?}");
+    assert!(pushed.stdout.contains("refused by the remote: refs/heads/"), "{pushed:?}");
     std::fs::remove_file(&hook).unwrap();
     let again = lab.piton(&["push", &remote.url]);
-    assert!(again.code == 0 && again.stdout.starts_with("Sent 1 ref; 2 there already"), "{again:?}");
+    assert!(again.code == 0 && again.stdout.starts_with("Sent 1 ref; the remote already has 2"), "{again:?}");
 }
 
 #[test]

@@ -72,10 +72,13 @@ fn a_repository_that_goes_comes_back_and_works() {
         assert!(!lab.work.join(&git_dir).exists(), "{command}");
         if whole {
             let refused = lab.piton(&["restore", &n, &git_dir, "--yes"]);
-            assert!(refused.stderr.contains("the directory around it is gone"), "{refused:?}");
+            assert!(refused.stderr.contains("the directory that contained it no longer exists"), "{refused:?}");
             let restored = lab.piton(&["restore", &n, "--yes"]);
             let said = format!("{}{}", restored.stdout, restored.stderr);
-            assert!(said.contains(&format!("`{git_dir}` was kept: `piton restore {n} {git_dir}`")), "{said}");
+            assert!(
+                said.contains(&format!("`{git_dir}` was saved; to restore it, run `piton restore {n} {git_dir}`")),
+                "{said}"
+            );
         }
         assert_eq!(lab.piton(&["restore", &n, &git_dir]).code, 5, "nobody was there to agree");
         let back = lab.piton(&["restore", &n, &git_dir, "--yes"]);
@@ -85,7 +88,7 @@ fn a_repository_that_goes_comes_back_and_works() {
         in_dir(&lab, at, &["commit", "-qm", "three"]).unwrap();
         in_dir(&lab, at, &["gc", "-q", "--prune=now"]).unwrap();
         let again = lab.piton(&["restore", &n, &git_dir, "--yes"]);
-        assert!(again.stderr.contains("writes into no `.git` that is there"), "{again:?}");
+        assert!(again.stderr.contains("never writes into an existing `.git`"), "{again:?}");
         std::fs::remove_dir_all(lab.work.join(&git_dir)).unwrap();
         assert_eq!(lab.piton(&["restore", &n, &git_dir, "--yes"]).code, 0);
         assert_eq!(facts(&lab, at), before, "{command}, once more");
@@ -228,7 +231,7 @@ fn a_restore_says_what_of_a_repository_is_missing_or_damaged() {
     std::fs::remove_file(&object).unwrap();
     std::fs::write(&object, "").unwrap();
     let back = lab.piton(&["restore", "1", ".git", "--yes"]);
-    assert!(back.code == 4 && back.stderr.contains("1 file of the objects of .git changed"), "{back:?}");
+    assert!(back.code == 4 && back.stderr.contains("1 file among the objects of .git changed"), "{back:?}");
     let mode = |path: &str| lab.work.join(path).metadata().unwrap().mode() & 0o7777;
     assert_eq!((mode(".git"), mode(".git/shared"), mode(".git/refs")), (0o755, 0o2775, 0o755));
     // Copies beyond the budget.
@@ -239,8 +242,8 @@ fn a_restore_says_what_of_a_repository_is_missing_or_damaged() {
     assert_eq!(sidecar.finish(), 0);
     lab.sh("rm -rf .git");
     let back = lab.piton(&["restore", &number_of(&reply), ".git", "--yes"]);
-    assert!(back.code == 4 && back.stderr.contains("not kept of .git, and missing: 1 file (3.0 MB)"), "{back:?}");
-    assert!(back.stderr.contains(".git/large") && !back.stdout.contains("as it was"), "{back:?}");
+    assert!(back.code == 4 && back.stderr.contains("missing from .git: 1 file (3.0 MB)"), "{back:?}");
+    assert!(back.stderr.contains(".git/large") && !back.stdout.contains(", as it was"), "{back:?}");
 }
 
 #[test]
@@ -253,7 +256,7 @@ fn a_kept_copy_is_forgotten_by_its_name_and_told_of_only_where_it_belongs() {
     act(&lab, "t", "rm -rf v");
     let told = |path: &str| {
         let preview = lab.piton(&["restore", "1", path, "--preview"]);
-        format!("{}{}", preview.stdout, preview.stderr).contains("`v/.git` was kept")
+        format!("{}{}", preview.stdout, preview.stderr).contains("`v/.git` was saved")
     };
     lab.write("a", "changed\n");
     assert!(told("v") && !told("a"));

@@ -155,7 +155,7 @@ fn a_prune_drops_exactly_what_it_showed_and_frees_the_space() {
     }
     let table = lab.piton(&["prune", "--dry-run"]).stdout;
     assert!(
-        table.contains("20 days") && table.contains("5 checkpoints of 1 workspace: some 1.0 MB of 1.3 MB"),
+        table.contains("20 days") && table.contains("5 checkpoints to delete in 1 workspace: about 1.0 MB of 1.3 MB"),
         "{table}"
     );
     // Nobody can be asked.
@@ -172,7 +172,7 @@ fn a_prune_drops_exactly_what_it_showed_and_frees_the_space() {
     assert_eq!(lab.piton(&["pin", "4"]).code, 0);
     let output = asking.answer("y");
     assert!(output.code == 4 && output.stdout.contains("Dropped 3 checkpoints."), "{output:?}");
-    assert!(output.stdout.contains("needed by now, or was deleted: checkpoint 4 of "), "{output:?}");
+    assert!(output.stdout.contains("now needed or was already deleted: checkpoint 4 of "), "{output:?}");
     assert_eq!(listed(&lab), [6, 4, 2]);
     assert!(stored(&lab) < full * 6 / 10, "{} of {full}", stored(&lab));
     for selector in ["1", &short(&first, 7)] {

@@ -308,7 +308,7 @@ fn the_end_of_a_codon_is_never_its_rig() {
     ok(sidecar.ask(codon("toCodon", "alone", "start")));
     let none = sidecar.ask(json!({"type": "rollback.toLastSuccess"}));
     assert_eq!(code(&none), "no-such-checkpoint", "{none}");
-    assert!(none["error"]["message"].as_str().unwrap().contains("another timeline completed `alone`"), "{none}");
+    assert!(none["error"]["message"].as_str().unwrap().contains("completed `alone` on another timeline"), "{none}");
     assert_eq!(sidecar.finish(), 0);
 }
 
@@ -648,7 +648,7 @@ fn a_plan_of_codons_is_agreed_to_by_its_digest() {
     // The last one changed no file: its undo moves the run, and asks.
     assert_eq!(lab.piton(&["undo"]).code, 5, "there is nobody to ask");
     let refused = Asking::start(&lab, &["undo"]).answer("n");
-    assert!(refused.code == 5 && refused.stdout.contains("run r-1 moves"), "{refused:?}");
+    assert!(refused.code == 5 && refused.stdout.contains("this also moves run r-1"), "{refused:?}");
     let done = Asking::start(&lab, &["undo"]).answer("y");
     assert!([0, 3].contains(&done.code), "{done:?}");
 }

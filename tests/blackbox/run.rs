@@ -131,7 +131,7 @@ fn each_step_of_bash_and_zsh_is_recoverable_also_of_what_the_run_itself_made() {
         let output = runs.command(&["--name", "work", "--", &agent]).output().unwrap();
         assert_eq!(output.status.code(), Some(5), "{output:?}");
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains("piton: run work: a checkpoint comes before commands of bash and zsh"), "{said}");
+        assert!(said.contains("piton: run work: piton takes a checkpoint before commands of bash and zsh"), "{said}");
         assert!(said.contains("of all other work, at most the last 10 s can be lost"), "{said}");
         assert_eq!(runs.recovered("kept"), "from before", "{shell}");
         assert_eq!(runs.recovered("other"), "three", "{shell}");
@@ -339,7 +339,7 @@ fn where_the_guard_is_off_nothing_is_promised() {
     let runs = Runs::new();
     let refused = runs.command(&["--set", "guard=off", "true"]).output().unwrap();
     assert!(
-        !refused.status.success() && refused.stderr.starts_with(b"piton: `piton run` takes no --set"),
+        !refused.status.success() && refused.stderr.starts_with(b"piton: `piton run` does not accept --set"),
         "{refused:?}"
     );
     runs.0.set("guard: off\n");
@@ -402,7 +402,7 @@ fn the_end_of_a_run_says_how_to_undo_it() {
     let agent = runs.script("rm kept\n");
     let output = runs.command(&["--name", "work", "--", &agent]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("`piton undo --run work --include likely` undoes what it changed"), "{said}");
+    assert!(said.contains("to undo its changes, run `piton undo --run work --include likely`"), "{said}");
     let turns = runs.0.piton(&["turns", "--run", "work", "--json"]).json();
     assert_eq!((&turns["turns"][0]["run"], &turns["turns"][0]["open"]), (&"work".into(), &false.into()), "{turns}");
     let diff = runs.0.piton(&["diff", "--turn", "--run", "work", "--stat"]);

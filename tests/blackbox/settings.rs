@@ -41,7 +41,7 @@ fn a_running_sidecar_obeys_an_edit() {
     assert_eq!(turn(&mut sidecar, "3"), "taken");
     lab.write("a.txt", "3, again");
     assert_eq!(status(&sidecar.ask(shell("rm other"))), "taken", "each action of a turn");
-    // A mistake: told, once, and what was in force stays.
+    // A mistake: told, once, and the previous settings stay in force.
     std::fs::write(&file, "guard: of\n").unwrap();
     for name in ["4", "5"] {
         assert_eq!(turn(&mut sidecar, name), "taken");
@@ -49,7 +49,10 @@ fn a_running_sidecar_obeys_an_edit() {
         assert_eq!(status(&sidecar.ask(shell("rm other"))), "taken", "{name}: still each action");
     }
     let told = sidecar.notice(is_mistake);
-    assert!(told["error"]["message"].as_str().unwrap().contains("what was in force stays: `action`"), "{told}");
+    assert!(
+        told["error"]["message"].as_str().unwrap().contains("the previous settings stay in force: `action`"),
+        "{told}"
+    );
     let faults = sidecar.ask(json!({ "type": "status" }));
     assert!(faults["faults"].to_string().contains("config.yaml:1"), "{faults}");
     assert!(faults["mishaps"].to_string().contains("settings: "), "{faults}");
@@ -129,14 +132,14 @@ fn a_running_daemon_obeys_an_edit() {
     let first = pid();
     assert!(hook("turn-1"));
     lab.set("guard: off\n");
-    assert!(!hook("turn-2") && !hook("turn-3"), "nothing is captured");
+    assert!(!hook("turn-2") && !hook("turn-3"), "nothing is saved");
     lab.set("guard: turn # again\n");
     assert!(hook("turn-4"));
     lab.set("guard: [turn\n");
     assert!(hook("turn-5") && hook("turn-6"), "a mistake disarms nothing");
     lab.set("");
     let mishaps = lab.piton(&["status", "--json"]).json()["mishaps"].to_string();
-    assert_eq!(mishaps.matches("what was in force stays").count(), 1, "{mishaps}");
+    assert_eq!(mishaps.matches("the previous settings stay in force").count(), 1, "{mishaps}");
     assert_eq!(pid(), first, "it is the same daemon");
     assert_eq!(lab.piton(&["daemon", "stop"]).code, 0);
 }
@@ -183,7 +186,7 @@ fn a_bad_section_of_the_rules_costs_no_other() {
         let judged = lab.piton(&["classify", "--json", "frobnicate x"]);
         assert!(judged.stdout.contains("\"own\""), "{bad}: {judged:?}");
         let status = lab.piton(&["status"]).stdout;
-        let is_told = ["config.yaml:", "`rules`", "passed over"].iter().all(|part| status.contains(part));
+        let is_told = ["config.yaml:", "`rules`", "it is ignored"].iter().all(|part| status.contains(part));
         assert!(is_told, "{bad}: {status}");
     }
 }
@@ -257,7 +260,7 @@ fn an_agents_edit_that_keeps_less_changes_nothing_until_a_person_trusts_it() {
     lab.set("guard: action\n");
     std::fs::remove_file(lab.user_file()).unwrap();
     assert_eq!(value(&lab, "guard", &[]), "action");
-    assert!(lab.piton(&["list"]).stderr.contains("`guard` is set no longer"), "{:?}", lab.piton(&["list"]));
+    assert!(lab.piton(&["list"]).stderr.contains("`guard` is no longer set"), "{:?}", lab.piton(&["list"]));
     assert_eq!(lab.piton(&["config", "trust"]).code, 0);
     assert_eq!(value(&lab, "guard", &[]), "turn");
     assert_eq!(sidecar.finish(), 0);

@@ -232,7 +232,7 @@ fn the_damage_of_a_line_is_undone() {
         assert!(runs["runs"].to_string().contains(&format!("\"client\":\"{shell}\"")), "{shell}: {runs}");
         // Effects that files do not undo are said in one line, before it runs.
         let said = person.run("command -v psql; psql -c 'drop table x' </dev/null 2>/dev/null");
-        assert!(said.contains("piton: `psql` may change a database"), "{shell}: {said}");
+        assert!(said.contains("piton: `psql` might change a database"), "{shell}: {said}");
     }
 }
 

@@ -181,7 +181,7 @@ fn deletions_of_a_job_after_its_turn_are_listed_with_a_command() {
             agent.end();
             assert_eq!(changed(&undo(&lab, &[])), words(&["g"]));
         }
-        let restore = "deleted after the end of the turn, which had left `sh` running";
+        let restore = "deleted after the end of the turn, while `sh` from the turn was still running";
         let diff = lab.piton(&["diff", "--turn", "t1"]);
         assert!(diff.stdout.contains(restore) && diff.stdout.contains("piton restore"), "{edits} {is_later}: {diff:?}");
         let undone = lab.piton(&["undo", "--yes"]);

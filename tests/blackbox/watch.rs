@@ -88,7 +88,7 @@ fn an_uninstall_ends_it_and_names_a_run() {
         watching.line(|line| line.contains("watching"));
     }
     let said = BufReader::new(run.stderr.take().unwrap()).lines().next().unwrap().unwrap();
-    assert!(said.contains("a checkpoint comes before commands"), "{said}");
+    assert!(said.contains("piton takes a checkpoint before commands"), "{said}");
     let gone = lab.piton(&["uninstall", "--all"]);
     assert_eq!(gone.code, 0, "{gone:?}");
     assert!(gone.stdout.contains(&format!("`piton watch` (pid {}) has ended.", here.child.id())), "{gone:?}");

@@ -105,7 +105,7 @@ fn only_what_is_guarded_is_called_protected() {
     assert_eq!(off.code, 0);
     assert!(lab.piton(&[]).stdout.contains("is not guarded"));
     let home = lab.piton_in(&lab.home, &[]);
-    assert!(home.stdout.contains("too broad for whole checkpoints"), "{home:?}");
+    assert!(home.stdout.contains("too broad for full checkpoints"), "{home:?}");
 }
 
 /// Every file below a directory.
@@ -209,7 +209,7 @@ fn those_who_look_at_a_damaged_store_agree() {
         ruin.rebuild();
         let well = lab.piton(&["doctor", "--all"]);
         assert!(
-            well.code == 0 && well.stdout.contains("Nothing is wrong") && well.stdout.contains("read and whole"),
+            well.code == 0 && well.stdout.contains("Nothing is wrong") && well.stdout.contains("read and intact"),
             "{well:?}"
         );
         harm(&ruin);
@@ -305,7 +305,7 @@ fn names_are_quoted_once_and_columns_are_those_of_a_terminal() {
     for name in ["a b", "日本語", "q\"u", "n\nl", "it's"] {
         let found = lab.piton(&["find", name]).stdout;
         let line = found.lines().find_map(|line| line.trim().strip_prefix("piton restore N ")).unwrap();
-        let word = line.strip_suffix("  bring it back").unwrap().trim_end();
+        let word = line.strip_suffix("  restore it").unwrap().trim_end();
         lab.sh(&format!("bash -c {}", shell_quoted(&format!("test -e {word}"))));
     }
     let refused = lab.piton(&["rollback", "1", "a b"]);

@@ -34,13 +34,13 @@ LISTED = {
     "left": "a process with an empty environment that has left the client's processes and session",
     "container": "another container",
     "home": "another `PITON_HOME`, and an edit of the record in piton's home",
-    "pieces": "code or a line that builds the path from pieces",
-    "printed": "names that `printf -v` hands on",
+    "pieces": "code or a command that builds the path from pieces",
+    "printed": "or that another command prints",
     "language": "programs that the agent itself writes in another language",
     "editors": "code of editors, `expect` and `mount`",
-    "later": "Neither are commands that run later",
+    "later": "commands that run later",
     "many": "many new checkpoints",
-    "clock": "`prune` trusts the clock",
+    "clock": "`piton store prune` trusts the clock",
 }
 
 
@@ -277,7 +277,7 @@ def attempted(attempt, net):
     lost += ["the guard was off in the next turn"] if has_hooks and "fresh work\n" not in now.values() else []
     changed = [f"{key}={value}" for key, value in net.settings().items() if settings.get(key) != value]
     lost += [f"settings: {' '.join(changed)}"] if changed else []
-    is_refused = code == 5 or "this session is an agent's, and" in output or "needs-person" in output
+    is_refused = code == 5 or "refused in an agent's session:" in output or "needs-person" in output
     word = "held" if held else "refused" if is_refused else "harmless"
     if attempt.caller:
         word = "works" if word == "harmless" and code != 126 else "STOPPED"

@@ -4,7 +4,7 @@ from box import Failed, Skipped, holds
 from model.server import together
 
 # A command whose effect files do not undo, and words of piton's warning.
-EFFECT, WARNING = "psql -c 'delete from users'", ("piton: ", "may change a database")
+EFFECT, WARNING = "psql -c 'delete from users'", ("piton: ", "might change a database")
 
 
 class Point:

@@ -56,7 +56,7 @@ pub(crate) const PROFILE: Profile = Profile {
     project: &[HookFile { spot: Spot { env: None, dir: ".codex", path: "hooks.json" }, content: SETTINGS }],
     commands: &["rollback"],
     rewind: None,
-    advice: Some("Codex runs no hook before you trust it, and says nothing: open `/hooks` in Codex and trust piton's."),
+    advice: Some("Codex silently ignores hooks until you trust them. Open `/hooks` in Codex and trust piton's hooks."),
 };
 
 /// Reads the exit code from the first line of the text for the model.

@@ -67,7 +67,7 @@ pub(super) const PROFILE: Profile = Profile {
     project: &[],
     commands: &[],
     rewind: None,
-    advice: Some("Hermes Agent asks once, at its first start in a terminal, whether piton's hooks may run: say yes."),
+    advice: Some("At its first start in a terminal, Hermes Agent asks whether piton's hooks may run. Answer yes."),
 };
 
 fn reply(_event: &str, step: Moment, decision: &Decision) -> Option<Value> {

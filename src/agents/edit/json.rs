@@ -114,7 +114,7 @@ pub(crate) fn merge(
         text = insert(&text, event, node)?;
     }
     if !present(&checked(&text)?, wanted, style, ours) {
-        return Err(Error::new(Code::Internal, "the hooks could not be put into the file").hint("nothing was changed"));
+        return Err(Error::new(Code::Internal, "could not add the hooks to the file").hint("nothing was changed"));
     }
     Ok(text)
 }
@@ -136,14 +136,14 @@ fn wrong(what: &str) -> Error {
 /// Returns the root, if what piton edits has the form it knows.
 fn checked(text: &str) -> Result<ParsedValue> {
     let root = scan(text)?;
-    let members = root.members().ok_or_else(|| wrong("no object at its root"))?;
+    let members = root.members().ok_or_else(|| wrong("no JSON object at its root"))?;
     if members.iter().filter(|member| member.key == "hooks").count() > 1 {
         return Err(wrong("`hooks` twice"));
     }
     let Some(hooks) = root.get("hooks") else {
         return Ok(root);
     };
-    let events = hooks.members().ok_or_else(|| wrong("a `hooks` that is no object"))?;
+    let events = hooks.members().ok_or_else(|| wrong("`hooks`, but it is not an object"))?;
     for (at, event) in events.iter().enumerate() {
         if events[..at].iter().any(|other| other.key == event.key) {
             return Err(wrong(&format!("under `hooks`, `{}` twice", event.key)));
@@ -289,7 +289,7 @@ fn insert(text: &str, event: &'static str, node: &NewValue) -> Result<String> {
             put(text, &root, hooks, &|layout| member(event, &list, layout))
         }
         Some(list) if list.elements().is_some() => put(text, &root, list, &|layout| render(node, layout)),
-        Some(_) => return Err(wrong(&format!("under `hooks`, a `{event}` that is no list"))),
+        Some(_) => return Err(wrong(&format!("`{event}` under `hooks`, but it is not a list"))),
     })
 }
 

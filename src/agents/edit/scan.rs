@@ -97,7 +97,7 @@ pub(crate) fn scan(text: &str) -> Result<ParsedValue> {
     scanner.blank()?;
     let root = scanner.value(0)?;
     scanner.blank()?;
-    if scanner.at < text.len() { Err(scanner.wrong("something follows the end")) } else { Ok(root) }
+    if scanner.at < text.len() { Err(scanner.wrong("text after the end")) } else { Ok(root) }
 }
 
 /// Returns the end of white space from `at` on.
@@ -180,7 +180,7 @@ impl Scanner<'_> {
             escaped = *byte == b'\\' && !escaped;
             ends
         });
-        let end = start + 2 + inner.ok_or_else(|| self.wrong("a text has no end"))?;
+        let end = start + 2 + inner.ok_or_else(|| self.wrong("a string has no end"))?;
         let text = serde_json::from_str(&self.text[start..end]).map_err(|_| self.wrong("a text is misspelt"))?;
         self.at = end;
         Ok(text)

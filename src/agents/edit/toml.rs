@@ -35,7 +35,7 @@ pub(crate) fn merge(
     // A second look must see all of them.
     match found(&after, ours)? == found(&tables, &|_| true)? {
         true => Ok(after),
-        false => Err(refused("a form that is not edited here", "add the hooks by hand: docs/AGENTS.md")),
+        false => Err(refused("a form that piton cannot edit", "add the hooks by hand: docs/AGENTS.md")),
     }
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn commands(text: &str, hear: &dyn Fn(&str) -> bool) -> Result<()> {
 }
 
 fn refused(why: &str, hint: &str) -> Error {
-    Error::new(Code::Conflict, format!("the file has {why}, and was not touched")).hint(hint)
+    Error::new(Code::Conflict, format!("the file has {why}; it was not changed")).hint(hint)
 }
 
 fn read(text: &str) -> Result<Document<&str>> {

@@ -32,7 +32,7 @@ pub(crate) fn merge(
     if seen && others(&after, ours)? == others(&before, ours)? {
         return Ok(after);
     }
-    Err(refused("a form that is not edited here", &by_hand()))
+    Err(refused("a form that piton cannot edit", &by_hand()))
 }
 
 /// Returns the text without our entries; nothing if nothing else was in it.
@@ -43,7 +43,7 @@ pub(crate) fn remove(text: &str, ours: &dyn Fn(&str) -> bool) -> Result<Option<S
     if found(text, ours)?.is_empty() {
         return Ok(if text.trim().is_empty() { None } else { Some(text.to_owned()) });
     }
-    let take_out = "take out what calls `piton hook` by hand";
+    let take_out = "remove the calls of `piton hook` by hand";
     let mut file = HookFile::read(text).map_err(|why| refused(why, take_out))?;
     file.remove(ours).map_err(|why| refused(why, take_out))?;
     let after = file.text();
@@ -51,11 +51,11 @@ pub(crate) fn remove(text: &str, ours: &dyn Fn(&str) -> bool) -> Result<Option<S
     if gone && others(&after, ours)? == others(text, ours)? {
         return Ok(if after.is_empty() { None } else { Some(after) });
     }
-    Err(refused("a form that is not edited here", take_out))
+    Err(refused("a form that piton cannot edit", take_out))
 }
 
 fn refused(why: &str, hint: &str) -> Error {
-    Error::new(Code::Conflict, format!("the file has {why}, and was not touched")).hint(hint)
+    Error::new(Code::Conflict, format!("the file has {why}; it was not changed")).hint(hint)
 }
 
 fn by_hand(wanted: &[(&'static str, NewValue)]) -> String {

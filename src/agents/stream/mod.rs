@@ -151,14 +151,15 @@ impl StreamReader {
         let Some(means) = self.stream.means(&name) else {
             let shown = cut(&printable(&name), 60);
             let message = format!("the stream of {title} has no frame of the type `{shown}` that piton knows");
-            let hint = "if nothing else is read either, this is another client's stream: see --from";
+            let hint = "if piton understands no other frame either, the stream is from another client; see `--from`";
             return Err((FrameFault::UnknownType, Error::new(Code::UnknownType, message).field("type").hint(hint)));
         };
         self.events(&frame, &name, means).map_err(|error| {
             let lacks = error.field_name().unwrap_or("what it should have").to_owned();
-            let message = format!("a frame `{name}` in the stream of {title} is not as this client's: see `{lacks}`");
+            let message =
+                format!("a frame `{name}` in the stream of {title} does not have this client's format: see `{lacks}`");
             let hint =
-                "it was passed over; if many are, the client's stream has changed, or --from names another client";
+                "the frame was skipped; if this happens often, the client's format has changed or `--from` is wrong";
             (FrameFault::Foreign, Error::new(Code::BadRequest, message).field(lacks).hint(hint))
         })
     }
@@ -270,7 +271,7 @@ impl StreamReader {
 }
 
 fn object(line: &[u8]) -> Result<Payload> {
-    let hint = "the stream may have been cut, or something else prints into it";
+    let hint = "the stream might have been cut, or another program prints into it";
     Payload::read(line).map_err(|_| match json::read(line) {
         read if !read.is_utf8 => Error::new(Code::BadUtf8, "a line of the stream is not UTF-8").hint(hint),
         json::ParsedJson { fault: Some(fault), .. } => {

@@ -93,7 +93,7 @@ fn switched_off(layers: &[&SettingsLayer]) -> Option<Doubt> {
                 Ok(None) => {}
                 Ok(Some(true)) => return None,
                 Ok(Some(false)) => {
-                    let who = if layer.is_managed { "have the administrator set" } else { "set" };
+                    let who = if layer.is_managed { "ask the administrator to set" } else { "set" };
                     return Some(Doubt {
                         what: format!("hooks are switched off in `[features]` of {}", layer.shown),
                         step: format!("{who} `{switch} = true` there"),
@@ -124,7 +124,7 @@ fn untrusted(asked: &TrustQuestion<'_>, config: Option<&Value>) -> Option<Doubt>
             true => "Codex ignores piton's hooks until you trust them".to_owned(),
             false => format!("Codex ignores piton's hooks of {} until you trust them", events.join(", ")),
         },
-        step: "open `/hooks` in Codex and trust piton's".to_owned(),
+        step: "open `/hooks` in Codex and trust piton's hooks".to_owned(),
         is_certain: true,
     })
 }

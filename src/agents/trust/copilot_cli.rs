@@ -20,7 +20,7 @@ pub(super) fn doubts(asked: &TrustQuestion<'_>, place: Spot) -> Vec<Doubt> {
     } else if asked.project {
         found.push(Doubt {
             what: "Copilot CLI does not trust this folder and does not read the hooks in it".to_owned(),
-            step: "start `copilot` here and trust the folder for good".to_owned(),
+            step: "start `copilot` here and trust the folder permanently".to_owned(),
             is_certain: true,
         });
     }
@@ -63,8 +63,8 @@ fn own_doubt(layer: &SettingsLayer) -> Option<Doubt> {
         Ok(_) => return None,
     };
     Some(Doubt {
-        what: format!("piton cannot tell whether hooks run: `{name}` is set in {}", layer.shown),
-        step: format!("take `{name}` out of that file"),
+        what: format!("piton cannot determine whether hooks run: `{name}` is set in {}", layer.shown),
+        step: format!("remove `{name}` from that file"),
         is_certain: false,
     })
 }

@@ -42,8 +42,8 @@ pub(super) fn doubts(asked: &TrustQuestion<'_>, place: Spot) -> Vec<Doubt> {
     let replaces =
         |layer: &&SettingsLayer| layer.shown == alone[usize::from(asked.project)] && has_hooks(&layer.values);
     doubts.extend(layers.iter().find(replaces).map(|layer| Doubt {
-        what: format!("{} takes the place of the hooks before a tool in `settings.json`", layer.shown),
-        step: "move the hooks of that file into `settings.json`, and remove it".to_owned(),
+        what: format!("{} replaces the hooks before a tool in `settings.json`", layer.shown),
+        step: "move the hooks of that file into `settings.json` and remove the file".to_owned(),
         is_certain: true,
     }));
     doubts

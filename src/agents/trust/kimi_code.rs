@@ -23,7 +23,7 @@ fn odd(layer: &SettingsLayer) -> Option<Doubt> {
     let shown = &layer.shown;
     if !hooks.is_array() || listed.iter().any(|hook| !fits(hook)) {
         return Some(Doubt {
-            what: format!("a hook in {shown} is not as Kimi Code wants it: no hook runs"),
+            what: format!("a hook in {shown} does not have the format that Kimi Code expects, so no hook runs"),
             step: "fix the `[[hooks]]` there: `event`, `command`, `timeout` of 1 to 600, `matcher`, and nothing else"
                 .to_owned(),
             is_certain: true,
@@ -32,7 +32,7 @@ fn odd(layer: &SettingsLayer) -> Option<Doubt> {
     let is_known = |event: &str| clients::profile(Client::KimiCode).shape.step(event).is_some();
     let mut events = listed.iter().filter_map(|hook| hook["event"].as_str());
     let event = events.find(|event| !is_known(event))?;
-    Some(unreadable(shown, &format!("Kimi Code 2.1 knows no event `{event}`, and would pass over all hooks")))
+    Some(unreadable(shown, &format!("Kimi Code 2.1 does not know the event `{event}` and would ignore all hooks")))
 }
 
 fn fits(hook: &Value) -> bool {

@@ -24,8 +24,8 @@ pub(super) struct SettingsLayers {
 /// Returns the doubt about a file that piton cannot read, though the client may.
 pub(super) fn unreadable(shown: &str, why: &str) -> Doubt {
     Doubt {
-        what: format!("piton cannot tell whether hooks run: {shown}: {why}"),
-        step: "fix that file, or make it readable".to_owned(),
+        what: format!("piton cannot determine whether hooks run: {shown}: {why}"),
+        step: "fix that file or make it readable".to_owned(),
         is_certain: false,
     }
 }
@@ -60,12 +60,12 @@ impl SettingsLanguage {
             SettingsLanguage::Json if text.trim().is_empty() => Ok(Value::Null),
             SettingsLanguage::Json => {
                 let value = scan(text).map_err(|error| error.text())?.value();
-                if value.is_object() { Ok(value) } else { Err("it contains no JSON object".to_owned()) }
+                if value.is_object() { Ok(value) } else { Err("it does not contain a JSON object".to_owned()) }
             }
             SettingsLanguage::Toml => toml_edit::de::from_str(text).map_err(|error| {
                 // Further lines show the place, which the path and the first line name already.
                 let text = error.to_string();
-                format!("it is no TOML: {}", text.lines().next().unwrap_or_default())
+                format!("it is not TOML: {}", text.lines().next().unwrap_or_default())
             }),
         }
     }
@@ -88,8 +88,8 @@ pub(super) fn layers(asked: &TrustQuestion<'_>, form: SettingsLanguage, files: &
 
 /// Returns the step that takes a setting out of a file.
 fn taken_out(name: &str, is_managed: bool) -> String {
-    let who = if is_managed { "have the administrator take" } else { "take" };
-    format!("{who} `{name}` out of that file")
+    let who = if is_managed { "ask the administrator to remove" } else { "remove" };
+    format!("{who} `{name}` from that file")
 }
 
 /// The value that switches hooks off.
@@ -144,7 +144,7 @@ pub(super) fn managed_only(layer: &SettingsLayer, key: &str) -> Option<Doubt> {
     }
     Some(Doubt {
         what: format!("`{key}` is set in {}: only the administrator's hooks run", layer.shown),
-        step: format!("have the administrator add piton's hooks there, or take `{key}` out"),
+        step: format!("ask the administrator to add piton's hooks there, or to remove `{key}`"),
         is_certain: true,
     })
 }

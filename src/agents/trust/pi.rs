@@ -49,8 +49,8 @@ fn left_out(asked: &TrustQuestion<'_>, shown: &str, entries: &Value) -> Option<D
     let entry =
         entry.or_else(|| named('!').find(|pattern| !is_in && fits(pattern)).map(|pattern| format!("!{pattern}")))?;
     Some(Doubt {
-        what: format!("`{entry}` in `extensions` of {shown} leaves piton's extension out"),
-        step: format!("take `{entry}` out of that file, or switch the extension on with `pi config`"),
+        what: format!("`{entry}` in `extensions` of {shown} excludes piton's extension"),
+        step: format!("remove `{entry}` from that file, or enable the extension with `pi config`"),
         is_certain: true,
     })
 }
@@ -69,7 +69,7 @@ fn untrusted(asked: &TrustQuestion<'_>, folders: Spot, always: bool) -> Option<D
     match told.map(Value::as_bool) {
         Some(Some(true)) => None,
         None if always => None,
-        Some(None) => Some(unreadable(&(asked.shown)(&file), "a decision there is neither true nor false")),
+        Some(None) => Some(unreadable(&(asked.shown)(&file), "a value there is neither true nor false")),
         Some(Some(false)) | None => Some(Doubt {
             what: "pi does not trust this folder and does not load the extension in it".to_owned(),
             step: "start `pi` here and type `/trust`, or run `piton install pi` without `--project`".to_owned(),

@@ -69,7 +69,7 @@ fn check(client: Client, table: &[(Files<'_>, Wanted<'_>)]) {
         assert!(is_so, "{files:?}: {wanted:?}, found {doubts:?}");
         assert!(doubts.iter().all(|doubt| !doubt.step.is_empty()));
         assert_eq!(
-            doubts.iter().any(|doubt| doubt.what.contains("cannot tell")),
+            doubts.iter().any(|doubt| doubt.what.contains("cannot determine")),
             doubts.iter().any(|it| !it.is_certain)
         );
     }
@@ -131,7 +131,7 @@ fn claude_code_is_switched_off_in_each_of_its_files() {
                 Run,
             ),
             // Files that cannot be read, or say something else.
-            (&[("./.claude/settings.local.json", "{\"disableAllHooks\": tru")], Unknown("cannot tell")),
+            (&[("./.claude/settings.local.json", "{\"disableAllHooks\": tru")], Unknown("cannot determine")),
             (&[("./.claude/settings.json", "[]")], Unknown("./.claude/settings.json")),
             (&[("./.claude/settings.json", LOCKED)], Unknown("permission denied")),
             (&[("./.claude/settings.json", r#"{"disableAllHooks": "true"}"#)], Unknown("neither true nor false")),
@@ -139,7 +139,10 @@ fn claude_code_is_switched_off_in_each_of_its_files() {
                 &[("/etc/claude-code/managed-settings.json", "no json")],
                 Unknown("/etc/claude-code/managed-settings.json"),
             ),
-            (&[("/etc/claude-code/managed-settings.json", r#"{"allowManagedHooksOnly": 1}"#)], Unknown("cannot tell")),
+            (
+                &[("/etc/claude-code/managed-settings.json", r#"{"allowManagedHooksOnly": 1}"#)],
+                Unknown("cannot determine"),
+            ),
             (&[("/etc/claude-code/managed-settings.d/20.json", LOCKED)], Unknown("d/20.json")),
         ],
     );
@@ -173,7 +176,7 @@ fn gemini_and_its_fork_are_switched_off_in_each_of_their_files() {
             ),
             (&[("./.gemini/settings.json", r#"{"hooksConfig": {"disabled": ["other"]}}"#)], Run),
             (&[("/etc/gemini-cli/settings.json", "{")], Unknown("/etc/gemini-cli/settings.json")),
-            (&[("./.gemini/settings.json", LOCKED)], Unknown("cannot tell")),
+            (&[("./.gemini/settings.json", LOCKED)], Unknown("cannot determine")),
         ],
     );
     let qwen = r#"{"disableAllHooks": true}"#;
@@ -259,7 +262,7 @@ fn pi_leaves_an_extension_out() {
         r#""!extensions/*""#,
         r#""!**/piton.*""#,
     ] {
-        with(text, Off("~/.pi/agent/settings.json leaves piton's extension out"));
+        with(text, Off("~/.pi/agent/settings.json excludes piton's extension"));
     }
     check(
         Client::Pi,
@@ -289,7 +292,7 @@ fn pi_leaves_an_extension_out() {
     }
     assert!(!ask(&[trust(r#"{"/work": 1}"#)])[0].is_certain);
     let own = ("./.pi/settings.json", r#"{"extensions": ["-extensions/piton.ts"]}"#);
-    assert!(ask(&[trust(r#"{"/work": true}"#), own])[0].what.contains("./.pi/settings.json leaves"));
+    assert!(ask(&[trust(r#"{"/work": true}"#), own])[0].what.contains("./.pi/settings.json excludes"));
 }
 
 /// Seen in Copilot CLI 1.0.102.
@@ -308,7 +311,7 @@ fn copilot_is_switched_off_by_the_projects_files_and_the_administrators() {
             (&[trusted, ("./.claude/settings.local.json", off)], Off("./.claude/settings.local.json")),
             (&[trusted, ("./.claude/settings.local.json", off), ("./.github/copilot/settings.json", on)], Run),
             (&[trusted, ("./.claude/settings.local.json", off), ("./.claude/settings.json", on)], Off(".claude")),
-            (&[trusted, ("./.github/copilot/settings.json", "{")], Unknown("cannot tell")),
+            (&[trusted, ("./.github/copilot/settings.json", "{")], Unknown("cannot determine")),
             // It does not read the files of a folder that it does not trust.
             (&[("./.github/copilot/settings.json", off)], Run),
             (&[("~/.copilot/config.json", r#"{"trusted_folders": ["/"]}"#), ("./.claude/settings.json", off)], Off("")),
@@ -361,7 +364,7 @@ fn droid_is_switched_off_among_the_hooks_of_its_files() {
             (&[("./.factory/settings.local.json", off)], Run),
             (&[("~/.factory/hooks.json", alone)], Off("`hooksDisabled` is set in ~/.factory/hooks.json")),
             (&[("./.factory/hooks.json", alone)], Off("./.factory/hooks.json")),
-            (&[("~/.factory/hooks.json", hooks)], Off("takes the place")),
+            (&[("~/.factory/hooks.json", hooks)], Off("replaces the hooks")),
             (&[("./.factory/hooks.json", hooks)], Run),
             (&[("~/.factory/hooks.json", r#"{"Stop": [{"hooks": [{"command": "x"}]}]}"#)], Run),
             (&[("~/.factory/hooks.json", "{}")], Run),
@@ -381,13 +384,16 @@ fn kimi_code_passes_over_all_hooks_where_one_does_not_fit() {
     with(good.to_owned(), Run);
     with("a = 1\n".to_owned(), Run);
     with(hook("SubagentStop", ""), Run);
-    with(hook("Stop", "timeout = 0"), Off("is not as Kimi Code wants it"));
-    with(hook("Stop", "timeout = 601"), Off("is not as Kimi Code wants it"));
-    with(hook("Stop", "type = \"command\""), Off("is not as Kimi Code wants it"));
-    with(hook("Stop", "matcher = 1"), Off("is not as Kimi Code wants it"));
-    with("hooks = 1\n".to_owned(), Off("is not as Kimi Code wants it"));
-    with("[[hooks]]\nevent = \"Stop\"\ncommand = \"\"\n".to_owned(), Off("is not as Kimi Code wants it"));
-    with(hook("Newer", ""), Unknown("no event `Newer`"));
-    with("a = \n".to_owned(), Unknown("it is no TOML"));
+    with(hook("Stop", "timeout = 0"), Off("does not have the format that Kimi Code expects"));
+    with(hook("Stop", "timeout = 601"), Off("does not have the format that Kimi Code expects"));
+    with(hook("Stop", "type = \"command\""), Off("does not have the format that Kimi Code expects"));
+    with(hook("Stop", "matcher = 1"), Off("does not have the format that Kimi Code expects"));
+    with("hooks = 1\n".to_owned(), Off("does not have the format that Kimi Code expects"));
+    with(
+        "[[hooks]]\nevent = \"Stop\"\ncommand = \"\"\n".to_owned(),
+        Off("does not have the format that Kimi Code expects"),
+    );
+    with(hook("Newer", ""), Unknown("the event `Newer`"));
+    with("a = \n".to_owned(), Unknown("it is not TOML"));
     with(LOCKED.to_owned(), Unknown("permission denied"));
 }

@@ -237,7 +237,7 @@ mod tests {
             assert_eq!(log.has_written_files(), expected, "{message}");
         }
         std::fs::remove_file(&file).unwrap();
-        assert!(!log.has_written_files(), "the repository is gone");
+        assert!(!log.has_written_files(), "the repository no longer exists");
         std::fs::write(&file, line("commit (initial): f")).unwrap();
         assert!(!log.has_written_files(), "a new repository has its first commit");
         std::fs::write(&file, line("clone: from x")).unwrap();

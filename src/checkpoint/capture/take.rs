@@ -63,7 +63,7 @@ impl Locked<'_> {
         let changed = match base(&known, &take.draft, &observed) {
             // The base is only for counting changes: a damaged one stops no checkpoint.
             Some(base) => catalog.count_since(base, observed.root, &observed.fresh, &observed.private).inspect_err(|error| {
-                tracing::warn!(%error, n = base.record.ordinal, "how much changed is not known: the checkpoint before is damaged");
+                tracing::warn!(%error, n = base.record.ordinal, "cannot determine how much changed: the previous checkpoint is damaged");
             }).ok(),
             None => Some(observed.totals.0 + observed.private.files()),
         };
@@ -263,13 +263,13 @@ impl Locked<'_> {
             return;
         }
         let text = format!(
-            "`{}` looks like a secret. Checkpoints save it in `local.git`, where no git command and no push reaches it; `piton forget` \
-             removes it, and `secrets: on-target` saves less. This is said once",
+            "`{}` looks like a secret. Checkpoints save it in `local.git`, which git commands and pushes never read. To remove it, run \
+             `piton forget`; to save fewer secrets, set `secrets: on-target`. This message is shown once",
             path.display()
         );
         match self.change_state(|state| state.told_secrets = true) {
             Ok(()) => observed.warnings.push(text),
-            Err(error) => tracing::warn!(%error, "the state file could not be written"),
+            Err(error) => tracing::warn!(%error, "could not write the state file"),
         }
     }
 
@@ -280,7 +280,7 @@ impl Locked<'_> {
             return;
         }
         if let Err(error) = self.change_state(|state| _ = state.detached.remove(run)) {
-            tracing::warn!(%error, "the state file could not be written");
+            tracing::warn!(%error, "could not write the state file");
         }
     }
 }
@@ -319,7 +319,7 @@ fn observe<'s>(
     let observed = match Observation::scan(catalog, take, &before, Destination::Batch(&batch, &local), control) {
         Err(error) if error.code() == Code::StoreDamaged => {
             // The stamps promised content that the store does not have: one more scan reads all of it again.
-            tracing::warn!(%error, "the store lost objects that stamps name; scanning everything");
+            tracing::warn!(%error, "the store lost objects that the stamps refer to; scanning everything");
             Observation::scan(catalog, take, &before.distrusted(), Destination::Batch(&batch, &local), control)?
         }
         observed => observed?,
@@ -399,7 +399,7 @@ fn refuse_too_broad(catalog: &Catalog, take: &Take) -> Result<()> {
     }
     Err(Error::new(Code::WorkspaceRefused, "this directory is too broad to be captured as a whole")
         .path(&workspace.path)
-        .hint("name a project directory with --workspace, or some paths: `piton checkpoint -- PATH`"))
+        .hint("give a project directory with `--workspace`, or some paths: `piton checkpoint -- PATH`"))
 }
 
 fn record(catalog: &Catalog, draft: &Draft, observed: &Observation, ordinal: u64) -> Record {

@@ -83,10 +83,10 @@ impl Locked<'_> {
         let is_done = self.thin_out()?;
         self.thin_out_repositories()?;
         if let Err(error) = self.tidy_states() {
-            tracing::warn!(%error, "the states of the repository could not be tidied");
+            tracing::warn!(%error, "could not remove old states of the repository");
         }
         if let Err(error) = self.sweep() {
-            tracing::warn!(%error, "temporary files of killed processes stay");
+            tracing::warn!(%error, "could not remove temporary files of killed processes");
         }
         Ok(is_done)
     }
@@ -113,7 +113,7 @@ impl Locked<'_> {
     pub(crate) fn thin_out(&mut self) -> Result<bool> {
         let is_done = self.drop_surplus()?;
         let is_packed = self.catalog.pack_refs(MANY_REFS, &self.lock).unwrap_or_else(|error| {
-            tracing::warn!(%error, "many refs stay in files of their own");
+            tracing::warn!(%error, "could not pack refs");
             true
         });
         Ok(is_done && is_packed)

@@ -227,7 +227,7 @@ impl Attempt {
         // One lookup guards against a tree that was built but never stored.
         let has_private = observed.private_root.map_or(Ok(true), |root| local.batch()?.contains(&root))?;
         if !batch.contains(&observed.root)? || !has_private {
-            tracing::error!(root = %observed.root, "the store lost a tree that was built; scanning everything");
+            tracing::error!(root = %observed.root, "the store lost a tree that was just written; scanning everything");
             self.renewed = None;
             if let Warmth::Live(tree, _) = mem::take(&mut self.warmth) {
                 self.warmth = Warmth::Cold(Some(tree.stamps));

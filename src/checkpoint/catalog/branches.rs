@@ -81,12 +81,12 @@ impl Catalog {
     /// Writes the commits file if the lock is free, so that the next process need not read the commits. A failure loses
     /// nothing.
     fn keep_commits_if_free(&self, all: &AllCheckpoints, epoch: &str) {
-        let kept = self.acquire_if_free("keeping what commits say").and_then(|lock| match lock {
+        let kept = self.acquire_if_free("caching the commits' data").and_then(|lock| match lock {
             Some(lock) => self.save_commits(all, epoch, &lock),
             None => Ok(()),
         });
         if let Err(error) = kept {
-            tracing::debug!(%error, "what commits say is not kept");
+            tracing::debug!(%error, "the commits' data was not cached");
         }
     }
 

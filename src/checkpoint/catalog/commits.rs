@@ -153,7 +153,7 @@ impl CommitCache {
             return Ok(());
         }
         let mut file = open_private(path).at("opening", path)?;
-        let length = file.metadata().at("looking at", path)?.len();
+        let length = file.metadata().at("checking", path)?.len();
         let (mut there, mut whole) = (IdSet::default(), length);
         // Another process may have written it, or a kill have torn it.
         if self.left.as_ref().is_none_or(|left| (left.0, left.1.as_str()) != (length, epoch)) {

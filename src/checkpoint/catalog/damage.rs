@@ -35,10 +35,10 @@ impl DamageLook {
     /// Returns the extent of the look, for a person.
     pub fn extent(&self) -> String {
         let trees = match self.looked < self.of {
-            true => format!("directories of the newest {} of {} checkpoints", self.looked, self.of),
+            true => format!("the directories of the newest {} of {} checkpoints", self.looked, self.of),
             false => "directories".to_owned(),
         };
-        format!("refs, {trees} and the ends of packs; `piton doctor` reads all contents")
+        format!("refs, {trees} and the ends of packs; to read all contents, run `piton doctor`")
     }
 }
 
@@ -121,7 +121,7 @@ impl Catalog {
         let is_named = |broken: &[String], name: &str| broken.iter().any(|line| line.starts_with(&format!("{name}: ")));
         for (name, id) in self.gone_refs()? {
             if !is_named(&broken, &name) {
-                broken.push(format!("{name}: the ref is not there, and the log has it at {}", id.short()));
+                broken.push(format!("{name}: the ref is missing; the log has it at {}", id.short()));
             }
         }
         Ok(broken)

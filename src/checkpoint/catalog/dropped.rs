@@ -155,7 +155,7 @@ impl Ledger {
         if path.metadata().is_ok_and(|facts| facts.len() > MOST_PLAIN) {
             self.make_part()?;
         }
-        let mut file = append_private(path).at("noting what was dropped", path)?;
+        let mut file = append_private(path).at("recording what was dropped", path)?;
         let mut text = String::new();
         // A torn line must not take the next one with it.
         if !ends_with_newline(path) {
@@ -166,7 +166,7 @@ impl Ledger {
             text.push('\n');
         }
         // One call, so that a killed process leaves whole lines, but for the last.
-        file.write_all(text.as_bytes()).at("noting what was dropped", path)
+        file.write_all(text.as_bytes()).at("recording what was dropped", path)
     }
 
     /// Moves the lines of the file into a new part.
@@ -269,7 +269,7 @@ pub fn note_history(
     checkpoints: &[Checkpoint],
     (rule, at): (&str, i64),
 ) -> Result<()> {
-    let _lock = FileLock::acquire(&home_lock(home), Mode::Exclusive, "noting what was dropped", PATIENCE)?;
+    let _lock = FileLock::acquire(&home_lock(home), Mode::Exclusive, "recording what was dropped", PATIENCE)?;
     let mut all: BTreeMap<String, DroppedCheckpoint> = BTreeMap::new();
     let now = checkpoints.iter().map(|checkpoint| DroppedCheckpoint::new(checkpoint, rule, at));
     for one in Ledger::of_workspace(&workspace.dir).all().into_iter().chain(now) {
@@ -295,7 +295,7 @@ fn part_of(ids: &[u8], lines: &[u8]) -> std::io::Result<Vec<u8>> {
 /// # Errors
 /// `disk-full`, `permission`, `store-locked`.
 pub(crate) fn note_forgotten(home: &Home, workspace: &Workspace, checkpoints: &[Checkpoint], at: i64) -> Result<()> {
-    let _lock = FileLock::acquire(&home_lock(home), Mode::Exclusive, "noting what was forgotten", PATIENCE)?;
+    let _lock = FileLock::acquire(&home_lock(home), Mode::Exclusive, "recording what was forgotten", PATIENCE)?;
     let bare = |n: Number, id: String| {
         (id.clone(), DroppedCheckpoint { n, id, at, rule: FORGET.into(), ..Default::default() })
     };

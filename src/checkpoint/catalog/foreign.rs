@@ -58,7 +58,7 @@ impl Catalog {
             return Ok(());
         }
         let text = format!(
-            "checkpoint {} was fetched from another machine: no run can continue from it",
+            "checkpoint {} was fetched from another machine, so no run can continue from it",
             checkpoint.id.short()
         );
         Err(Error::new(Code::OtherWorkspace, text).hint("restore it instead of rolling back to it"))

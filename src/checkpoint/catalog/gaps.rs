@@ -150,14 +150,15 @@ impl Catalog {
             let first: Vec<String> =
                 partial().take(3).map(|(path, reason)| format!("{} ({reason})", path.display())).collect();
             let paths = crate::model::text::count(partial().count() as u64, "path");
-            warnings.push(format!("this checkpoint left out {paths}, which stay as they are: {}", first.join(", ")));
+            warnings
+                .push(format!("this checkpoint does not contain {paths}, which are not changed: {}", first.join(", ")));
         }
         let mut gone = recorded(coverage);
         gone.extend(left_out().map(|(path, why)| Gap { path: path.clone(), weight: why.weight(), why: *why }));
         // A path that still exists was not destroyed.
         gone.retain(|gap| is_about(&gap.path));
         gone.retain(|gap| !self.is_there(&gap.path) || matches!(gap.why, SkipReason::OverBudget(_)));
-        warnings.extend(sentence(&gone).map(|text| format!("{text}: this checkpoint cannot bring that back")));
+        warnings.extend(sentence(&gone).map(|text| format!("{text}: this checkpoint cannot restore that")));
         warnings
     }
 
@@ -201,7 +202,7 @@ impl Catalog {
         selects: &dyn Fn(&RelPath) -> bool,
     ) -> Result<Vec<String>> {
         let all = self.gone(checkpoint, self.repositories_with(checkpoint, coverage)?, selects);
-        Ok(all.iter().map(|(path, command)| format!("`{path}` was kept: `{command}` brings it back")).collect())
+        Ok(all.iter().map(|(path, command)| format!("`{path}` was saved; to restore it, run `{command}`")).collect())
     }
 
     /// Returns the repositories that were kept with a checkpoint and are gone, each with the command that brings it back.
@@ -223,7 +224,7 @@ impl Catalog {
         gone.map(|kept| (self.shown(&kept.path), self.restore_command_at(checkpoint, &kept.path))).collect()
     }
 
-    /// Returns a path as a person reads it: absolute outside of all workspaces.
+    /// Returns a path as a person reads it: absolute outside every workspace.
     pub(crate) fn shown(&self, path: &RelPath) -> String {
         let leading = if self.is_outside() { "/" } else { "" };
         format!("{leading}{}", path.display())

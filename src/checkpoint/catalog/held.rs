@@ -38,5 +38,5 @@ impl Catalog {
 pub fn refusal(number: Number, path: &std::path::Path) -> Error {
     Error::new(Code::NoSuchPath, format!("checkpoint {number} does not contain that path"))
         .path(path)
-        .hint("`piton find PATH` says which checkpoints do")
+        .hint("`piton find PATH` lists the checkpoints that do")
 }

@@ -169,7 +169,7 @@ impl LazyRecord {
         head.record.get_or_init(|| {
             let decoded = kept.decode(head).unwrap_or_else(|why| {
                 // Its checksum was right, so that only a mistake of its writer leads here.
-                tracing::warn!(n = head.ordinal, "a kept record {why}: run `piton doctor`");
+                tracing::warn!(n = head.ordinal, "a saved record {why}; run `piton doctor`");
                 Record::bare(head.kind, head.ordinal)
             });
             decoded.into()

@@ -78,7 +78,7 @@ impl Catalog {
             Ok(present) => Some(present),
             Err(error) if error.code() == Code::WorkspaceGone => None,
             Err(error) => {
-                faults.push(format!("what changed since the newest checkpoint is not known: {}", error.text()));
+                faults.push(format!("cannot determine what changed since the newest checkpoint: {}", error.text()));
                 None
             }
         };

@@ -136,7 +136,7 @@ impl Catalog {
         if !home.path().join("store.git").exists()
             && let Err(error) = home.tag(policy.backup == Backup::Skip)
         {
-            tracing::warn!(%error, "the store could not be tagged for backups");
+            tracing::warn!(%error, "could not mark the store so that backup tools skip it");
         }
         let is_new = !home.path().join("store.git").exists();
         let store = Store::open(home.path())?;
@@ -197,11 +197,11 @@ impl Catalog {
             *self.standing.borrow_mut() = None;
             *self.log.borrow_mut() = None;
             if let Err(error) = self.renew_layers() {
-                tracing::warn!(%error, "the private layer of a killed process is not completed yet");
+                tracing::warn!(%error, "a killed process left an unfinished private layer");
             }
             if let Err(error) = self.store.complete(&self.workspace.dir.join("log")) {
                 // Only the killed process's own checkpoint waits for it, and nobody was told of that one.
-                tracing::warn!(%error, "the checkpoint of a killed process is not completed yet");
+                tracing::warn!(%error, "a killed process left an unfinished checkpoint");
             }
         }
         self.trim_layers();
@@ -245,7 +245,7 @@ impl Catalog {
         let (position, history) = &mut *self.history.borrow_mut();
         let contents = Journal::in_dir(&self.workspace.dir).read_on(position)?;
         if contents.damaged > 0 || contents.odd_tail {
-            tracing::warn!(lines = contents.damaged, "the journal has damaged lines, which are passed over");
+            tracing::warn!(lines = contents.damaged, "the journal has damaged lines, which are ignored");
         }
         // The journal was read from its beginning, because it is another file now.
         if contents.from == 0 {

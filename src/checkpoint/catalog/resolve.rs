@@ -64,9 +64,9 @@ impl Catalog {
         match found.as_slice() {
             [one] => match self.lost_after(&parsed, one, &known)? {
                 Some(lost) => {
-                    let text = format!("a newer checkpoint than {} cannot be read any more: {lost}", one.record.number);
+                    let text = format!("a checkpoint newer than {} can no longer be read: {lost}", one.record.number);
                     Err(Error::new(Code::StoreDamaged, text)
-                        .hint("name a checkpoint by its number; `piton doctor` says what is damaged"))
+                        .hint("give a checkpoint by its number; `piton doctor` reports what is damaged"))
                 }
                 None => Ok(self.with_pin((*one).clone())),
             },
@@ -130,8 +130,9 @@ impl Catalog {
         // Where the log cannot be read, what is known answers.
         let broken = self.broken(known).unwrap_or_else(|_| known.broken.clone());
         if let Some(lost) = self.lost_with(parsed, known, &broken) {
-            let text = format!("checkpoint `{selector}` may be one that cannot be read any more: {lost}");
-            return Error::new(Code::StoreDamaged, text).hint("`piton doctor` says what is damaged and how to fix it");
+            let text = format!("checkpoint `{selector}` might be one that can no longer be read: {lost}");
+            return Error::new(Code::StoreDamaged, text)
+                .hint("`piton doctor` reports what is damaged and how to fix it");
         }
         if let Some(error) = word.and_then(|word| explain_word(word, all)) {
             return error;
@@ -147,14 +148,14 @@ impl Catalog {
                     Error::new(Code::NoSuchCheckpoint, text).hint("the next checkpoint finishes it")
                 }
                 Some(n) if n.step == 0 && n.main > 0 && n.main < self.next_number(known) => {
-                    none(Code::Pruned, format!("checkpoint {n} is not kept any more (retention)"))
+                    none(Code::Pruned, format!("checkpoint {n} is no longer kept (retention)"))
                 }
                 _ => {
                     let missing = none(Code::NoSuchCheckpoint, format!("no checkpoint `{selector}` in this workspace"));
                     let is_id =
                         selector.len() >= 4 && self.store.resolve_prefix(&selector).is_ok_and(|ids| !ids.is_empty());
                     if is_id {
-                        missing.hint(format!("for an id of digits alone write `id:{selector}`"))
+                        missing.hint(format!("for an id that has only digits, write `id:{selector}`"))
                     } else {
                         missing
                     }
@@ -248,11 +249,9 @@ impl Catalog {
                     return match record {
                         Some(record) if record.workspace != self.workspace.id => {
                             Error::new(Code::OtherWorkspace, format!("`{hex}` is a checkpoint of another workspace"))
-                                .hint("run the command in that workspace, or name it with --workspace")
+                                .hint("run the command in that workspace, or give it with `--workspace`")
                         }
-                        Some(_) => {
-                            Error::new(Code::Pruned, format!("checkpoint `{hex}` is not kept any more")).hint(hint)
-                        }
+                        Some(_) => Error::new(Code::Pruned, format!("checkpoint `{hex}` is no longer kept")).hint(hint),
                         None => Error::new(Code::NotACheckpoint, format!("`{hex}` is not a checkpoint")).hint(hint),
                     };
                 }

@@ -33,7 +33,7 @@ impl Catalog {
         Ok(all.checkpoints.iter().rev().any(|one| one.id == *id && one.record.files == 0))
     }
 
-    /// Refuses where the workspace is not a directory any more, and a checkpoint of this kind cannot record that.
+    /// Refuses where the workspace is no longer a directory, and a checkpoint of this kind cannot record that.
     ///
     /// # Errors
     /// `workspace-gone`.
@@ -50,12 +50,12 @@ impl Catalog {
         let (text, hint) = match self.workspace.is_deleted() {
             true => (
                 "the workspace was deleted",
-                format!("its checkpoints are kept: `piton restore --workspace {word}` restores the newest one"),
+                format!("its checkpoints are kept; to restore the newest one, run `piton restore --workspace {word}`"),
             ),
             false => (
-                "the workspace is not a directory any more",
+                "the workspace is no longer a directory",
                 format!(
-                    "its checkpoints are kept: `piton restore N --to DIR --workspace {word}` restores files elsewhere"
+                    "its checkpoints are kept; to restore files elsewhere, run `piton restore N --to DIR --workspace {word}`"
                 ),
             ),
         };
@@ -73,7 +73,7 @@ impl Catalog {
         }
         let path = &self.workspace.path;
         if let Some(above) = path.parent() {
-            std::fs::create_dir_all(above).at("making the directory above the workspace", above)?;
+            std::fs::create_dir_all(above).at("creating the parent directory of the workspace", above)?;
         }
         DirBuilder::new().mode(OWNER).create(path).at("making the workspace", path)?;
         let worked = work();

@@ -97,7 +97,7 @@ impl Selector {
         let text = text.trim();
         let bad = |why: &str| {
             Err(Error::new(Code::BadRequest, format!("`{}` {why}", shown(text))).hint(
-                "name a checkpoint by number (12, 12.1), id (4270a8c), label, time (10m, 13:20), turn (t-3), `latest` or \
+                "give a checkpoint by number (12, 12.1), id (4270a8c), label, time (10m, 13:20), turn (t-3), `latest` or \
                  run:codon; `piton list` shows them",
             ))
         };
@@ -141,22 +141,22 @@ impl Selector {
             Err(Error::new(Code::BadRequest, text).field("label").hint(hint.to_owned()))
         };
         if label.is_empty() {
-            return refused("is empty", "name the checkpoint, or leave the label out");
+            return refused("is empty", "give the checkpoint, or omit the label");
         }
         if label.chars().any(char::is_control) {
             return refused("contains a control character", "write one line of plain text");
         }
         match Selector::parse(label) {
             Ok(Selector::Label(_)) if is_word(label) => refused(
-                "reads as a turn, an operation, a time or `latest`",
+                "looks like a turn, an operation, a time or `latest`",
                 "add a word to it, for example `release of 13:20`",
             ),
             Ok(Selector::Label(_)) => Ok(redact(label)),
             Ok(Selector::Codon { .. }) => {
-                refused("reads as the codon of a run", "write a blank after the colon, for example `fix: the parser`")
+                refused("looks like the codon of a run", "write a space after the colon, for example `fix: the parser`")
             }
             Ok(_) | Err(_) => {
-                refused("reads as the number or id of a checkpoint", "add a word to it, for example `release 12`")
+                refused("looks like the number or id of a checkpoint", "add a word to it, for example `release 12`")
             }
         }
     }

@@ -114,7 +114,7 @@ pub(super) fn explain_word(word: &str, all: &[Checkpoint]) -> Option<Error> {
     let typed = shown(word);
     if is_turn(word) {
         return none(
-            format!("no turn `{typed}` has changed files here, or its checkpoint is not kept any more"),
+            format!("no turn `{typed}` has changed files here, or its checkpoint is no longer kept"),
             "`piton list --turns` lists the turns",
         );
     }
@@ -123,15 +123,15 @@ pub(super) fn explain_word(word: &str, all: &[Checkpoint]) -> Option<Error> {
     }
     if is_git_command(word) {
         return none(
-            format!("no checkpoint was taken before a command of git `{typed}`"),
-            "`piton list --git` lists the commands of git",
+            format!("no checkpoint was taken before a git command `{typed}`"),
+            "`piton list --git` lists the git commands",
         );
     }
     let is_missing = word == LATEST || NamedTime::parse(word, now_ms()).is_some();
     let oldest = all.iter().find(|one| is_named(one)).filter(|_| is_missing);
     match oldest.map(|one| (one.record.number, ms_of(&one.record.time).map(local_minute).unwrap_or_default())) {
         Some((number, time)) => none(
-            format!("no checkpoint is as old as `{typed}`; the oldest is {number}, of {time}"),
+            format!("no checkpoint is as old as `{typed}`; the oldest is {number}, from {time}"),
             "`piton list` shows the checkpoints",
         ),
         None if is_missing => {

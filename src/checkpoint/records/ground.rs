@@ -76,7 +76,7 @@ impl Ground {
             elsewhere: None,
         };
         if let Some(remote) = mount.filter(|mount| mount.is_remote()) {
-            look.root = FoundNode::Failed(format!("a file system of another machine ({}) is not queried", remote.kind));
+            look.root = FoundNode::Failed(format!("piton does not query a network file system ({})", remote.kind));
             return look;
         }
         look.root = found(path);

@@ -24,7 +24,7 @@ impl Home {
     /// `$PITON_HOME`, else `$XDG_DATA_HOME/piton`, else `~/.local/share/piton`; created when missing.
     ///
     /// # Errors
-    /// `workspace-refused` when none of them is known or the value is relative, `bad-path` when it is no directory; I/O
+    /// `workspace-refused` when none of them is known or the value is relative, `bad-path` when it is not a directory; I/O
     /// errors of creating it.
     pub fn locate() -> Result<Home> {
         Home::at(&Home::place()?)
@@ -40,7 +40,7 @@ impl Home {
             .or_else(|| named("XDG_DATA_HOME").map(|dir| dir.join("piton")))
             .or_else(|| std::env::home_dir().filter(|dir| dir.is_absolute()).map(|dir| dir.join(".local/share/piton")))
             .ok_or_else(|| {
-                Error::new(Code::WorkspaceRefused, "no place for piton's store: no home directory is known")
+                Error::new(Code::WorkspaceRefused, "cannot determine where piton's store is: no home directory is set")
                     .hint("set PITON_HOME to an absolute path")
             })
     }
@@ -78,12 +78,12 @@ impl Home {
     /// As [`Home::locate`].
     pub fn at(path: &Path) -> Result<Home> {
         if !path.is_absolute() {
-            return Err(Error::new(Code::WorkspaceRefused, "the place of piton's store must be an absolute path")
+            return Err(Error::new(Code::WorkspaceRefused, "the location of piton's store must be an absolute path")
                 .path(path)
                 .hint("set PITON_HOME to an absolute path"));
         }
         if path.exists() && !path.is_dir() {
-            return Err(Error::new(Code::BadPath, "the place of piton's store must be a directory")
+            return Err(Error::new(Code::BadPath, "the location of piton's store must be a directory")
                 .path(path)
                 .hint("set PITON_HOME to another path"));
         }

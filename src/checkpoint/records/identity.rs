@@ -129,7 +129,7 @@ impl Identity {
         if identity.sum.is_none() {
             identity = identity.sealed();
             if let Err(error) = identity.write(dir) {
-                tracing::warn!(%error, "a workspace record could not be given its checksum");
+                tracing::warn!(%error, "could not compute the checksum of a workspace's record");
             }
         }
         Some(identity)
@@ -310,7 +310,7 @@ pub(crate) fn all(home: &Home, thorough: bool) -> Result<Vec<(PathBuf, Identity)
             tracing::warn!(dir = %dir.display(), "a workspace record cannot be read");
             continue;
         };
-        tracing::warn!(dir = %dir.display(), path = identity.path, "a workspace record was lost and is written again");
+        tracing::warn!(dir = %dir.display(), path = identity.path, "a workspace's record was lost; piton wrote it again");
         let written = create_private_dir(&dir).and_then(|()| identity.write(&dir));
         if let Err(error) = written {
             tracing::warn!(%error, "the record could not be written");
@@ -384,7 +384,7 @@ pub(crate) fn is_of(dir: &Path, path: &Path) -> bool {
 
 /// Notes that a history went with its directory.
 pub(crate) fn tell_moved(home: &Home, from: &Path, to: &Path) {
-    note(home, &format!("the directory {} is {} now; its history moved with it", from.display(), to.display()));
+    note(home, &format!("the directory {} was renamed to {}; its history moved with it", from.display(), to.display()));
 }
 
 /// Notes that a directory began a new history, and may be one that has a history already.
@@ -393,7 +393,10 @@ pub(crate) fn tell_unproved(home: &Home, from: &Path, to: &Path) {
     let to = to.display();
     note(
         home,
-        &format!("{to} seems to be what {} was: `piton store adopt {words}` gives it that history", from.display()),
+        &format!(
+            "{to} seems to be the former {}; to give it that history, run `piton store adopt {words}`",
+            from.display()
+        ),
     );
 }
 
@@ -413,7 +416,7 @@ pub(crate) fn tell(home: &Home, path: &Path, unowned: &[String]) {
     );
     tracing::warn!("{text}");
     if let Err(error) = mishaps::note(home, &text) {
-        tracing::warn!(%error, "this could not be written down");
+        tracing::warn!(%error, "could not record this");
     }
 }
 

@@ -106,7 +106,7 @@ pub fn sweep_fetches(dir: &Path, _fetch: &FileLock) -> Result<()> {
             && entry.path().is_dir()
             && let Err(error) = std::fs::remove_dir_all(entry.path())
         {
-            tracing::warn!(%error, "what a killed fetch left stays for now");
+            tracing::warn!(%error, "could not remove the files of a killed fetch yet");
         }
     }
     Ok(())

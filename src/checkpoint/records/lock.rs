@@ -46,7 +46,7 @@ impl WorkspaceLock {
 }
 
 fn gone() -> Error {
-    let text = "the records of this workspace were cleared or moved meanwhile";
+    let text = "another process cleared or moved the records of this workspace";
     Error::new(Code::WorkspaceGone, text).hint("open the workspace again")
 }
 

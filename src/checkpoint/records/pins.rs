@@ -33,9 +33,9 @@ impl Pins {
         match std::fs::read(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Pins::default()),
             read => serde_json::from_slice(&read.at("reading", &path)?).map_err(|error| {
-                Error::new(Code::StoreDamaged, "the pins of checkpoints cannot be read")
+                Error::new(Code::StoreDamaged, "cannot read the pins of checkpoints")
                     .path(&path)
-                    .hint("remove the file and pin them again; nothing is dropped meanwhile")
+                    .hint("remove the file and pin the checkpoints again; until then, nothing is dropped")
                     .caused_by(error)
             }),
         }

@@ -165,7 +165,7 @@ fn keep_administration(
         }
         Err(error) if error.code() == Code::ShuttingDown => Err(error),
         Err(error) => {
-            tracing::warn!(%error, "the administration of a linked worktree was not kept");
+            tracing::warn!(%error, "the git data of a linked worktree was not saved");
             Ok(())
         }
     }
@@ -190,7 +190,7 @@ pub(crate) fn bring_back(kept: &KeptRepository, root: &Path) -> Result<BroughtBa
         make_as_above(&around).map_err(|error| {
             Error::new(Code::Conflict, "the repository of this linked worktree is gone")
                 .path(around.parent().unwrap_or(&around))
-                .hint("bring that back first, and repeat the command")
+                .hint("restore that first, then repeat the command")
                 .caused_by(error)
         })?;
     }
@@ -201,7 +201,7 @@ pub(crate) fn bring_back(kept: &KeptRepository, root: &Path) -> Result<BroughtBa
     if let Ok(facts) = kept.path.under(root).symlink_metadata()
         && let Err(error) = replace_file(&dir.join(NODE), node_of(&facts).as_bytes())
     {
-        tracing::warn!(%error, "a repository that was restored will count as another one");
+        tracing::warn!(%error, "a repository that was restored will be treated as a new one");
     }
     Ok(back)
 }

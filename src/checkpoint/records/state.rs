@@ -96,7 +96,7 @@ impl WorkspaceState {
             return WorkspaceState::default();
         };
         serde_json::from_slice(&text).unwrap_or_else(|error| {
-            tracing::warn!(path = %path.display(), %error, "the state file is damaged and is written again");
+            tracing::warn!(path = %path.display(), %error, "the state file is damaged; writing it again");
             WorkspaceState::default()
         })
     }

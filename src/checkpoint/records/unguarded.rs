@@ -84,7 +84,7 @@ impl UnguardedMemory {
     /// Keeps an action of a workspace in the runtime directory, else here.
     pub fn keep(&self, workspace: &Workspace, record: ActionRecord) {
         if let Err(error) = keep(workspace, &record) {
-            tracing::warn!(%error, "an unguarded action is kept in memory alone");
+            tracing::warn!(%error, "an unguarded action is recorded only in memory");
             self.0.lock().unwrap_or_else(PoisonError::into_inner).push(record);
         }
     }

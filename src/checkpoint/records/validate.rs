@@ -160,21 +160,23 @@ impl fmt::Display for Damage {
         match self {
             Damage::TornRef { name, why } => write!(f, "the ref `{name}` cannot be read: {why}"),
             Damage::NoCommit { name, id } => {
-                write!(f, "the ref `{name}` names {}, which is no commit in the store", id.short())
+                write!(f, "the ref `{name}` points to {}, which is not a commit in the store", id.short())
             }
             Damage::NotAsNamed { name, why } => write!(f, "the ref `{name}`: {why}"),
             Damage::Gap { name, id } => {
                 write!(f, "the ref `{name}` comes from {}, which cannot be read", id.short())
             }
-            Damage::OddName { name } => write!(f, "the ref `{name}` is none of piton's"),
+            Damage::OddName { name } => write!(f, "piton did not create the ref `{name}`"),
             Damage::Orphans { refs } => {
                 write!(f, "{refs} refs of a workspace whose record is gone; they are kept")
             }
-            Damage::Lost { what, id } => write!(f, "{what} names checkpoint {}, which is lost", id.short()),
+            Damage::Lost { what, id } => write!(f, "{what} refers to checkpoint {}, which is lost", id.short()),
             Damage::Unnamed { what, id } => {
-                write!(f, "{what} names checkpoint {}, which is there, and which no ref names", id.short())
+                write!(f, "{what} refers to checkpoint {}, which exists but has no ref", id.short())
             }
-            Damage::NotFromLog { name, id } => write!(f, "the log has `{name}` at {}; it is not there", id.short()),
+            Damage::NotFromLog { name, id } => {
+                write!(f, "the log has `{name}` at {}, but the ref is missing", id.short())
+            }
             Damage::Unmoved { name, id } => {
                 write!(f, "piton was killed before it moved `{name}` to {}; the next checkpoint moves it", id.short())
             }
@@ -287,7 +289,9 @@ pub fn repair(home: &Home, store: &Store, finding: &Finding) -> Result<()> {
     let stands = store.refs(&repair.name)?.into_iter().find(|entry| *entry.name == *repair.name);
     let is_whole = stands.and_then(|entry| entry.target.ok()).is_some_and(|id| store.read_commit(&id).is_ok());
     if is_whole {
-        return Err(Error::new(Code::Conflict, format!("`{}` can be read meanwhile", repair.name)).hint("look again"));
+        return Err(
+            Error::new(Code::Conflict, format!("`{}` can be read in the meantime", repair.name)).hint("look again")
+        );
     }
     store.read_commit(&repair.to)?;
     store.put_ref(&repair.name, repair.to)
@@ -431,7 +435,7 @@ fn fits(name: &str, record: &Record) -> Result<(), String> {
     };
     let is_branch = if foreign { parts.get(1) == Some(&"heads") } else { name.starts_with("refs/heads/") };
     if parts.first() != Some(&record.workspace.as_str()) {
-        return Err("its checkpoint is of another workspace".to_owned());
+        return Err("its checkpoint belongs to another workspace".to_owned());
     }
     match (is_branch, record.kind.is_typed(), parts.as_slice()) {
         (true, true, _) => Ok(()),

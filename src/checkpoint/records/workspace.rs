@@ -151,7 +151,7 @@ impl Workspace {
         let id = random_id()?;
         let dir = home.workspaces().join(&id);
         let identity = Identity::new(id, &here, rfc3339(now_ms()), &facts);
-        identity.workspace(dir).ok_or_else(|| Error::new(Code::Internal, "a workspace record cannot be made"))
+        identity.workspace(dir).ok_or_else(|| Error::new(Code::Internal, "cannot create a workspace's record"))
     }
 
     /// Returns the known workspace of a path, whether its directory exists or not.
@@ -219,7 +219,9 @@ impl Workspace {
         if found.is_none() && !unowned.is_empty() {
             identity::tell(home, &path, &unowned);
         }
-        identity.workspace(dir).ok_or_else(|| Error::new(Code::Internal, "a workspace record is not what was written"))
+        identity
+            .workspace(dir)
+            .ok_or_else(|| Error::new(Code::Internal, "a workspace's record was changed by another program"))
     }
 }
 
@@ -253,7 +255,7 @@ pub(crate) fn canonical_dir(path: &Path) -> Result<(PathBuf, Metadata)> {
     let no_dir = || {
         Error::new(Code::BadPath, "a workspace must be a directory")
             .path(path)
-            .hint("name the directory that contains it")
+            .hint("give the directory that contains it")
     };
     let canonical = path.canonicalize().map_err(|error| match error.kind() {
         ErrorKind::NotFound => {
@@ -276,7 +278,7 @@ pub(crate) fn refuse_own(home: &Home, path: &Path) -> Result<()> {
     if path.starts_with(home.path()) {
         return Err(Error::new(Code::WorkspaceRefused, "this is piton's own store, which is not a workspace")
             .path(path)
-            .hint("name a project directory with --workspace"));
+            .hint("give a project directory with `--workspace`"));
     }
     Ok(())
 }

@@ -147,7 +147,7 @@ impl Locked<'_> {
             match stand.get(&name) {
                 Some(Ok(old)) if *old == new => received.known += 1,
                 Some(Ok(old)) if arrived.leaf.is_some() || !comes_from(&quarantine, new, *old)? => {
-                    let why = format!("it does not come from {}, which was fetched before and stays", old.short());
+                    let why = format!("it is not a descendant of the earlier one, {}, which is kept", old.short());
                     received.refused.push((shown, why));
                 }
                 Some(Err(why)) => {
@@ -174,7 +174,7 @@ impl Locked<'_> {
 fn unless_stopped(control: Interrupt<'_>) -> Result<()> {
     match control() {
         Flow::Continue => Ok(()),
-        Flow::Stop => Err(Error::new(Code::ShuttingDown, "the fetch was stopped before anything was taken over")),
+        Flow::Stop => Err(Error::new(Code::ShuttingDown, "the fetch was stopped before anything was changed")),
     }
 }
 
@@ -201,7 +201,7 @@ fn fetch(quarantine: &Quarantine, remote: &OsStr, own: &str, progress: &Progress
 
 /// Reads a name as `piton push` makes them.
 fn parse(name: &str) -> Result<ArrivedRef, String> {
-    let odd = || "not a name that `piton push` gives".to_owned();
+    let odd = || "`piton push` does not create such a name".to_owned();
     let is_id = |id: &str| id.len() == 16 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let parts: Vec<&str> = name.split('/').skip(2).collect();
     match parts.as_slice() {
@@ -249,11 +249,11 @@ impl ArrivalReview<'_> {
             let commit = self.aside.read_commit(&id).map_err(|error| error.text())?;
             let record = Record::parse(&commit.message).ok_or_else(|| format!("{} is no checkpoint", id.short()))?;
             if record.workspace != named.workspace {
-                return Err(format!("{} is of another workspace than its name says", id.short()));
+                return Err(format!("{} does not belong to the workspace in its name", id.short()));
             }
             let leaf = Some((record.kind, record.ordinal)).filter(|(kind, _)| !kind.is_typed());
             if leaf != named.leaf.filter(|_| id == tip) || commit.parents.len() > 1 {
-                return Err(format!("{} is not the checkpoint that its name says", id.short()));
+                return Err(format!("{} is not the checkpoint in its name", id.short()));
             }
             if passed.len() >= LONGEST {
                 return Err(format!("more than {LONGEST} checkpoints long"));

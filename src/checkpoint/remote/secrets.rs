@@ -118,7 +118,7 @@ impl SharedSecrets {
         }
         let mut search = ContentSearch::default();
         if let Err(error) = catalog.store.copy_blob(blob, &mut search) {
-            tracing::debug!(%error, "a content was not judged as a whole");
+            tracing::debug!(%error, "part of a file was not checked for secrets");
         }
         let texts = search.found();
         if texts.is_empty() {

@@ -74,9 +74,9 @@ impl Catalog {
         let mut judge = SendReview::default();
         for (id, name, what) in found {
             match self.kept_back(id, &mut judge) {
-                _ if !is_ref_name(&name) => withhold(what, "git takes no ref of this name".to_owned()),
+                _ if !is_ref_name(&name) => withhold(what, "git does not accept this name of a ref".to_owned()),
                 Some(WithholdReason::Unreadable) => {
-                    withhold(what, "something that it comes from is no checkpoint".to_owned());
+                    withhold(what, "one of its ancestors is not a checkpoint".to_owned());
                 }
                 Some(WithholdReason::Secrets(n)) if !with_secrets => {
                     let file = judge.files.get(&n).map(|file| format!(": {}", file.text())).unwrap_or_default();

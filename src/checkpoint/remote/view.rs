@@ -134,7 +134,7 @@ fn tidy_view(git_dir: &Path) -> Result<()> {
     while let Some(dir) = pending.pop() {
         for entry in std::fs::read_dir(&dir).at("listing", &dir)? {
             let entry = entry.at("listing", &dir)?;
-            if entry.file_type().at("looking at", entry.path())?.is_dir() {
+            if entry.file_type().at("checking", entry.path())?.is_dir() {
                 pending.push(entry.path());
             } else {
                 gone(&entry.path())?;
@@ -201,7 +201,7 @@ impl Catalog {
         let mut refs = BTreeMap::new();
         let mut add = |name: String, id: ObjectId| match is_ref_name(&name) {
             true => _ = refs.insert(name, id),
-            false => faults.push(format!("{name}: git takes no ref of this name")),
+            false => faults.push(format!("{name}: git does not accept this name of a ref")),
         };
         for leaf in all.iter().filter(|checkpoint| !checkpoint.record.kind.is_typed()) {
             if let Some(rest) = leaf.name.strip_prefix(&leaves) {

@@ -66,16 +66,16 @@ impl Timeline {
         self.end_gone(control)?;
         let goal = GitGoal::At(Box::new(checkpoint.clone()));
         let noted = noted.ok_or_else(|| {
-            let text = format!("the state of the repository at checkpoint {} is not known", goal.checkpoint_name());
+            let text = format!("the state of the repository at checkpoint {} is unknown", goal.checkpoint_name());
             Error::new(Code::Pruned, text).hint(
-                "there was no repository, or its state is too old, or was never written: `piton show N` has a line `git` where it is known",
+                "there was no repository, or its state is too old or was never recorded; where it is known, `piton show N` has a line `git`",
             )
         })?;
         let root = self.workspace().path.clone();
         let place = RepositoryPlace::around(&root).ok_or_else(|| gone(&root))?;
         if !is_same_repository(&place, noted.identity.as_deref(), || Ok(Some(Arc::clone(&noted.state))))? {
             let text = format!(
-                "the repository of checkpoint {} is gone, and another one is at its place",
+                "the repository of checkpoint {} no longer exists, and another one is in its place",
                 goal.checkpoint_name()
             );
             return Err(Error::new(Code::Conflict, text).path(&place.top));
@@ -86,7 +86,7 @@ impl Timeline {
 
 /// Returns the error of a repository that is gone.
 pub(super) fn gone(top: &Path) -> Error {
-    Error::new(Code::Conflict, "the repository is gone")
-        .path(top)
-        .hint("`piton list` names the checkpoint before that, and `piton restore N .git` brings a repository back")
+    Error::new(Code::Conflict, "the repository no longer exists").path(top).hint(
+        "to restore the repository, find the checkpoint before that in `piton list` and run `piton restore N .git`",
+    )
 }

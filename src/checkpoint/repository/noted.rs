@@ -110,7 +110,7 @@ impl Catalog {
                 }
                 Err(error) => Some(Err(error)),
             });
-            let moves = || Error::new(Code::Busy, "the repository moves all the time").path(&place.dir);
+            let moves = || Error::new(Code::Busy, "the repository keeps changing").path(&place.dir);
             state = again.ok_or_else(moves)??;
         }
         let (mark, standing) = (mark.filter(|_| is_still), standing.filter(|_| is_still));
@@ -375,9 +375,9 @@ fn is_same(one: &RepositoryState, other: &RepositoryState) -> bool {
 
 /// Notes for `piton status` that the repository of a checkpoint is not known.
 fn not_known(catalog: &Catalog, error: &Error) {
-    let text = format!("the state of the repository at a checkpoint is not known: {}", error.text());
+    let text = format!("the state of the repository at a checkpoint is unknown: {}", error.text());
     if let Err(error) = mishaps::note_once(&catalog.home, &text) {
-        tracing::warn!(%error, "a mishap could not be written down");
+        tracing::warn!(%error, "could not record a mishap");
     }
 }
 

@@ -107,7 +107,7 @@ impl Timeline {
             Ok(None) => Ok(()),
             // git itself keeps them for some weeks.
             Err(error) => {
-                tracing::warn!(%error, op, "objects that a command of git has left without a name are not kept");
+                tracing::warn!(%error, op, "could not save objects that a git command left unreferenced");
                 Ok(())
             }
         }

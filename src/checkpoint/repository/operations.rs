@@ -203,7 +203,7 @@ impl Timeline {
         let moved = before.as_ref() != now.as_ref().map(RepositoryNow::state)
             && !(begin.hidden && before.zip(now.as_ref()).is_some_and(|(before, now)| is_alike(&before, &now.state)));
         let is_whole = self.workspace().scope == Scope::Tree && (moved || !begin.hidden);
-        let take = Take::of(CheckpointKind::Turn, &begin.run, "after a command of git");
+        let take = Take::of(CheckpointKind::Turn, &begin.run, "after a git command");
         let files = if is_whole { Some(self.take(&take, control)?.checkpoint.id) } else { None };
         let state = now.map(|now| now.state);
         let unheld = self.catalog().unheld_after(begin);

@@ -47,8 +47,8 @@ impl PartsBack {
         let hint = error.hint_text().map_or_else(|| rest.clone(), |hint| format!("{hint}; then {rest}"));
         let left = self.left.join(", ");
         let told = match self.back.as_slice() {
-            [] => format!("nothing is back ({left})"),
-            back => format!("back: {}; not back: {left}", back.join(", ")),
+            [] => format!("nothing was restored ({left})"),
+            back => format!("restored: {}; not restored: {left}", back.join(", ")),
         };
         Err(error.context(told).hint(hint))
     }
@@ -75,7 +75,7 @@ mod tests {
         parts.bring("files", true, || Ok(()));
         let error = parts.ended("g-7").unwrap_err();
         assert_eq!(error.code(), Code::DiskFull);
-        assert_eq!(error.message(), "back: refs, the index, files; not back: the stash: no room");
+        assert_eq!(error.message(), "restored: refs, the index, files; not restored: the stash: no room");
         assert_eq!(error.hint_text(), Some("make room; then `piton undo g-7` tries again"));
     }
 
@@ -86,7 +86,7 @@ mod tests {
         parts.needs_all_before();
         parts.bring("the index", true, || panic!("the index belongs to the refs"));
         let error = parts.ended("g-7").unwrap_err();
-        assert_eq!(error.message(), "nothing is back (refs, the index): locked");
+        assert_eq!(error.message(), "nothing was restored (refs, the index): locked");
         assert_eq!(error.hint_text(), Some("`piton undo g-7` tries again"));
         assert!(PartsBack::default().ended("g-7").is_ok());
     }

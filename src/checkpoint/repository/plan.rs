@@ -42,13 +42,13 @@ const UNREADABLE: &str = "git cannot read it as it was";
 
 /// The reason of an index that names content that is gone.
 pub(super) const LOST: &str =
-    "content that it names is not in the repository any more; `git add` stages the files again";
+    "it refers to content that is no longer in the repository; to stage the files again, use `git add`";
 
 /// The reason of a ref whose name git cannot have beside another one.
-const IN_THE_WAY: &str = "another one is in its way: git cannot have both `a` and `a/b`";
+const IN_THE_WAY: &str = "another ref is in its way: git cannot have both `a` and `a/b`";
 
 /// The reason of a ref whose objects are gone.
-pub(super) const GONE: &str = "its commit is not in the repository any more (`git gc` removes what no ref names)";
+pub(super) const GONE: &str = "its commit is no longer in the repository (`git gc` removes unreferenced commits)";
 
 /// The reason of HEAD, and of the index, whose branch or commit stays as it is.
 const WITHOUT_BRANCH: &str = "its branch or commit cannot be restored";
@@ -57,10 +57,10 @@ const WITHOUT_BRANCH: &str = "its branch or commit cannot be restored";
 pub(super) const WITHOUT_INDEX: &str = "the index cannot be restored with it";
 
 /// The reason of a part that stays because another one, which it depends on, stays.
-const TOGETHER: &str = "it has to fit the parts that stay";
+const TOGETHER: &str = "it must match the parts that are not changed";
 
 /// An operation in progress, for people.
-const IN_PROGRESS: &str = "a merge, rebase or the like in progress";
+const IN_PROGRESS: &str = "a merge, rebase or similar operation in progress";
 
 /// The file with the uncommitted work that a rebase has put aside.
 const PUT_ASIDE: &[&str] = &["rebase-merge/autostash", "rebase-apply/autostash"];
@@ -183,8 +183,8 @@ impl RepositoryPlan {
         let found = now.iter().find(|(path, _)| is_put_aside(path) && goes(path));
         if let Some((_, text)) = found {
             let id = printable(String::from_utf8_lossy(text).trim());
-            let why = format!("no file names it afterwards; `git stash store {id}` makes a stash of it");
-            self.kept.push(KeptPart { what: "work that the rebase has put aside".to_owned(), why });
+            let why = format!("no file refers to it afterwards; to make a stash of it, run `git stash store {id}`");
+            self.kept.push(KeptPart { what: "work that the rebase has stashed".to_owned(), why });
         }
     }
 }

@@ -108,7 +108,7 @@ impl Catalog {
                 INDEX => state.index = Some(blob(&entry.id)?),
                 STASH => state.stash = blob(&entry.id)?,
                 OPERATION => state.operation = operation(store, &entry.id)?,
-                _ => return Err(Error::new(Code::StoreDamaged, "a kept state of a repository has an unknown part")),
+                _ => return Err(Error::new(Code::StoreDamaged, "a saved state of a repository has an unknown part")),
             }
         }
         Ok(Some(Arc::new(state)))

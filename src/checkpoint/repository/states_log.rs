@@ -97,7 +97,7 @@ pub(super) fn append(dir: &Path, line: &StateLine, _lock: &WorkspaceLock) -> Res
     // The line before may be torn.
     append_private(&path)
         .and_then(|mut file| file.write_all(format!("\n{text}").as_bytes()))
-        .at("noting the state of the repository", &path)
+        .at("recording the state of the repository", &path)
 }
 
 /// Writes the file anew.

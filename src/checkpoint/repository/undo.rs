@@ -85,7 +85,7 @@ impl GitUndo {
             return Ok(Some("the stash has"));
         }
         if !self.plan.operation.is_empty() && now.operation != seen.operation {
-            return Ok(Some("a merge, rebase or the like in progress has"));
+            return Ok(Some("a merge, rebase or similar operation in progress has"));
         }
         // `git status` writes other times of the same entries.
         if self.plan.index && now.index != seen.index {
@@ -196,8 +196,8 @@ impl Timeline {
         let all = self.git_operations()?;
         if let Some(op) = op {
             let chosen = all.into_iter().find(|one| one.begin.op == op).ok_or_else(|| {
-                Error::new(Code::NoSuchTurn, format!("there is no operation g-{op} of git"))
-                    .hint("`piton list --git` has those that are known")
+                Error::new(Code::NoSuchTurn, format!("there is no git operation g-{op}"))
+                    .hint("`piton list --git` lists the known ones")
             })?;
             return self.way_back(chosen, control).map(Some);
         }
@@ -231,11 +231,11 @@ impl Timeline {
         let place = RepositoryPlace::at_top(&top).ok_or_else(|| gone(&top))?;
         let (op, name) = (operation.begin.op, operation.begin.name());
         if !self.is_same_repository(&operation)? {
-            let text = format!("{name} was a command in another repository, which is gone from here");
-            return Err(Error::new(Code::Conflict, text).path(&top).hint("`piton list --git` has those of this one"));
+            let text = format!("{name} was a command in another repository, which is no longer here");
+            return Err(Error::new(Code::Conflict, text).path(&top).hint("`piton list --git` lists those of this one"));
         }
         let before = self.catalog().repository_state(op, OperationEdge::Before)?.ok_or_else(|| {
-            Error::new(Code::Pruned, format!("the state of the repository before {name} is not kept any more"))
+            Error::new(Code::Pruned, format!("the state of the repository before {name} is no longer kept"))
         })?;
         let after = match &operation.end {
             Some(end) if end.moved => self.catalog().repository_state(op, OperationEdge::After)?,
@@ -334,7 +334,7 @@ impl Timeline {
             for (path, command) in self.catalog().repositories_gone(&self.catalog().checkpoint_of(files)?)? {
                 kept.push(KeptPart {
                     what: format!("the repository `{path}`"),
-                    why: format!("`{command}` brings it back"),
+                    why: format!("to restore it, run `{command}`"),
                 });
             }
         }
@@ -369,7 +369,7 @@ impl Timeline {
         if let Some(over) = over
             && !self.git_operations()?.iter().any(|one| is_same(one, over))
         {
-            let text = format!("{name} has been taken back meanwhile, so nothing was done");
+            let text = format!("{name} was undone in the meantime, so nothing was done");
             return Err(Error::new(Code::StalePlan, text).hint("check again: `piton list --git`"));
         }
         let new = NewGitOperation {

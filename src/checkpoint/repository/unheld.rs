@@ -20,10 +20,10 @@ use crate::model::path::RelPath;
 const MOST: usize = 1000;
 
 /// The reason of a file that the settings exclude.
-const EXCLUDED: &str = "no checkpoint contains it: `exclude` in the settings names it";
+const EXCLUDED: &str = "no checkpoint contains it, because `exclude` in the settings matches it";
 
 /// The reason of a file that is over a limit.
-const OVER: &str = "no checkpoint contains it: it is over a limit of the settings, or could not be read";
+const OVER: &str = "no checkpoint contains it, because it is over a limit of the settings or could not be read";
 
 /// Returns the moment at which a file has changed last; `None` where there is none.
 fn changed_at(place: &Path) -> Option<i64> {

@@ -63,7 +63,8 @@ impl Codons {
     pub(crate) fn refuse_running(&self, workspace: &Path, run: &str) -> Result<()> {
         let Some(running) = self.running(workspace, run)? else { return Ok(()) };
         let text = format!("codon `{}` of run `{run}` is running", running.id);
-        Err(Error::new(Code::CodonRunning, text).hint("end it first: `codon.complete`, `codon.fail` or `codon.skip`"))
+        Err(Error::new(Code::CodonRunning, text)
+            .hint("end it first with `codon.complete`, `codon.fail` or `codon.skip`"))
     }
 }
 

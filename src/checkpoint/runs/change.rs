@@ -115,9 +115,9 @@ impl Locked<'_> {
         self.catalog.refuse_foreign(from)?;
         let known = self.catalog.all()?.checkpoints.iter().any(|checkpoint| checkpoint.record.run == begin.run);
         if known || Run::load(&self.catalog.workspace.dir, &begin.run)?.is_some() {
-            return Err(Error::new(Code::Conflict, format!("there is a run `{}` already", begin.run))
+            return Err(Error::new(Code::Conflict, format!("a run `{}` already exists", begin.run))
                 .field("run")
-                .hint("name another one, or none: then an id is made"));
+                .hint("give another name, or none to have an id generated"));
         }
         // The run is detached first: if its file is missing after a crash, it is found again from its first checkpoint.
         self.detach(&begin.run, from.id)?;

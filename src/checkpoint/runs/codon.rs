@@ -84,7 +84,7 @@ impl Locked<'_> {
         let brought = if codon.tracked.is_empty() { &catalog.policy.tracked_files } else { &codon.tracked };
         let changed = self.change_run(run, |state| {
             if let Some(cut_off) = &state.running {
-                tracing::warn!(run, codon = cut_off.id, "a codon was cut off and nothing was recorded of its end");
+                tracing::warn!(run, codon = cut_off.id, "a codon was interrupted, and its end was not recorded");
             }
             let tracked = state.tracked.get_or_insert_default();
             let new = brought.iter().filter(|pattern| !tracked.contains(pattern)).cloned().collect::<Vec<_>>();
@@ -210,7 +210,7 @@ fn checked_id(id: &str) -> Result<()> {
 }
 
 fn not_running(run: &str, id: Option<&str>, running: Option<Running>) -> Error {
-    let named = id.map_or("no codon was named and none".to_owned(), |id| format!("codon `{}`", printable(id)));
+    let named = id.map_or("no codon was given and none".to_owned(), |id| format!("codon `{}`", printable(id)));
     let error = Error::new(Code::NoSuchCodon, format!("{named} is not running in run `{run}`")).field("codonId");
     match running {
         Some(running) => error.hint(format!("`{}` is", running.id)).candidates(vec![running.id]),

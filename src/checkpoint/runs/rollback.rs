@@ -105,11 +105,11 @@ impl Catalog {
         let left = all.checkpoints.iter().rev().find(|c| c.record.run == run && completed(&c.record));
         let hint = match left {
             Some(left) => format!(
-                "checkpoint {} of another timeline completed `{}`: name it to return to it",
+                "checkpoint {} completed `{}` on another timeline; to return to it, give that checkpoint",
                 left.record.number,
                 printable(codon_of(&left.record).unwrap_or_default())
             ),
-            None => "`piton list` shows what there is".to_owned(),
+            None => "`piton list` lists the checkpoints".to_owned(),
         };
         let text = format!("run `{run}` has no completed codon before its current position");
         Err(Error::new(Code::NoSuchCheckpoint, text).hint(hint))

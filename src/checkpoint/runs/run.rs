@@ -115,7 +115,7 @@ impl Run {
             other => other.at("reading", &path)?,
         };
         let read = serde_json::from_slice(&text);
-        Ok(read.inspect_err(|error| tracing::warn!(run, %error, "the run's file is damaged and is written again")).ok())
+        Ok(read.inspect_err(|error| tracing::warn!(run, %error, "the run's file is damaged; writing it again")).ok())
     }
 
     /// Removes a run's file; none is fine too.

@@ -104,9 +104,7 @@ impl Adoption {
         refuse_at_work(&of)?;
         let checkpoints = shown(home, &of, policy)?;
         let nothing = || {
-            Error::new(Code::Conflict, "this history came by no adoption")
-                .path(&of.path)
-                .hint("there is nothing to undo")
+            Error::new(Code::Conflict, "this history was not adopted").path(&of.path).hint("there is nothing to undo")
         };
         let (to, change) = match (&of.part_of, &of.was) {
             (Some(_), _) => (of.path.clone(), AdoptionChange::Leaves),
@@ -114,9 +112,9 @@ impl Adoption {
             (None, None) => return Err(nothing()),
         };
         if matches!(change, AdoptionChange::GoesBack) && known.iter().any(|other| other.path == to) {
-            return Err(Error::new(Code::Conflict, "this directory has another history by now")
+            return Err(Error::new(Code::Conflict, "this directory has another history now")
                 .path(&to)
-                .hint("adopt that one elsewhere first, or clear it"));
+                .hint("first adopt that history elsewhere, or clear it"));
         }
         Ok(Adoption { of, to, change, checkpoints, is_split: false })
     }
@@ -174,7 +172,7 @@ impl Adoption {
         let locked = timeline.lock("adopting")?;
         // A checkpoint that came meanwhile is in no list yet, and stays where it is.
         if self::refs(locked.catalog)? != refs {
-            return Err(Error::new(Code::Conflict, "a checkpoint was taken there meanwhile").hint("try again"));
+            return Err(Error::new(Code::Conflict, "a checkpoint was taken there in the meantime").hint("try again"));
         }
         locked.drop_refs(&refs).map(drop)
     }

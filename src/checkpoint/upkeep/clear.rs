@@ -23,7 +23,7 @@ pub fn refuse_at_work(workspace: &Workspace) -> Result<()> {
     }
     if at_work(&guard_mark(&workspace.dir)) == AtWork::Now {
         return Err(Error::new(Code::Conflict, format!("a sidecar or the daemon is active in {name}"))
-            .hint("end the agent, and then the daemon with `piton daemon stop`"));
+            .hint("end the agent, then stop the daemon with `piton daemon stop`"));
     }
     Ok(())
 }

@@ -105,8 +105,12 @@ impl Catalog {
         for one in &chosen {
             match reasons.get(&one.id).copied().flatten() {
                 Some(StayReason::Needed) => {
-                    let hint = "after another restore or rollback it may go";
-                    return Err(refusal(one, "is where the next undo, redo or checkpoint of a run continues", hint));
+                    let hint = "after another restore or rollback it can be deleted";
+                    return Err(refusal(
+                        one,
+                        "is the point from which the next undo, redo or checkpoint of a run continues",
+                        hint,
+                    ));
                 }
                 Some(StayReason::OfOpenRun) => {
                     return Err(refusal(
@@ -119,14 +123,14 @@ impl Catalog {
                     return Err(refusal(
                         one,
                         "is pinned",
-                        format!("`piton pin --remove {}` first", one.record.number).as_str(),
+                        format!("run `piton pin --remove {}` first", one.record.number).as_str(),
                     ));
                 }
                 // Not even the newest one is needed by anything but retention; an undo of its turn says that it is gone.
                 Some(StayReason::Newest | StayReason::OfTurn) | None => {}
             }
             if one.record.kind.is_typed() {
-                let hint = "a run's checkpoints of codons go together, after `retention.runs_days`";
+                let hint = "a run's checkpoints of codons are deleted together, after `retention.runs_days`";
                 return Err(refusal(one, "is part of a run's history", hint));
             }
         }
@@ -204,7 +208,7 @@ impl Locked<'_> {
         // Before the refs are deleted: a killed process must not leave an unexplained gap.
         if let Err(error) = Ledger::of_workspace(&self.catalog.workspace.dir).note(&notes, &self.lock) {
             // An explanation is lost by that; a full disk must not keep retention from making room.
-            tracing::warn!(%error, "which checkpoints were dropped could not be written down");
+            tracing::warn!(%error, "could not record which checkpoints were dropped");
         }
         let refs: Vec<(String, ObjectId)> = slice.iter().map(|step| (step.name.clone(), step.target)).collect();
         let gone: HashSet<String> = self.drop_refs(&refs)?.into_iter().collect();

@@ -59,7 +59,7 @@ impl MoveNote {
         match replace_file(&home.join(MOVING), &bytes) {
             Err(error) if error.code() != Code::DiskFull => Err(error),
             Err(error) => {
-                tracing::warn!(%error, "a move that is killed will leave a copy that it does not know");
+                tracing::warn!(%error, "if this move is killed, the next one will not recognize its unfinished copy");
                 Ok(note)
             }
             Ok(()) => Ok(note),

@@ -48,7 +48,7 @@ pub fn remove(
         let refs: Vec<(String, ObjectId)> =
             listed.filter_map(|entry| Some((entry.name.to_string(), entry.target.ok()?))).collect();
         if locked.drop_refs(&refs)?.len() < refs.len() {
-            let text = format!("checkpoints of {} changed meanwhile", workspace.path.display());
+            let text = format!("checkpoints of {} changed in the meantime", workspace.path.display());
             return Err(Error::new(Code::Conflict, text).hint("try again"));
         }
     }

@@ -151,7 +151,7 @@ impl PrunePlan {
         let orphans = orphans::proven(&known);
         for workspace in known.iter().cloned() {
             if control.flow() == Flow::Stop {
-                return Err(Error::new(Code::ShuttingDown, "making the plan of a prune was stopped"));
+                return Err(Error::new(Code::ShuttingDown, "the planning of a prune was stopped"));
             }
             let policy = policy(&workspace)?;
             let limits = wish.limits(&policy.retention);
@@ -303,8 +303,8 @@ impl PrunePlan {
         if self.digest()? == digest {
             return Ok(());
         }
-        Err(Error::new(Code::StalePlan, "the plan is another one by now; nothing was dropped")
-            .hint("check it with `piton store prune --dry-run`, and give the digest of that"))
+        Err(Error::new(Code::StalePlan, "the plan has changed since it was shown; nothing was dropped")
+            .hint("check it with `piton store prune --dry-run` and give the digest of that plan"))
     }
 
     /// Drops the checkpoints of the plan that may still go, and has the store delete what nothing reaches. A workspace in
@@ -424,7 +424,7 @@ fn keep_commits(home: &Home, plan: &PrunePlan) {
         let kept =
             Catalog::open(home, of.workspace.clone(), of.policy.clone()).and_then(|catalog| catalog.all().map(drop));
         if let Err(error) = kept {
-            tracing::debug!(%error, "what commits say is not kept");
+            tracing::debug!(%error, "the commits' data was not cached");
         }
     }
 }

@@ -81,7 +81,7 @@ pub(super) fn lost(home: &Home, store: &Store) -> Result<Option<String>> {
     Ok(lost.map(|of| {
         let path = of.path.display();
         format!(
-            "the checkpoints of {path} are lost, so nothing is deleted from the store: run `piton doctor --refs`, or give \
+            "the checkpoints of {path} are lost, so nothing is deleted from the store. Run `piton doctor --refs`, or give \
              them up with `piton store clear --workspace {path}`"
         )
     }))

@@ -60,38 +60,34 @@ impl Relocation {
     /// # Errors
     /// `conflict` where it would not be safe; `disk-full`; I/O errors.
     pub fn plan(home: &Home, to: &Path) -> Result<Relocation> {
-        let name = to.file_name().ok_or_else(|| refused("this is no new place", to, "name a new directory"))?;
+        let name = to.file_name().ok_or_else(|| refused("the store is already there", to, "name a new directory"))?;
         let above = to.parent().unwrap_or(Path::new("/"));
         let above = above.canonicalize().at("resolving", above)?;
         let (from, to) = (home.path().to_owned(), above.join(name));
         if to.starts_with(&from) || from.starts_with(&to) {
-            return Err(refused("one of both directories lies in the other", &to, "name a directory next to it"));
+            return Err(refused("one of the two directories is inside the other", &to, "give a directory next to it"));
         }
         let known = Workspace::known(home)?;
-        // Of the files outside of all workspaces, a checkpoint contains only those that an action names.
+        // Of the files outside every workspace, a checkpoint contains only those that an action names.
         let is_around = |workspace: &&Workspace| workspace.scope == Scope::Tree && to.starts_with(&workspace.path);
         if let Some(around) = known.iter().find(is_around) {
-            let hint = "name a directory outside of all projects";
+            let hint = "give a directory outside of all projects";
             return Err(refused("the store must not lie in a workspace", &around.path, hint));
         }
         if let Some(kind) = foreign(&above)? {
-            let text = format!("locks and syncs are not reliable on a file system of another machine ({kind})");
-            return Err(refused(&text, &above, "name a directory of this machine"));
+            let text = format!("locks and syncs are not reliable on a network file system ({kind})");
+            return Err(refused(&text, &above, "give a directory on a local file system"));
         }
         let is_left = to.read_link().is_ok_and(|link| link == to);
         let is_free =
             is_left || to.symlink_metadata().is_err() || to.read_dir().is_ok_and(|mut dir| dir.next().is_none());
         let is_own = || MoveNote::read(&from).is_some_and(|note| note.to == to && note.proves_copy(&from));
         if !is_free && !is_own() {
-            return Err(refused(
-                "something is there already",
-                &to,
-                "name a directory that does not exist, or is empty",
-            ));
+            return Err(refused("something is already there", &to, "give a directory that does not exist or is empty"));
         }
         known.iter().try_for_each(refuse_at_work)?;
         // The link comes to lie where the home is now.
-        let device = |path: &Path| path.metadata().map(|facts| facts.dev()).at("looking at", path);
+        let device = |path: &Path| path.metadata().map(|facts| facts.dev()).at("checking", path);
         let is_copy = device(&above)? != device(&from)?;
         let bytes = weight(&from)?;
         let space = DiskSpace::at(&above)?;
@@ -99,7 +95,7 @@ impl Relocation {
             let text = format!("the copy needs {} MB", bytes / 1_000_000);
             return Err(Error::new(Code::DiskFull, text)
                 .path(&above)
-                .hint("free some space there, or prune the store first"));
+                .hint("free some space there or prune the store first"));
         }
         Ok(Relocation { from, to, bytes, is_copy })
     }
@@ -199,7 +195,7 @@ fn exchange(one: &Path, other: &Path) -> Result<()> {
     let name = |path: &Path| path.file_name().unwrap_or_default().as_bytes().to_vec();
     if !above(one)?.exchange(&name(one), &above(other)?, &name(other))? {
         let hint = "move it by hand while nothing runs, and set PITON_HOME";
-        return Err(refused("this file system cannot have two names change places in one step", one, hint));
+        return Err(refused("this file system cannot exchange two names in one step", one, hint));
     }
     for path in [one, other] {
         sync_dir(path.parent().unwrap_or(Path::new("/")))?;
@@ -212,7 +208,7 @@ fn weight(dir: &Path) -> Result<u64> {
     let mut bytes = 0;
     for entry in std::fs::read_dir(dir).at("listing", dir)? {
         let entry = entry.at("listing", dir)?;
-        let facts = entry.metadata().at("looking at", entry.path())?;
+        let facts = entry.metadata().at("checking", entry.path())?;
         bytes += if facts.is_dir() { weight(&entry.path())? } else { facts.len() };
     }
     Ok(bytes)
@@ -224,7 +220,7 @@ fn copy_dir(from: &Path, to: &Path, control: WorkControl<'_>) -> Result<()> {
     for entry in std::fs::read_dir(from).at("listing", from)? {
         let entry = entry.at("listing", from)?;
         let (path, copy) = (entry.path(), to.join(entry.file_name()));
-        let facts = entry.metadata().at("looking at", &path)?;
+        let facts = entry.metadata().at("checking", &path)?;
         if facts.is_dir() {
             copy_dir(&path, &copy, control)?;
         } else if facts.is_symlink() {
@@ -235,11 +231,11 @@ fn copy_dir(from: &Path, to: &Path, control: WorkControl<'_>) -> Result<()> {
             let mut target = options.write(true).create_new(true).mode(0o600).open(&copy).at("creating", &copy)?;
             copy_content(&mut source, &mut target, &copy, control)?;
             target.set_permissions(facts.permissions()).at("setting the mode of", &copy)?;
-            let modified = facts.modified().at("looking at", &path)?;
+            let modified = facts.modified().at("checking", &path)?;
             target.set_modified(modified).and_then(|()| target.sync_all()).at("syncing", &copy)?;
         }
     }
-    let permissions = from.metadata().at("looking at", from)?.permissions();
+    let permissions = from.metadata().at("checking", from)?.permissions();
     std::fs::set_permissions(to, permissions).at("setting the mode of", to)?;
     sync_dir(to)
 }

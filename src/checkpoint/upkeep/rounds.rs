@@ -176,7 +176,7 @@ impl Rounds {
         tracing::warn!(%error, "the store could not be maintained");
         let text = format!("the store could not be maintained: {}", error.text());
         if let Err(error) = mishaps::note_once(&self.home, &text) {
-            tracing::warn!(%error, "this could not be written down");
+            tracing::warn!(%error, "could not record this");
         }
     }
 
@@ -215,16 +215,16 @@ impl Rounds {
         match forget::complete(&self.home, Pace::giving_way(control)) {
             Err(error) if error.code() == Code::ShuttingDown => return Err(error),
             Err(error) if error.code() == Code::StoreLocked => {
-                tracing::info!(%error, "a killed forget is left for later");
+                tracing::info!(%error, "the rest of a killed `piton forget` is left for later");
             }
-            Err(error) => self.tell(&error.context("a forget that was killed could not be completed")),
+            Err(error) => self.tell(&error.context("could not finish a killed `piton forget`")),
             Ok(()) => {}
         }
         Ok(())
     }
 
     fn round(&self, mut schedule: Schedule, interval: i64, control: Interrupt<'_>) -> Result<RoundEnd> {
-        tracing::info!("a round of maintenance begins");
+        tracing::info!("maintenance begins");
         let common = settings::load(None, self.home.path(), &self.flags)?;
         if let Some(mistake) = common.mistakes.iter().find(|mistake| mistake.may_concern("retention.")) {
             // Nobody knows then how much the person meant to keep.
@@ -240,7 +240,7 @@ impl Rounds {
         let pruned = plan.carry_out(&self.home, Duration::ZERO, work)?;
         let upkept = &pruned.upkept;
         if control() == Flow::Stop || upkept.is_interrupted {
-            tracing::info!(left = upkept.left, "a round of maintenance gave way");
+            tracing::info!(left = upkept.left, "maintenance was postponed");
             return Ok(RoundEnd::GaveWay);
         }
         schedule.ended(looks);
@@ -251,7 +251,7 @@ impl Rounds {
             busy = pruned.busy,
             freed = upkept.freed.saturating_sub(upkept.written),
             left = upkept.left,
-            "a round of maintenance is done"
+            "maintenance is done"
         );
         Ok(RoundEnd::Done)
     }

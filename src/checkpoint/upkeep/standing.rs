@@ -92,7 +92,7 @@ pub fn judge(recorded: Option<&Place>, look: &PlaceLook) -> JudgedStanding {
             because(Standing::Unmounted, &format!("nothing is mounted at {mount}"))
         }
         FoundNode::Dir(node) if recorded.is_some() && !is_recorded(node) => {
-            because(Standing::Live, "the directory was made again")
+            because(Standing::Live, "the directory was created again")
         }
         FoundNode::Dir(_) => because(Standing::Live, "the directory is there"),
         FoundNode::Failed(why) => unknown(why),
@@ -101,7 +101,7 @@ pub fn judge(recorded: Option<&Place>, look: &PlaceLook) -> JudgedStanding {
         }
         FoundNode::Link(Some(to)) => because(Standing::Moved(to.clone()), "a symbolic link is in its place"),
         FoundNode::Link(None) => unknown("a symbolic link that leads to no directory is in its place"),
-        FoundNode::Other => unknown("something that is no directory is in its place"),
+        FoundNode::Other => unknown("something other than a directory is in its place"),
         FoundNode::Missing => {
             let proof = proof_of_end(recorded, look);
             let standing = match (&look.elsewhere, &proof) {
@@ -120,26 +120,26 @@ pub fn judge(recorded: Option<&Place>, look: &PlaceLook) -> JudgedStanding {
 
 /// Returns why it is proved that a missing directory is not at its place any more, or why it is not.
 fn proof_of_end<'w>(recorded: Option<&Place>, look: &'w PlaceLook) -> Result<&'w str, &'w str> {
-    let place = recorded.ok_or("nothing was recorded of its place")?;
+    let place = recorded.ok_or("its location was not recorded")?;
     if look.unsure_kind.is_some() {
-        return Err("its file system is not of this machine");
+        return Err("its file system is on another machine");
     }
     let (at, above) = &look.above;
     let node = match above {
         FoundNode::Dir(node) => node,
         FoundNode::Failed(why) => return Err(why),
-        _ => return Err("no directory is in the place of one above"),
+        _ => return Err("one of its parent directories is not a directory now"),
     };
     if place.volume.is_empty() || place.volume != look.volume {
-        return Err("another file system lies there than before");
+        return Err("another file system is mounted there");
     }
     match place.above.get(*at) {
         Some(before) if before.matches(node) => match at {
-            0 => Ok("it was deleted, or moved away: the directory above is the one that was recorded"),
-            _ => Ok("it was deleted, or moved away, with directories above it"),
+            0 => Ok("it was deleted or moved; its parent directory is unchanged"),
+            _ => Ok("it was deleted or moved together with parent directories"),
         },
-        Some(_) => Err("another directory lies above it than before"),
-        None => Err("the directories above it are gone too"),
+        Some(_) => Err("its parent directory is another one than before"),
+        None => Err("its parent directories no longer exist either"),
     }
 }
 
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_directory_that_is_there_is_live_also_if_it_was_made_anew() {
-        for (ino, reason) in [(11, "the directory is there"), (12, "the directory was made again")] {
+        for (ino, reason) in [(11, "the directory is there"), (12, "the directory was created again")] {
             let judged = judge(Some(&place()), &PlaceLook { root: FoundNode::Dir(node(ino)), ..look() });
             assert_eq!((judged.standing, judged.reason.as_str()), (Standing::Live, reason));
         }

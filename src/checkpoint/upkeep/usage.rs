@@ -60,7 +60,7 @@ impl Usage {
     /// `disk-full`, `permission`.
     pub(super) fn write(&self, home: &Home) -> Result<()> {
         let text = serde_json::to_vec(self)
-            .map_err(|error| Error::new(Code::Internal, "writing down what workspaces take").caused_by(error))?;
+            .map_err(|error| Error::new(Code::Internal, "recording the sizes of workspaces").caused_by(error))?;
         replace_cache(&home.path().join("usage"), &text)
     }
 
@@ -92,7 +92,7 @@ impl std::fmt::Display for UnmetCap {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             out,
-            "the store cannot be kept within retention.total_mb ({}): the newest, pinned, labelled and needed checkpoints of \
+            "cannot keep the store within retention.total_mb ({}): the newest, pinned, labelled and needed checkpoints of \
              {} take {} more",
             bytes(self.total),
             count(self.at_floor, "workspace"),
@@ -102,7 +102,8 @@ impl std::fmt::Display for UnmetCap {
 }
 
 /// The step where the cap cannot be met.
-pub const UNMET_STEP: &str = "raise `retention.total_mb`, or `piton pin --remove` and `piton store delete` checkpoints";
+pub const UNMET_STEP: &str =
+    "raise `retention.total_mb`, or remove checkpoints with `piton pin --remove` and `piton store delete`";
 
 #[cfg(test)]
 mod tests {

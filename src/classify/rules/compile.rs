@@ -102,11 +102,11 @@ pub(super) fn call(spec: &CallSpec) -> CallRule {
 /// Returns a rule; errors are sentences without a place.
 pub(super) fn rule(spec: &RuleSpec) -> Result<Rule, String> {
     if spec.program.trim().is_empty() {
-        return Err(format!("rule `{}` names no program", &*spec.id));
+        return Err(format!("rule `{}` does not name a program", &*spec.id));
     }
     let mut roles = Vec::new();
     for word in spec.target.split_whitespace() {
-        roles.push(Role::parse(word).ok_or_else(|| format!("rule `{}`: `{word}` is no target role", &*spec.id))?);
+        roles.push(Role::parse(word).ok_or_else(|| format!("rule `{}`: `{word}` is not a target role", &*spec.id))?);
     }
     let pattern = |text: &Option<Text>| text.clone().map(Pattern::new);
     Ok(Rule {

@@ -31,7 +31,7 @@ fn refused(message: &str, location: Option<Location>) -> Error {
         }
         None => Error::new(Code::BadRequest, format!("rules: {message}")),
     };
-    error.field("rules").hint("docs/CLASSIFY.md describes the dialect")
+    error.field("rules").hint("docs/CLASSIFY.md describes the syntax")
 }
 
 /// Reads a user's document; everything in it is compiled, so that its errors are known.
@@ -70,5 +70,5 @@ pub(super) fn document(yaml: &str) -> Result<Table> {
 fn check(pattern: &Pattern, location: Location) -> Result<()> {
     let Err(error) = pattern.regex() else { return Ok(()) };
     let message = error.to_string().replace('\n', " ");
-    Err(refused(&format!("`{}` is no regular expression: {message}", pattern.text()), Some(location)))
+    Err(refused(&format!("`{}` is not a regular expression: {message}", pattern.text()), Some(location)))
 }

@@ -311,7 +311,7 @@ fn confidence() {
 #[test]
 fn warnings_are_sentences_with_stable_codes() {
     let one = verdict("psql -c 'DELETE FROM t'");
-    assert_eq!(one.warnings[0].message, "`psql` may change a database; restoring files does not undo that.");
+    assert_eq!(one.warnings[0].message, "`psql` might change a database; restoring files does not undo that.");
     assert_eq!((one.warnings[0].code.as_str(), one.warnings[0].severity), ("external-database", Severity::High));
     assert!(!one.effects[0].reversible);
     assert_eq!(verdict("./deploy.sh").effects[0].certainty, Certainty::Named);

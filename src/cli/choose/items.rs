@@ -91,14 +91,16 @@ pub(super) fn details(change: &PlannedChange, file: &HunkedFile) -> ItemDetails 
 fn effect(change: &PlannedChange, file: &HunkedFile) -> String {
     let with = match change.with.len() as u64 {
         0 => String::new(),
-        below => format!(", with {} below it", count(below, "path")),
+        below => format!(", including {} below it", count(below, "path")),
     };
     match (change.then, change.now) {
-        (None, _) => format!("It is new: taking it back deletes it{with}."),
-        (_, None) => format!("It was deleted: taking it back restores it{with}."),
-        (Some(_), Some(_)) if file.parts() > 0 => "Changed; → lists the parts to choose from.".to_owned(),
-        (Some(_), Some(_)) if file.is_binary => format!("Changed; binary or large, so only as a whole{with}."),
-        (Some(_), Some(_)) => format!("Changed; only as a whole{with}."),
+        (None, _) => format!("New; choose it to delete it{with}."),
+        (_, None) => format!("Deleted; choose it to restore it{with}."),
+        (Some(_), Some(_)) if file.parts() > 0 => "Changed; press → to list its parts.".to_owned(),
+        (Some(_), Some(_)) if file.is_binary => {
+            format!("Changed; binary or large, so it can only be chosen as a whole{with}.")
+        }
+        (Some(_), Some(_)) => format!("Changed; it can only be chosen as a whole{with}."),
     }
 }
 

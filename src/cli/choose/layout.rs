@@ -6,7 +6,7 @@ use crate::model::text::{count, fitted, printable, width};
 
 /// The keys and what they do.
 const KEYS: [&str; 8] =
-    ["↑↓ move", "space choose", "a all", "→ open", "← close", "PgUp PgDn text", "enter take back", "q quit"];
+    ["↑↓ move", "space choose", "a all", "→ open", "← close", "PgUp PgDn text", "enter continue", "q quit"];
 
 /// The smallest screen: columns, and rows for list and text together.
 const LEAST: (usize, usize) = (40, 5);
@@ -122,8 +122,8 @@ impl Picker {
         let chosen = match (whole, part) {
             (0, 0) => format!("Nothing chosen of {of}"),
             (whole, 0) => format!("Chosen: {whole} of {of}"),
-            (0, part) => format!("Chosen: parts of {part} of {of}"),
-            (whole, part) => format!("Chosen: {whole} of {of}, and parts of {part}"),
+            (0, part) => format!("Chosen: {part} of {of}, in part"),
+            (whole, part) => format!("Chosen: {whole} of {of}, and {part} in part"),
         };
         format!("{chosen} · row {} of {rows}", at + 1)
     }

@@ -53,8 +53,8 @@ enum ChoiceEnd {
 pub(super) fn require_screen(plain: &str) -> Result<()> {
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     let text = match (print::has_person() && stdout().is_terminal(), is_dumb) {
-        (false, _) => "-i chooses on a terminal, and there is none",
-        (true, true) => "-i needs the whole screen, which this terminal does not have (TERM=dumb)",
+        (false, _) => "-i needs a terminal to choose on, and there is none",
+        (true, true) => "-i needs a full-screen terminal, which this one is not (TERM=dumb)",
         (true, false) => return Ok(()),
     };
     Err(Error::new(Code::BadRequest, text).hint(plain))
@@ -105,10 +105,11 @@ fn undo_restore(context: &Context, timeline: &mut Timeline, step: &UndoStep) -> 
     let before = timeline.catalog().checkpoint_of(step.to)?;
     let command = format!("piton restore{} {} -i", context.option(), before.shown());
     if step.moved.is_some() {
-        let text = "the newest operation is a rollback, which is undone as a whole";
-        return Err(Error::new(Code::BadRequest, text).hint(format!("`{command}` chooses among the files before it")));
+        let text = "the newest operation is a rollback, which can only be undone as a whole";
+        return Err(Error::new(Code::BadRequest, text)
+            .hint(format!("to choose among the files from before it, run `{command}`")));
     }
-    print::data(&format!("The newest operation is restore {}. This is `{command}`:\n", step.op))?;
+    print::data(&format!("The newest operation is restore {}, so this runs `{command}`:\n", step.op))?;
     let plain = Restore::to(step.to, "local", Vec::new(), false);
     let plain = Restore { only: Some(unquoted(&step.changed)?), ..plain };
     let preview = timeline.preview(&plain, &|| Flow::Continue)?;
@@ -122,7 +123,9 @@ fn leave_others(preview: &StepPreview) {
             root if root == OUTSIDE => "--outside".to_owned(),
             root => format!("--workspace {}", shell_word(&root)),
         };
-        print::say(&format!("piton: the turn's changes elsewhere are not among these: `piton undo -i {option}`"));
+        print::say(&format!(
+            "piton: the turn also changed files elsewhere. To choose among those, run `piton undo -i {option}`"
+        ));
     }
 }
 

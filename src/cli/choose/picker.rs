@@ -170,7 +170,7 @@ impl Picker {
     pub(super) fn text(&self) -> Vec<String> {
         let item = &self.items[self.cursor.item];
         match (&item.blocked, &item.details, self.cursor.part) {
-            (Some(why), ..) => vec![format!("This cannot be chosen: {why}.")],
+            (Some(why), ..) => vec![format!("This change cannot be chosen: {why}.")],
             (None, Some(details), Some(part)) => details.parts[part].text.clone(),
             (None, Some(details), None) => details.text.clone(),
             (None, None, _) => Vec::new(),
@@ -230,7 +230,7 @@ impl Picker {
     fn open(&mut self) {
         let item = &mut self.items[self.cursor.item];
         match item.parts().is_empty() {
-            true => self.message = Some("It can only be chosen as a whole.".to_owned()),
+            true => self.message = Some("This change can only be chosen as a whole.".to_owned()),
             false => item.is_open = true,
         }
     }
@@ -243,7 +243,7 @@ impl Picker {
     fn toggle(&mut self) {
         let item = &mut self.items[self.cursor.item];
         match (&item.blocked, &mut item.details, self.cursor.part) {
-            (Some(why), ..) => self.message = Some(format!("It cannot be chosen: {why}.")),
+            (Some(why), ..) => self.message = Some(format!("This change cannot be chosen: {why}.")),
             (None, Some(details), Some(part)) => details.parts[part].is_chosen ^= true,
             (None, ..) => item.set(item.mark() != ChoiceMark::All),
         }
@@ -262,8 +262,10 @@ impl Picker {
             (false, false) => |item| item.is_default || item.mark() == ChoiceMark::All,
         };
         self.message = match (is_all, is_meant) {
-            (false, true) if has_others => Some("Chosen: also changes that may be someone else's."),
-            (false, false) if has_others => Some("A second `a` also chooses changes that may be someone else's."),
+            (false, true) if has_others => Some("Also chosen: changes that might be someone else's."),
+            (false, false) if has_others => {
+                Some("Press `a` again to also choose changes that might be someone else's.")
+            }
             _ => None,
         }
         .map(str::to_owned);

@@ -81,9 +81,9 @@ fn the_screen_of_80_by_24_shows_list_text_and_keys() {
     assert_eq!(shown[..expected.len()], expected, "{shown:#?}");
     assert_eq!(shown.len(), 24);
     assert!(shown[expected.len()..21].iter().all(|line| line.is_empty()), "{shown:#?}");
-    assert_eq!(shown[21], "Chosen: parts of 1 of 4 changes · row 2 of 7");
+    assert_eq!(shown[21], "Chosen: 1 of 4 changes, in part · row 2 of 7");
     assert_eq!(shown[22], "↑↓ move · space choose · a all · → open · ← close · PgUp PgDn text");
-    assert_eq!(shown[23], "enter take back · q quit");
+    assert_eq!(shown[23], "enter continue · q quit");
     let styles: Vec<RowStyle> = picture[9..13].iter().map(|row| row.style).collect();
     assert_eq!(styles, [RowStyle::Heading, RowStyle::Plain, RowStyle::Removed, RowStyle::Added]);
     assert_eq!((picture[1].style, picture[2].style), (RowStyle::Plain, RowStyle::AtCursor));
@@ -110,7 +110,7 @@ fn the_screen_of_60_by_20_fits_and_scrolls() {
     assert_eq!(shown[16], "z".repeat(60));
     assert_eq!(shown[17], "Nothing chosen of 35 changes · row 35 of 35");
     assert_eq!(shown[18], "↑↓ move · space choose · a all · → open · ← close");
-    assert_eq!(shown[19], "PgUp PgDn text · enter take back · q quit");
+    assert_eq!(shown[19], "PgUp PgDn text · enter continue · q quit");
     // The end of the text, and not beyond.
     press(&mut picker, "\x1b[6~");
     let second = picker.draw(60, 20);
@@ -163,7 +163,8 @@ fn all_means_all_that_the_plain_command_takes() {
     press(&mut picker, "a");
     assert_eq!(picked(&picker), [(0, None), (1, None)]);
     assert!(
-        lines(&picker.draw(80, 24))[21].starts_with("A second `a` also chooses changes that may be someone else's")
+        lines(&picker.draw(80, 24))[21]
+            .starts_with("Press `a` again to also choose changes that might be someone else's")
     );
     press(&mut picker, "a");
     assert_eq!(picked(&picker), [(0, None), (1, None), (2, None)]);
@@ -174,8 +175,8 @@ fn all_means_all_that_the_plain_command_takes() {
     press(&mut picker, "j ");
     assert_eq!(picked(&picker), [(2, None)]);
     let shown = picker.draw(80, 24);
-    assert_eq!(lines(&shown)[21], "It cannot be chosen: it has changed since.");
-    assert!(lines(&shown).contains(&"This cannot be chosen: it has changed since."));
+    assert_eq!(lines(&shown)[21], "This change cannot be chosen: it has changed since.");
+    assert!(lines(&shown).contains(&"This change cannot be chosen: it has changed since."));
     // A file that is opened after it was chosen has all its parts chosen.
     let mut picker = self::picker();
     picker.items[1].is_chosen = true;
@@ -185,7 +186,7 @@ fn all_means_all_that_the_plain_command_takes() {
     picker.items.iter_mut().for_each(|item| item.is_default = false);
     press(&mut picker, "a");
     assert_eq!(picked(&picker), [(0, None), (1, None), (2, None)], "there is nothing that the command takes by itself");
-    assert!(lines(&picker.draw(80, 24))[21].contains("may be someone else's"));
+    assert!(lines(&picker.draw(80, 24))[21].contains("might be someone else's"));
 }
 
 #[test]

@@ -45,8 +45,9 @@ pub(super) fn check(context: &Context, run: Option<&str>) -> Result<Exit> {
         warnings.iter().for_each(|warning| print::warning(warning));
         let mut text = String::new();
         if effective.policy.sources.is_empty() {
-            let place = user_file().map_or_else(String::new, |path| format!("; yours would be {}", print::path(&path)));
-            add_line!(text, "No configuration files: using defaults{place}.");
+            let place =
+                user_file().map_or_else(String::new, |path| format!("; your own file would be {}", print::path(&path)));
+            add_line!(text, "No settings files, so the defaults apply{place}.");
         }
         for source in &effective.policy.sources {
             add_line!(text, "read {}", print::path(source));
@@ -60,7 +61,7 @@ pub(super) fn check(context: &Context, run: Option<&str>) -> Result<Exit> {
             let what = count(now.missed.len() as u64, "file");
             let paths = some_of(&now.missed);
             print::warning(&format!(
-                "{what} created in run {run}, matched by no pattern and in no typed checkpoint: {paths}"
+                "{what} created in run {run} that no pattern matches and no typed checkpoint contains: {paths}"
             ));
         }
     }

@@ -23,7 +23,7 @@ use crate::sys::fs::durable::with_callers_umask;
 /// # Errors
 /// `needs-person` in a session of an agent; `internal` if the editor fails; the last mistake in the settings.
 pub(super) fn edit(context: &mut Context, workspace: Option<&Path>) -> Result<Exit> {
-    person::require("only a person edits settings")?;
+    person::require("only a person can edit settings")?;
     let file = SettingsFile::of(context, workspace)?;
     let is_new = file.path.symlink_metadata().is_err();
     let blank = example();
@@ -34,7 +34,7 @@ pub(super) fn edit(context: &mut Context, workspace: Option<&Path>) -> Result<Ex
     if is_new && std::fs::read(&file.path).is_ok_and(|content| content == blank.as_bytes()) {
         std::fs::remove_file(&file.path).at("removing", &file.path)?;
         opened?;
-        print::say("Nothing was changed, and no file was made.");
+        print::say("Nothing was changed, and no file was created.");
         return Ok(Exit::Nothing);
     }
     opened?;

@@ -34,8 +34,8 @@ impl SettingsFile {
         }
         let root = context.root()?;
         if context.is_outside() || !root.is_dir() {
-            return Err(Error::new(Code::BadPath, "it is not the directory of a workspace").path(dir).hint(
-                "write `piton config set KEY VALUE --workspace` for the workspace around the working directory",
+            return Err(Error::new(Code::BadPath, "this is not the directory of a workspace").path(dir).hint(
+                "for the workspace that contains the working directory, run `piton config set KEY VALUE --workspace`",
             ));
         }
         Ok(SettingsFile { path: root.join(WORKSPACE_FILE), scope: SettingsScope::Workspace })
@@ -58,7 +58,7 @@ impl SettingsFile {
             Err(error) => return Err(error).at("resolving", &self.path),
         };
         if facts.is_some() != before.is_some() || before.is_some_and(|before| !has_content(&real, before)) {
-            return Err(Error::new(Code::StaleSelection, "another program changed the file just now")
+            return Err(Error::new(Code::StaleSelection, "another program has just changed the file")
                 .path(&self.path)
                 .hint("try again"));
         }

@@ -63,9 +63,9 @@ pub(super) fn explain(context: &Context, name: &str) -> Result<Exit> {
             add_line!(text, "  variable  {variable}");
         }
         let trust = match facts.direction {
-            "more" => "less protection waits for `piton config trust`, more of it counts at once",
-            "less" => "a larger value waits for `piton config trust`, a smaller one counts at once",
-            _ => "every change counts at once",
+            "more" => "less protection waits for `piton config trust`; more protection applies at once",
+            "less" => "a larger value waits for `piton config trust`; a smaller value applies at once",
+            _ => "every change applies at once",
         };
         add_line!(text, "  change    {trust}");
         print::data(&text)?;
@@ -90,8 +90,8 @@ pub(super) fn path(context: &Context) -> Result<Exit> {
     }
     print::data(&effective.policy.sources.iter().map(|path| format!("{}\n", print::path(path))).collect::<String>())?;
     if sources.is_empty() {
-        let place = user.map_or_else(String::new, |path| format!(" Yours would be {}.", printable(&path)));
-        print::say(&format!("There is no settings file: using defaults.{place}"));
+        let place = user.map_or_else(String::new, |path| format!(" Your own file would be {}.", printable(&path)));
+        print::say(&format!("There is no settings file, so the defaults apply.{place}"));
     }
     Ok(exit)
 }

@@ -33,20 +33,20 @@ pub(super) struct ConfigArgs {
 pub(super) enum ConfigAction {
     /// Print every value with its origin
     Show,
-    /// Read all layers and report mistakes; list what patterns of tracked files match, and outputs that they miss
+    /// Read all settings and report mistakes; list the files that tracked patterns match, and outputs that they miss
     Check {
-        /// The run whose patterns are shown [default: the one that recorded a codon last]
+        /// The run whose patterns are shown [default: the run that recorded the last codon]
         #[arg(long)]
         run: Option<String>,
     },
     /// Trust your settings and this workspace's `.piton.yaml` as they are now
     Trust,
-    /// Print the value in force of one key
+    /// Print the current value of one key
     Get {
         /// A key of `piton config show`, or an entry of `policy`, as `policy.collision`
         key: String,
     },
-    /// Set one key in your settings file, or in this workspace's `.piton.yaml`; comments and formatting stay
+    /// Set one key in your settings file, or in this workspace's `.piton.yaml`; comments and formatting are kept
     Set {
         /// A key of `piton config show`, or an entry of `policy`, as `policy.cloud`
         key: String,
@@ -57,7 +57,7 @@ pub(super) enum ConfigAction {
         #[arg(long, short = 'w', value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
         workspace: Option<PathBuf>,
     },
-    /// Open your settings file in an editor, and report mistakes; a new file shows all defaults
+    /// Open your settings file in an editor, then report mistakes in it; a new file shows all defaults
     Edit {
         /// Open the `.piton.yaml` of this workspace, or of DIR, instead of your own file
         #[arg(long, short = 'w', value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
@@ -113,7 +113,7 @@ fn show(context: &Context) -> Result<Exit> {
 
 /// Trusts the workspace's own file and the user's, as far as they are there.
 fn trust_files(context: &Context) -> Result<Exit> {
-    person::require("only a person may trust settings")?;
+    person::require("only a person can trust settings")?;
     let waiting = waiting_keys(context)?;
     let written = settings::as_written()?;
     // Outside of a workspace the user's file is read alone.
@@ -131,7 +131,7 @@ fn trust_files(context: &Context) -> Result<Exit> {
         trusted.push(path.clone());
     }
     if trusted.is_empty() {
-        return Err(Error::new(Code::NoSuchPath, "there is no settings file: neither yours nor the workspace's own"));
+        return Err(Error::new(Code::NoSuchPath, "there is no settings file, neither yours nor the workspace's"));
     }
     let still = waiting_keys(context)?;
     let keys: Vec<String> = waiting.into_iter().filter(|key| !still.contains(key)).collect();
@@ -141,9 +141,11 @@ fn trust_files(context: &Context) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let mut text = String::new();
-    for path in &trusted {
+    // Where the user's file was deleted, its absence is trusted; nothing is named then unless it is all there is.
+    let is_named = |path: &&PathBuf| path.exists() || trusted.len() == 1;
+    for path in trusted.iter().filter(is_named) {
         let edit = if Some(path) == user.as_ref() { "a change that guards or keeps less" } else { "an edit" };
-        add_line!(text, "Trusted: {} as it is now. After {edit} it must be trusted again.", print::path(path));
+        add_line!(text, "Trusted: {}, as it is now. After {edit}, run `piton config trust` again.", print::path(path));
     }
     if !keys.is_empty() {
         add_line!(text, "In force now: {}.", keys.join(", "));

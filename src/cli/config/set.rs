@@ -72,12 +72,12 @@ fn report(context: &Context, file: &SettingsFile, name: &str, change: &SettingCh
             (None, true) => format!("Set `{name}` to {new} in {path}.\n"),
         })?;
         if waits {
-            print::data("It guards or keeps less, so it counts after you type `piton config trust`.\n")?;
+            print::data("It guards or keeps less, so it applies only after you run `piton config trust`.\n")?;
         }
     }
     if let Some(setting) = in_force.filter(|setting| !waits && !is_part(&change.new, &setting.value)) {
         let (value, origin) = (shown(&setting.value), &setting.origin);
-        print::warning(&format!("`{name}` is {value} all the same ({origin})"));
+        print::warning(&format!("`{name}` is still {value} ({origin})"));
     }
     Ok(match (is_new, waits) {
         (_, true) => Exit::Part,

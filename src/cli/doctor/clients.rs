@@ -26,7 +26,7 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     let (program, home) = match (program(), home()) {
         (Ok(program), Ok(home)) => (program, home),
         (Err(error), _) | (_, Err(error)) => {
-            return report.open("clients", error.text(), "then ask again");
+            return report.open("clients", error.text(), "fix this, then run `piton doctor` again");
         }
     };
     let mut scratch = None;
@@ -37,7 +37,9 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     let project = project.map(|root| InstallScope::at(at.context, root, true)).transpose();
     let (user, project) = match (user, project) {
         (Ok(user), Ok(project)) => (user, project),
-        (Err(error), _) | (_, Err(error)) => return report.open("clients", error.text(), "then ask again"),
+        (Err(error), _) | (_, Err(error)) => {
+            return report.open("clients", error.text(), "fix this, then run `piton doctor` again");
+        }
     };
     for client in Client::ALL {
         let scopes = [Some(&user), project.as_ref()];
@@ -46,7 +48,7 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
         let hooked = found.iter().any(InstalledHooks::any);
         any |= hooked || is_there(client, &home);
         if !hooked && is_there(client, &home) {
-            let text = format!("{} is here and has no piton hooks: it is not guarded", client.title());
+            let text = format!("{} is installed but has no piton hooks, so it is not guarded", client.title());
             report.wrong(client.name(), text, format!("piton install {}", client.name()));
         }
         for found in found.iter().filter(|found| found.any()) {
@@ -54,7 +56,7 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
         }
     }
     if !any {
-        report.note("clients", "none of the clients piton knows was found here");
+        report.note("clients", "no agent client that piton supports was found here");
     }
 }
 
@@ -135,27 +137,28 @@ impl InstalledHooks<'_> {
         let broken = self.rows.iter().find_map(|(_, path, presence)| Some((path, presence.as_ref().err()?)));
         if let Some((path, error)) = broken {
             let text = format!("{}: {}", print::path(path), error.text());
-            return Some((text, Mend::Step(format!("fix that file, then: {}", self.install()))));
+            return Some((text, Mend::Step(format!("fix that file, then run: {}", self.install()))));
         }
         if let Some(call) = self.calls().into_iter().find(|call| !is_program(Path::new(&call.program))) {
-            let text = format!("its hooks call {}, which is not there or cannot be run", call.program);
+            let text = format!("its hooks call {}, which does not exist or cannot be run", call.program);
             return Some((text, Mend::Command(self.install())));
         }
         if let Some(call) = self.calls().into_iter().find(|call| !is_this(Path::new(&call.program))) {
-            let text = format!("its hooks call {}, which is another build than this one", call.program);
+            let text = format!("its hooks call {}, which is a different build of piton", call.program);
             return Some((text, Mend::Command(self.install())));
         }
         let stale = |presence: &Result<Presence>| matches!(presence, Ok(Presence::None | Presence::Stale(_)));
         if let Some((_, path, _)) = self.rows.iter().find(|(_, _, presence)| stale(presence)) {
             let path = print::path(path);
-            let text = format!("{path} is not as this piton writes it: some hooks lack, or call another one");
+            let text =
+                format!("{path} differs from what this piton writes: some hooks are missing, or call another piton");
             return Some((text, Mend::Command(self.install())));
         }
         let (_, path, _) = self.rows.iter().find(|(file, path, _)| {
             let runs = path.metadata().is_ok_and(|facts| facts.permissions().mode() & 0o100 != 0);
             file.executable() && !runs
         })?;
-        let text = format!("{} is not executable, so the client passes over it", print::path(path));
+        let text = format!("{} is not executable, so the client skips it", print::path(path));
         Some((text, Mend::Command(format!("chmod u+x {}", quoted_path(path)))))
     }
 
@@ -186,11 +189,11 @@ impl InstalledHooks<'_> {
         }
         if let Some(path) = &self.other_form {
             let (value, does) = match self.scope.holds {
-                true => ("hold", "lets an action pass"),
-                false => ("proceed", "blocks an action"),
+                true => ("hold", "lets actions run"),
+                false => ("proceed", "blocks actions"),
             };
             let path = print::path(path);
-            let text = format!("`on_failure` is `{value}`, but {path} {does} where piton cannot be run");
+            let text = format!("`on_failure` is `{value}`, but {path} {does} if piton cannot be run");
             report.wrong(self.name(), text, self.install());
         }
         if let Some(called) = self.called() {
@@ -260,12 +263,12 @@ impl InstalledHooks<'_> {
         let tried = made.and_then(|made| scratch.insert(made).try_hook(self.client, called));
         match tried {
             Err(error) => {
-                let text = format!("not guarded: tried, its hook failed: {}", error.text());
-                report.open(self.name(), text, "see the message");
+                let text = format!("not guarded: a test call of its hook failed: {}", error.text());
+                report.open(self.name(), text, "fix what the message reports");
             }
             Ok(took) if trusted => {
                 let text = format!(
-                    "{}; one was tried and had a checkpoint taken, in {} ms",
+                    "{}; a test call of one of them took a checkpoint in {} ms",
                     count(hooks as u64, "hook"),
                     took.as_millis()
                 );

@@ -36,7 +36,7 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     let found = match FoundDoor::at(root) {
         Ok(Some(found)) => found,
         Ok(None) => return,
-        Err(error) => return report.note(GIT, format!("whether it calls piton is not known: {}", error.text())),
+        Err(error) => return report.note(GIT, format!("cannot tell whether it calls piton: {}", error.text())),
     };
     let Some(fault) = found.fault() else {
         match found.values.last() {
@@ -49,18 +49,18 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
                     Some("true") => "git's own program".to_owned(),
                     _ => format!("another program ({})", printable(&last.value.to_string_lossy())),
                 };
-                report.note(GIT, format!("`{KEY}` belongs to {shown}, and piton does not take it"));
+                report.note(GIT, format!("`{KEY}` is already used by {shown}, and piton does not replace it"));
             }
             Some(last) if matches!(last.scope.as_str(), "local" | "worktree") => {
                 let file = print::path(&last.file);
                 report.note(
                     GIT,
                     format!(
-                        "its commands are not guarded: `{KEY}` is off by {file}; without that, `{INSTALL}` guards it"
+                        "its commands are not guarded: {file} sets `{KEY}` to off. Remove that, then run `{INSTALL}`"
                     ),
                 );
             }
-            _ => report.note(GIT, format!("its commands are not guarded: `{INSTALL}` guards them")),
+            _ => report.note(GIT, format!("its commands are not guarded; to guard them, run `{INSTALL}`")),
         }
         return;
     };
@@ -75,19 +75,22 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
 /// Says of a whole door whether it answers, and which of its parts are missing.
 fn works(found: &FoundDoor, last: &UsersSetting, report: &mut DoctorReport) {
     if let Some(what) = slow(&last.value) {
-        report.note(GIT, format!("{what}: `{}` writes it again", found.step()));
+        report.note(GIT, format!("{what}; to write it again, run `{}`", found.step()));
     }
     match tried(&found.repository.top, &last.value) {
         Err(what) => {
             let step = format!("run `{}`; if that does not help, report this message", found.step());
-            report.open(GIT, format!("it calls piton, and gets no answer: {what}"), step);
+            report.open(GIT, format!("it calls piton but gets no answer: {what}"), step);
         }
         Ok(()) if found.asks_by_hooks() => {
             report.well(GIT, "it calls piton before it destroys files, moves refs or pushes");
         }
         Ok(()) => {
             report.well(GIT, "it calls piton before it destroys files");
-            report.note(GIT, format!("what moves refs alone, and pushes, are not guarded: `{INSTALL}` adds the hooks"));
+            report.note(
+                GIT,
+                format!("commands that only move refs, and pushes, are not guarded; to guard them, run `{INSTALL}`"),
+            );
         }
     }
 }
@@ -97,11 +100,11 @@ fn slow(value: &OsStr) -> Option<String> {
     let place = small_of(value)?;
     let place = Path::new(&place);
     let is = match text(place) {
-        None => "gone",
+        None => "missing",
         there if there == program_of(value).and_then(|program| small(&program)) => return None,
-        Some(_) => "of another build",
+        Some(_) => "of a different build",
     };
-    Some(format!("its small program, which spares it starts of piton, is {is} ({})", print::path(place)))
+    Some(format!("its helper program, which saves it from starting piton each time, is {is} ({})", print::path(place)))
 }
 
 /// Says what git is told of changed files, where the settings want the paths.
@@ -112,12 +115,12 @@ fn answers(context: &Context, top: &Path, report: &mut DoctorReport) {
         return;
     }
     match doubt(&context.home, top) {
-        None => report.well(GIT, "it gets the paths that have changed"),
-        Some(why) => report.note(GIT, format!("it gets the answer that everything may have changed: {why}")),
+        None => report.well(GIT, "piton lists the changed paths for git"),
+        Some(why) => report.note(GIT, format!("piton reports to git that any file might have changed: {why}")),
     }
     let cache = UsersGit::at(top).settings("core.untrackedCache", UsersFiles::All);
     if cache.is_ok_and(|values| values.last().is_none_or(|last| is_off(&last.value))) {
-        report.note(GIT, "`git config core.untrackedCache true` spares it the look for new files");
+        report.note(GIT, "to spare it the search for new files, run `git config core.untrackedCache true`");
     }
 }
 
@@ -127,11 +130,11 @@ fn tried(top: &Path, value: &OsStr) -> std::result::Result<(), String> {
     let mut command = Command::new("sh");
     command.arg("-c").arg(OsStr::from_bytes(&line)).arg(value).args(["2", "piton-doctor"]).current_dir(top);
     match command.stdin(Stdio::null()).output() {
-        Err(error) => Err(format!("sh cannot be started: {error}")),
+        Err(error) => Err(format!("cannot start sh: {error}")),
         Ok(output) if output.status.success() && output.stdout.ends_with(EVERYTHING) => Ok(()),
         Ok(output) => {
             let says = String::from_utf8_lossy(&output.stderr).into_owned();
-            Err(format!("{}: {}", output.status, says.lines().last().unwrap_or("it says nothing")))
+            Err(format!("{}: {}", output.status, says.lines().last().unwrap_or("it printed no message")))
         }
     }
 }
@@ -198,20 +201,23 @@ impl FoundDoor {
         let wrong = |what: String, step: String| Some(HookFault { what, step, is_certain: true });
         let again = |what: String| wrong(what, self.step());
         if let Some(version) = self.version.filter(|version| *version < OLDEST) {
-            let what = format!("git is {}, which cannot call piton", dotted(version));
+            let what = format!("git is version {}, which is too old to call piton", dotted(version));
             return wrong(what, format!("install git {} or later", dotted(OLDEST)));
         }
         match self.values.last() {
-            None => return again(format!("`{KEY}` is not set any more")),
+            None => return again(format!("`{KEY}` is no longer set")),
             Some(last) if !is_pitons(&last.value) => {
                 let (shown, file) = (printable(&last.value.to_string_lossy()), quoted_path(&last.file));
-                let what = format!("`{KEY}` is `{shown}` by {file}");
+                let what = format!("{file} sets `{KEY}` to `{shown}`");
                 let own = self.values.iter().rev().find(|value| is_pitons(&value.value));
                 let flag = if own.is_some_and(|own| own.scope == "global") { " --global" } else { "" };
-                return wrong(what, format!("take that out, or piton: `piton uninstall {GIT}{flag}`"));
+                return wrong(
+                    what,
+                    format!("remove that setting, or remove piton's with `piton uninstall {GIT}{flag}`"),
+                );
             }
             Some(last) => match program_of(&last.value) {
-                None => return again(format!("`{KEY}` is not whole in {}", print::path(&last.file))),
+                None => return again(format!("`{KEY}` is incomplete in {}", print::path(&last.file))),
                 Some(program) => {
                     if let Some(what) = not_this(&program) {
                         return again(what);
@@ -255,12 +261,12 @@ impl FoundHook {
         let (name, shown) = (self.hook.name(), print::path(&self.path));
         match &self.program {
             None if is_link(&self.path) && !self.path.exists() => {
-                Some(format!("the program of the hook {name} is gone ({shown})"))
+                Some(format!("the program of the hook {name} no longer exists ({shown})"))
             }
             None if self.is_there => Some(format!("another program has replaced the hook {name} ({shown})")),
-            None => Some(format!("the hook {name} is gone ({shown})")),
+            None => Some(format!("the hook {name} is missing ({shown})")),
             Some(_) if !self.may_run => {
-                Some(format!("git does not run the hook {name}, which is not executable ({shown})"))
+                Some(format!("git does not run the hook {name}, because it is not executable ({shown})"))
             }
             Some(program) => not_this(program),
         }
@@ -272,7 +278,7 @@ fn not_this(program: &OsStr) -> Option<String> {
     let path = Path::new(program);
     let shown = print::path(path);
     if !path.is_file() || !may_run(path) {
-        return Some(format!("it calls {shown}, which is not there or cannot be run"));
+        return Some(format!("it calls {shown}, which does not exist or cannot be run"));
     }
-    (!is_this(path)).then(|| format!("it calls {shown}, which is another build than this one"))
+    (!is_this(path)).then(|| format!("it calls {shown}, which is a different build of piton"))
 }

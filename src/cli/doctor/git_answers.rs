@@ -18,7 +18,7 @@ pub(super) fn doubt(home: &Home, top: &Path) -> Option<String> {
         // A daemon that is away or silent has no answer, which is what is said then.
         Link::to_running_by(home, until).ok()??.git_changed(top, token, until)
     };
-    let Some(first) = ask("") else { return Some("no daemon watches; the next commands of git start one".to_owned()) };
+    let Some(first) = ask("") else { return Some("no daemon is watching; the next git commands start one".to_owned()) };
     let Some(token) = first.token else { return first.everything };
-    ask(&token).map_or_else(|| Some("the daemon gives no answer".to_owned()), |second| second.everything)
+    ask(&token).map_or_else(|| Some("the daemon does not answer".to_owned()), |second| second.everything)
 }

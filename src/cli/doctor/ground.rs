@@ -26,12 +26,16 @@ pub(super) fn private(path: &Path, mode: u32, about: &str, report: &mut DoctorRe
     let Ok(facts) = path.symlink_metadata() else { return true };
     if facts.uid() != process::user() {
         let text = format!("{} belongs to the user {}, not to you", path.display(), facts.uid());
-        report.open(about, text, "have it given back to you (`chown`, as root), or set PITON_HOME to another place");
+        report.open(
+            about,
+            text,
+            "as root, make yourself its owner again (`chown`), or set PITON_HOME to another directory",
+        );
         return false;
     }
     let bits = facts.permissions().mode() & 0o777;
     if bits & 0o077 != 0 || bits & mode != mode {
-        let text = format!("{} has the mode {bits:o}, and should have {mode:o}", path.display());
+        let text = format!("{} has mode {bits:o}, but must have {mode:o}", path.display());
         report.wrong(about, text, format!("chmod {mode:o} {}", quoted_path(path)));
         return false;
     }
@@ -41,7 +45,7 @@ pub(super) fn private(path: &Path, mode: u32, about: &str, report: &mut DoctorRe
 fn disk(home: &Path, report: &mut DoctorReport) {
     match DiskSpace::at(home).and_then(|room| room.require_floor(home).map(|()| room)) {
         Ok(room) => report.well("disk", format!("{:.1} GB are free", room.free as f64 / 1e9)),
-        Err(error) => report.open("disk", error.text(), "free some space; until then no new content is captured"),
+        Err(error) => report.open("disk", error.text(), "free some disk space; until then piton saves no new content"),
     }
 }
 
@@ -50,7 +54,7 @@ fn watches(at: &Surroundings<'_>, report: &mut DoctorReport) {
     if let Some(root) = &at.root
         && let Ok(Some(name)) = mount::foreign(root)
     {
-        report.note("watcher", format!("not all changes on {name} are seen from here: every checkpoint scans"));
+        report.note("watcher", format!("piton cannot see every change on {name}, so each checkpoint scans all files"));
         return;
     }
     let short = Limits::read(Path::new(inotify::LIMITS)).short(directories.unwrap_or(0));

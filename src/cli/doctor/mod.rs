@@ -28,13 +28,13 @@ use report::{CheckRow, CheckState, DoctorReport, Mend, Surroundings};
 /// The arguments of `piton doctor`.
 #[derive(Debug, Args)]
 pub(super) struct DoctorArgs {
-    /// List the checks that passed too
+    /// Also list the checks that passed
     #[arg(long, conflicts_with = "refs")]
     pub all: bool,
-    /// Look instead whether every checkpoint that refs, state, journals and logs name is there
+    /// Only check that every checkpoint named by refs, state, journals and logs exists
     #[arg(long)]
     pub refs: bool,
-    /// Put refs back that can be derived; nothing is deleted
+    /// Restore missing refs that can be derived; nothing is deleted
     #[arg(long, requires = "refs")]
     pub repair: bool,
 }
@@ -88,8 +88,8 @@ pub(super) fn examine(context: &Context) -> DoctorReport {
         Ok(root) => Some(root),
         Err(error) => {
             report.check = "ground";
-            let text = format!("{error}; a workspace was not checked");
-            report.open("workspace", text, "change into a project, or name one with --workspace");
+            let text = format!("{error}; no workspace was checked");
+            report.open("workspace", text, "change to a project directory, or choose one with --workspace");
             None
         }
     };

@@ -27,7 +27,7 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
         }
         // The reason is no client's: a switch or a setting.
         _ if protection.reasons.iter().any(|reason| reason.client.is_none()) => {
-            report.open("protection", text, "switch the guard on, as the reason says");
+            report.open("protection", text, "switch the guard on again; the reason says how");
         }
         _ => report.note("protection", text),
     }

@@ -66,8 +66,7 @@ fn item(finding: &Finding) -> RefFinding {
 
 fn text(findings: &[Finding]) -> String {
     if findings.is_empty() {
-        return "Every checkpoint that something names is there; every object of the store was read and is whole.\n"
-            .to_owned();
+        return "Every referenced checkpoint exists. Every object in the store was read and is intact.\n".to_owned();
     }
     let mut text = String::new();
     for finding in findings {

@@ -14,28 +14,34 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
     let context = at.context;
     let effective = match context.settings() {
         Ok(effective) => effective,
-        Err(error) => return report.open("settings", error.text(), "fix the line it names (docs/CONFIG.md)"),
+        Err(error) => {
+            return report.open("settings", error.text(), "fix the line that the message shows (docs/CONFIG.md)");
+        }
     };
     for mistake in &effective.mistakes {
         match mistake.waiting {
             Some(Waiting::ForTrust) => report.wrong("settings", mistake.text(), TRUST),
-            Some(Waiting::OutsideSessions) => report.open("settings", mistake.text(), "set it in your file"),
-            None => report.open("settings", mistake.error().text(), "fix the line it names (docs/CONFIG.md)"),
+            Some(Waiting::OutsideSessions) => {
+                report.open("settings", mistake.text(), "set it in your own settings file");
+            }
+            None => {
+                report.open("settings", mistake.error().text(), "fix the line that the message shows (docs/CONFIG.md)");
+            }
         }
     }
     let workspace = at.root.as_deref().map(quoted_path);
     for warning in &effective.warnings {
         match workspace.as_ref().filter(|_| warning.contains(TRUST)) {
             Some(root) => report.wrong("settings", warning, format!("piton --workspace {root} config trust")),
-            None => report.open("settings", warning, "fix the line it names (docs/CONFIG.md)"),
+            None => report.open("settings", warning, "fix the line that the message shows (docs/CONFIG.md)"),
         }
     }
     if effective.policy.guard == Guard::Off {
         let place = effective.origin("guard");
         report.open(
             "guard",
-            format!("`guard: off` is set ({place}): nothing is captured before a loss"),
-            "take it out",
+            format!("`guard: off` is set ({place}), so nothing is saved before a loss"),
+            "remove that setting",
         );
     }
     let known = context.known_workspace().ok().flatten();

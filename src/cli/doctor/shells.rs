@@ -27,13 +27,14 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
             }
         };
         match line_of(&files) {
-            Err(error) => report.note(name, format!("whether it calls piton is not known: {}", error.text())),
+            Err(error) => report.note(name, format!("cannot tell whether it calls piton: {}", error.text())),
             Ok(Some((place, _, None))) => {
-                report.well(name, format!("{place} has piton's line: lines that may destroy something are guarded"));
+                report
+                    .well(name, format!("{place} sets up piton, so commands that might destroy something are guarded"));
                 limits(at, shell, report);
             }
             Ok(Some((place, _, Some(fault)))) => {
-                let text = format!("lines typed in it are not guarded: {place}: {}", fault.what);
+                let text = format!("commands typed in it are not guarded: {place}: {}", fault.what);
                 if fault.step.starts_with("piton ") {
                     report.wrong(name, text, fault.step);
                 } else {
@@ -41,7 +42,10 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
                 }
             }
             Ok(None) if files.is_there() => {
-                report.note(name, format!("lines typed in it are not guarded: `piton install {name}` sets it up"));
+                report.note(
+                    name,
+                    format!("commands typed in it are not guarded; to guard them, run `piton install {name}`"),
+                );
             }
             Ok(None) => {}
         }
@@ -69,12 +73,12 @@ fn line_of(files: &StartupFiles) -> Result<Option<(String, SetupLine, Option<Hoo
 fn fault(shell: HookedShell, path: &Path, line: &SetupLine) -> Option<HookFault> {
     let step = match line.is_own {
         true => format!("piton install {}", shell.name()),
-        false => format!("have line {} of {} call piton by its path", line.number, print::path(path)),
+        false => format!("change line {} of {} so that it calls piton by its path", line.number, print::path(path)),
     };
     let what = match called(&line.program) {
         Ok(None) => return None,
         Ok(Some(program)) if is_this(&program) => return None,
-        Ok(Some(program)) => format!("it calls {}, which is another build than this one", program.display()),
+        Ok(Some(program)) => format!("it calls {}, which is a different build of piton", program.display()),
         Err(error) => error.fact(),
     };
     Some(HookFault { what, step, is_certain: true })
@@ -87,10 +91,11 @@ fn limits(at: &Surroundings<'_>, shell: HookedShell, report: &mut DoctorReport) 
     let held = if held.is_empty() { String::new() } else { format!(" (in force: {})", held.join(", ")) };
     let text = match shell {
         HookedShell::Fish => Some(
-            "it cannot cancel a line: where a policy denies a line or needs an answer, piton warns and the line runs",
+            "it cannot cancel a command. If a policy denies a command or needs an answer, piton warns and the command \
+             still runs",
         ),
         HookedShell::Bash if !held.is_empty() => {
-            Some("a line that its history leaves out runs, whatever a policy says")
+            Some("a command that its history leaves out always runs, even if a policy denies it")
         }
         HookedShell::Bash | HookedShell::Zsh => None,
     };

@@ -27,7 +27,7 @@ const SHOWN: usize = 20;
 
 /// The step after a loss of content.
 const BRING_BACK: &str =
-    "bring the store back from a backup, or take a checkpoint: what the workspace still has is stored again";
+    "restore the store from a backup, or take a checkpoint to save again what the workspace still contains";
 
 /// The most mishaps that are listed.
 const NEWEST: usize = 3;
@@ -43,14 +43,14 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
         report.open("store", format!("not guarded: {}", words::unwritable(error)), CANNOT_WRITE);
     }
     if dir.symlink_metadata().is_err() {
-        report.note("store", "there is none yet; the first checkpoint makes it");
+        report.note("store", "there is none yet; the first checkpoint creates it");
     } else if private(&dir, 0o700, "store", report) {
         examine(at.context, report, unwritable.is_some());
     }
     records(home, report);
     caps(at.context, report);
     if let Some(left) = unfinished(home) {
-        report.open("forget", left, "run that command; until then some of the content may still be there");
+        report.open("forget", left, "run that command; until then some of the content might still be there");
     }
     if let Some(to) = relocate::unfinished(home) {
         unfinished_move(home, &to, report);
@@ -61,9 +61,9 @@ pub(super) fn check(at: &Surroundings<'_>, report: &mut DoctorReport) {
         report.note("mishap", mishap(line));
     }
     if !told.is_empty() {
-        let text = format!("{} of hooks are in the record", count(told.len() as u64, "mishap"));
+        let text = format!("{} of hooks recorded", count(told.len() as u64, "error"));
         let command = format!("rm {}", quoted_path(&home.path().join("mishaps")));
-        report.wrong("mishaps", format!("{text}; once they are understood, it can go"), command);
+        report.wrong("mishaps", format!("{text}; after you have reviewed them, remove the record"), command);
     }
 }
 
@@ -74,10 +74,10 @@ fn unguarded(context: &Context, report: &mut DoctorReport) {
     bring_in(&context.home, &workspace);
     let number = unguarded::list(&workspace).len();
     if number > 0 {
-        let text = format!("{} ran without a checkpoint: `piton status` names them", count(number as u64, "action"));
+        let text = format!("{} ran without a checkpoint; `piton status` lists them", count(number as u64, "action"));
         report.wrong(
             "unguarded",
-            format!("{text}; once they are read, the record can be removed"),
+            format!("{text}; after you have reviewed them, remove the record"),
             removal(&workspace),
         );
     }
@@ -86,9 +86,13 @@ fn unguarded(context: &Context, report: &mut DoctorReport) {
 /// Says of a move that was killed what it has left, and which command takes that away.
 fn unfinished_move(home: &Home, to: &Path, report: &mut DoctorReport) {
     if home.path() == to {
-        return report.wrong("move", "the content at the store's old place is still there", "piton store status");
+        return report.wrong(
+            "move",
+            "the store was moved, but the content at its old place still exists",
+            "piton store status",
+        );
     }
-    let text = format!("a move of the store to {} was cut short, and its copy may be there", path(to));
+    let text = format!("a move of the store to {} was interrupted; its copy might still be there", path(to));
     report.wrong("move", text, format!("piton store move {}", quoted_path(to)));
 }
 
@@ -103,7 +107,7 @@ fn examine(context: &Context, report: &mut DoctorReport, cannot_write: bool) {
         Ok(store) => store,
         Err(error) => {
             report.damaged |= error.code() == Code::StoreDamaged;
-            return report.open("store", error.text(), "see the message; nothing was changed");
+            return report.open("store", error.text(), "fix what the message reports; nothing was changed");
         }
     };
     store.report_to(&context.progress);
@@ -115,7 +119,7 @@ fn examine(context: &Context, report: &mut DoctorReport, cannot_write: bool) {
         Ok(looked) => looked,
         Err(error) => {
             report.damaged |= error.code() == Code::StoreDamaged;
-            return report.open("store", error.text(), "fix what the message names, and try again");
+            return report.open("store", error.text(), "fix what the message reports, then try again");
         }
     };
     let (rotten, harms) = (proven.sentence(), findings.iter().filter(|finding| is_own(&finding.damage)));
@@ -156,7 +160,7 @@ fn examine(context: &Context, report: &mut DoctorReport, cannot_write: bool) {
     }
     if is_whole && !cannot_write {
         let read = count(proven.objects, "object");
-        report.well("store", format!("{}: {read} read and whole; it can be written", path(store.git_dir())));
+        report.well("store", format!("{}: {read} read and intact; the store is writable", path(store.git_dir())));
     }
 }
 
@@ -168,8 +172,7 @@ fn caps(context: &Context, report: &mut DoctorReport) {
     match usage.unmet_cap(settings.policy.retention.total_bytes) {
         Some(unmet) => report.open("cap", unmet.to_string(), UNMET_STEP),
         None => {
-            report
-                .well("cap", format!("all checkpoints took {} at the last round of maintenance", bytes(usage.stored)));
+            report.well("cap", format!("all checkpoints used {} at the last maintenance run", bytes(usage.stored)));
         }
     }
 }
@@ -190,26 +193,27 @@ fn is_own(damage: &Damage) -> bool {
 fn records(home: &Home, report: &mut DoctorReport) {
     let records = match health::records(home) {
         Ok(records) => records,
-        Err(error) => return report.open("workspaces", error.text(), "fix what the message names, and try again"),
+        Err(error) => return report.open("workspaces", error.text(), "fix what the message reports, then try again"),
     };
     for dir in &records.unreadable {
         let text = format!(
-            "the record {} cannot be read: whose it is is not known; its checkpoints stay in the store",
+            "cannot read the record {}, so its owner is unknown; its checkpoints are kept in the store",
             dir.display()
         );
         let id = dir.file_name().unwrap_or_default().to_string_lossy();
         let content = format!("{{\"id\":\"{id}\",\"path\":\"/THE/WORKSPACE\"}}");
-        let step = format!("to give it to a workspace, write {content} into {}", dir.join("workspace.json").display());
+        let step =
+            format!("to assign it to a workspace, write {content} into {}", dir.join("workspace.json").display());
         report.open("workspaces", text, step);
     }
     for (workspace, begin) in &records.interrupted {
         let text = format!("the restore {} of {} was interrupted", begin.op, workspace.path.display());
         let command = format!("piton --workspace {} restore --continue", quoted_path(&workspace.path));
-        report.wrong("restore", format!("{text} (`--abort` in place of `--continue` gives it up)"), command);
+        report.wrong("restore", format!("{text} (to give it up, use `--abort` instead of `--continue`)"), command);
     }
     if !records.unapplied.is_empty() {
         let text = format!(
-            "{} of before the machine was started last wait to be applied",
+            "{} from before the last system start not applied yet",
             count(records.unapplied.len() as u64, "log")
         );
         report.wrong("logs", text, "piton status");

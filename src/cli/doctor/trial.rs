@@ -66,7 +66,7 @@ impl Scratch {
         let bad = |why: String| Error::new(Code::Internal, why);
         let fixture = client
             .fixture(&session, &work.to_string_lossy(), "rm a")
-            .ok_or_else(|| bad("there is no payload to try it with".to_owned()))?;
+            .ok_or_else(|| bad("piton has no test payload for it".to_owned()))?;
         let began = Instant::now();
         let mut command = match called {
             Called::Line(line) => {
@@ -85,7 +85,7 @@ impl Scratch {
         let said = run(command, fixture.payload.as_bytes(), client.patience(fixture.event))?;
         let took = began.elapsed();
         if !said.trim().is_empty() && serde_json::from_str::<Value>(&said).is_err() {
-            return Err(bad(format!("the hook's answer is no JSON: {}", crate::model::text::cut(&said, 80))));
+            return Err(bad(format!("the hook's answer is not JSON: {}", crate::model::text::cut(&said, 80))));
         }
         // Of mistakes in the settings there is a check of its own: they keep no hook from its work.
         let of_hooks = |line: &String| line.split_once(' ').is_some_and(|(_, text)| text.starts_with("hook "));
@@ -114,7 +114,7 @@ impl Scratch {
         if listed.is_some_and(|listed| listed.total > 0) {
             return Ok(());
         }
-        Err(Error::new(Code::Internal, "the hook answered, and took no checkpoint before the loss it reported"))
+        Err(Error::new(Code::Internal, "the hook answered but took no checkpoint before the loss that it reported"))
     }
 }
 
@@ -135,7 +135,7 @@ impl Drop for Scratch {
 /// Runs it to its end; what it printed.
 fn run(mut command: Command, input: &[u8], patience: Duration) -> Result<String> {
     let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-    let mut child = started.map_err(|error| Error::new(Code::Internal, format!("the hook cannot be run: {error}")))?;
+    let mut child = started.map_err(|error| Error::new(Code::Internal, format!("cannot run the hook: {error}")))?;
     if let Some(mut stdin) = child.stdin.take() {
         // A hook that has seen enough may close its input.
         let _ = stdin.write_all(input);
@@ -156,9 +156,9 @@ fn run(mut command: Command, input: &[u8], patience: Duration) -> Result<String>
         return Err(Error::new(Code::Busy, format!("the hook did not end within {} s", patience.as_secs())));
     };
     let status =
-        child.wait().map_err(|error| Error::new(Code::Internal, format!("the hook cannot be waited for: {error}")))?;
+        child.wait().map_err(|error| Error::new(Code::Internal, format!("cannot wait for the hook: {error}")))?;
     if !status.success() {
-        return Err(Error::new(Code::Internal, format!("the hook ended with {status}, and should always with 0")));
+        return Err(Error::new(Code::Internal, format!("the hook ended with {status}, but must always end with 0")));
     }
     Ok(String::from_utf8_lossy(&text).into_owned())
 }

@@ -89,7 +89,7 @@ fn before_files(token: &str) -> ExitCode {
             if let Err(error) = ask_to_end(pid)
                 && exists(pid.unsigned_abs())
             {
-                print::say(&format!("piton: git could not be stopped: {}", error.text()));
+                print::say(&format!("piton: could not stop git: {}", error.text()));
             }
         }
     }
@@ -145,7 +145,7 @@ fn drain() -> String {
 /// Says what went wrong, once for each git, and keeps it for `piton status`: git goes on.
 fn failed(event: &str, error: &Error) -> GitAnswer {
     if is_news() {
-        print::say(&format!("piton: nothing was kept before this command of git: {}", error.text()));
+        print::say(&format!("piton: nothing was saved before this git command: {}", error.text()));
         let command = UnguardedCommand {
             cwd: std::env::current_dir().ok(), // git starts its hooks at the top
             command: format!("git {event}"),
@@ -158,7 +158,7 @@ fn failed(event: &str, error: &Error) -> GitAnswer {
     }
     let kept = Home::locate().and_then(|home| mishaps::note_once(&home, &format!("git {event}: {}", error.text())));
     if let Err(error) = kept {
-        tracing::warn!(%error, "a mishap could not be written down");
+        tracing::warn!(%error, "could not record a mishap");
     }
     GitAnswer::GoesOn
 }

@@ -176,7 +176,7 @@ impl GitCommand {
     pub(super) fn told_of_push(&self, remote: &str, forced: &[String]) -> Result<GitAnswer> {
         let names = forced.iter().map(|name| format!("`{}`", printable(name))).collect::<Vec<_>>().join(", ");
         print::say(&format!(
-            "piton: this push rewrites or deletes {names} on {}; no checkpoint takes that back",
+            "piton: this push rewrites or deletes {names} on {}; piton cannot undo that",
             printable(remote)
         ));
         let command = self.caller.command();
@@ -282,7 +282,7 @@ impl GitCommand {
         }
         let is_said = !is_denied && session.kind == SessionKind::Own;
         let why = if is_said { String::new() } else { format!(": {}", printable(&reason)) };
-        print::say(&format!("piton: git was not let go on{why}"));
+        print::say(&format!("piton: git was stopped{why}"));
         Ok(GitAnswer::Refused)
     }
 
@@ -363,8 +363,7 @@ fn end(home: &Home, call: &GitCall, ended: Option<i64>) {
     if let Err(error) = told {
         // Nobody reads what this process prints.
         let text = format!("git end: {}", error.text());
-        mishaps::note_once(home, &text)
-            .unwrap_or_else(|error| tracing::warn!(%error, "a mishap could not be written down"));
+        mishaps::note_once(home, &text).unwrap_or_else(|error| tracing::warn!(%error, "could not record a mishap"));
     }
 }
 

@@ -19,7 +19,7 @@ use crate::model::text::{shell_name, shell_word};
 
 /// Says why there is no checkpoint in a directory that is too broad.
 pub(super) const BROAD: &str =
-    "This directory is too broad for a whole checkpoint. Take one in a project: `piton checkpoint`\n";
+    "This directory is too broad for a full checkpoint. To take one, run `piton checkpoint` in a project.\n";
 
 /// The newest checkpoint of the workspace.
 pub(super) struct First {
@@ -45,7 +45,7 @@ pub(super) fn first_checkpoint(context: &Context) -> Result<Option<First>> {
     let there = timeline.catalog().all()?.checkpoints.iter().rfind(is_shown).cloned();
     let (checkpoint, says) = match there {
         Some(checkpoint) => (checkpoint, "The newest checkpoint here is"),
-        None => (first(&mut timeline)?, "The first checkpoint of this directory is taken:"),
+        None => (first(&mut timeline)?, "The first checkpoint of this directory is"),
     };
     let number = checkpoint.record.number;
     let (manifest, _) = timeline.catalog().contents(&checkpoint)?;
@@ -57,14 +57,14 @@ pub(super) fn first_checkpoint(context: &Context) -> Result<Option<First>> {
     let command = example.map(|(shown, typed)| {
         let command = format!("{program} restore {number} {}", shell_name(&typed));
         text.push_str(&format!(
-            "If {} is lost, this brings it back:\n\n  {}\n",
+            "If {} is lost, this command restores it:\n\n  {}\n",
             shown.display(),
             print::bold(&command)
         ));
         command
     });
     if command.is_none() {
-        text.push_str(&format!("{program} restore {number} brings its files back.\n"));
+        text.push_str(&format!("To restore its files, run `{program} restore {number}`.\n"));
     }
     Ok(Some(First { number, command, text }))
 }

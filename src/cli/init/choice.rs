@@ -20,8 +20,8 @@ pub(super) struct Choice {
     pub git: Option<Vec<&'static str>>,
 }
 
-const CLIENTS: &str = "Which agent clients shall piton guard?";
-const SHELLS: &str = "In which shells shall piton guard the lines that you type?";
+const CLIENTS: &str = "Which agent clients should piton guard?";
+const SHELLS: &str = "In which shells should piton guard the commands that you type?";
 const COMMANDS: &str = "Guard git commands that destroy something in this repository?";
 
 impl Choice {
@@ -61,8 +61,10 @@ impl Choice {
     pub(super) fn unasked(&self) -> Error {
         let (clients, shells) = (shown(&self.clients, Client::name), shown(&self.shells, HookedShell::name));
         let git = self.git.as_ref().map(|git| format!(" {COMMANDS} [{}]", shown(git, |name| name))).unwrap_or_default();
-        let what = format!("there is no terminal for the questions: {CLIENTS} [{clients}] {SHELLS} [{shells}]{git}");
-        Error::new(Code::BadRequest, what).hint("nothing was changed; `piton init --yes` takes these answers")
+        let what =
+            format!("there is no terminal to ask these questions on: {CLIENTS} [{clients}] {SHELLS} [{shells}]{git}");
+        Error::new(Code::BadRequest, what)
+            .hint("nothing was changed; to use the answers in brackets, run `piton init --yes`")
     }
 
     /// Returns all of them.
@@ -90,7 +92,7 @@ fn shown<T: Copy>(items: &[T], name: NameOf<T>) -> String {
 fn ask<T: Copy>(question: (&str, &str), found: &[T], all: &[T], name: NameOf<T>) -> Option<Vec<T>> {
     let (number, question) = question;
     let indent = " ".repeat(number.len());
-    let help = format!("Return takes what is found. Or name some of: {}; or none", shown(all, name));
+    let help = format!("Press Return to accept the answer in brackets, or type any of: {}; or none", shown(all, name));
     print::say(&format!("{number}{question}\n{indent}{help}"));
     loop {
         let answer = print::answer(&format!("{indent}[{}] ", shown(found, name)))?;

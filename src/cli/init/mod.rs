@@ -25,7 +25,7 @@ pub(super) struct InitArgs {
     /// Print the script that the startup file of this shell evaluates [default: set everything up]
     #[arg(value_parser = PossibleValuesParser::new(HookedShell::ALL.map(HookedShell::name)).try_map(|name| HookedShell::named(&name)))]
     pub shell: Option<HookedShell>,
-    /// Do not ask: take what is found
+    /// Do not ask; use what was found
     #[arg(long, conflicts_with = "shell")]
     pub yes: bool,
 }
@@ -95,7 +95,7 @@ fn set_up(context: &Context, chosen: &Choice) -> Result<Exit> {
 
 /// Says what the installation has come to, behind the list of its files.
 fn installed(work: &Installation<'_>, chosen: &Choice) -> String {
-    let again = "`piton uninstall --all` takes all of it out again.\n";
+    let again = "To remove all of it again, run `piton uninstall --all`.\n";
     let is_shells = |name: &str| HookedShell::named(name).is_ok();
     if chosen.targets().next().is_none() {
         "Nothing was chosen, and no file was changed.\n".to_owned()
@@ -104,7 +104,7 @@ fn installed(work: &Installation<'_>, chosen: &Choice) -> String {
     } else if work.changed().next().is_some() {
         again.to_owned()
     } else if work.exit() == Exit::Done {
-        "All of this was in place already: nothing was changed.\n".to_owned()
+        "All of this was installed already; nothing was changed.\n".to_owned()
     } else {
         "Nothing was changed.\n".to_owned()
     }

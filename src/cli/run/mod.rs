@@ -67,10 +67,10 @@ const HELD: u8 = 126;
 /// The arguments of `piton run`.
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
-    /// The name of the run [default: made of the agent's name and the time]
+    /// The name of the run [default: the agent's name and the time]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// The agent and its arguments
+    /// The command that starts the agent, and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "AGENT")]
     pub command: Vec<OsString>,
 }
@@ -103,7 +103,7 @@ pub(super) fn run(global: &GlobalArgs, args: &RunArgs) -> Result<ExitCode> {
             Some(guarded)
         }
         Err(error) if is_held_without_guard(global) => {
-            return Err(error.context("the agent was not started, because the settings let nothing pass unguarded"));
+            return Err(error.context("the agent was not started, because the settings do not allow unguarded actions"));
         }
         Err(error) => {
             print::say(&format!("piton: NOT GUARDED, the agent runs without checkpoints: {}", error.text()));
@@ -122,7 +122,7 @@ pub(super) fn run(global: &GlobalArgs, args: &RunArgs) -> Result<ExitCode> {
         None => agent.wait(),
     };
     let status =
-        status.map_err(|error| Error::new(Code::Internal, format!("the agent cannot be waited for: {error}")))?;
+        status.map_err(|error| Error::new(Code::Internal, format!("cannot wait for the agent to end: {error}")))?;
     Ok(ExitCode::from(end_as(status)))
 }
 
@@ -236,7 +236,7 @@ impl GuardedRun {
         }
         match shims {
             Ok(shims) => run.shims = Some(shims),
-            Err(error) => print::say(&format!("piton: what bash and zsh do is not judged: {}", error.text())),
+            Err(error) => print::say(&format!("piton: commands of bash and zsh are not guarded: {}", error.text())),
         }
         run.tell_start(&reply, before.checkpoint.status.fault().is_none());
         Ok(run)
@@ -245,15 +245,17 @@ impl GuardedRun {
     fn tell_start(&mut self, reply: &HelloReply, has_checkpoint: bool) {
         self.is_guarded = has_checkpoint && reply.guard.known() != Some(Guard::Off);
         if reply.guard.known() == Some(Guard::Off) {
-            print::say("piton: NOT GUARDED: the guard is off here, and nothing is saved; `piton status` says why");
+            print::say(
+                "piton: NOT GUARDED: the guard is off here, so nothing is saved; to see why, run `piton status`",
+            );
         } else if !has_checkpoint {
             // It was said why.
         } else if !reply.autosave {
             let why = reply.faults.first().map_or("changes are not saved here", String::as_str);
-            print::say(&format!("piton: {why}; what bash and zsh delete by name is saved before"));
+            print::say(&format!("piton: {why}; files that bash and zsh delete by name are still saved first"));
         } else if self.is_talkative {
             print::say(&format!(
-                "piton: run {}: a checkpoint comes before commands of bash and zsh; of all other work, at most the last {} s can be lost",
+                "piton: run {}: piton takes a checkpoint before commands of bash and zsh; of all other work, at most the last {} s can be lost",
                 self.name,
                 LATEST.as_secs()
             ));
@@ -299,8 +301,8 @@ impl GuardedRun {
             }
             match self.saved.again() {
                 Again::Connected => {
-                    let gone = "the daemon ended during the run, and another one took over";
-                    self.fault(format!("{gone}: `piton list` has the files of both"));
+                    let gone = "the daemon ended during the run, and a new daemon took over";
+                    self.fault(format!("{gone}; `piton list` shows the checkpoints of both"));
                     let begun = self.saved.ask::<RunReply>(&Body::RunStart(self.start.clone()), PATIENCE);
                     if let Err(error) = begun {
                         self.fault(error.text());
@@ -361,7 +363,7 @@ impl GuardedRun {
         self.faults.iter().for_each(|fault| print::say(&format!("piton: {}", printable(fault))));
         if self.is_talkative && status.is_some() {
             let how = if outcome == RunStatus::Completed { "has completed" } else { "has ended with an error" };
-            let undo = format!("; `piton undo --run {} --include likely` undoes what it changed", self.name);
+            let undo = format!("; to undo its changes, run `piton undo --run {} --include likely`", self.name);
             let undo = if self.is_guarded { undo } else { String::new() };
             print::say(&format!("piton: run {} {how}{undo}", self.name));
         }

@@ -57,7 +57,7 @@ impl CallEnds {
         let output = Arc::clone(&self.output);
         let said = move |decision: &Result<Decision>| match decision {
             Ok(decision) => aloud::speak(&output, aloud::of_decision(decision)),
-            Err(error) => tracing::warn!(%error, "the end of a call could not be noted"),
+            Err(error) => tracing::warn!(%error, "could not record the end of a call"),
         };
         let event = Event::After { call: EndedCall { action: Some(call), call: None }, ended: None };
         self.connection.on(event, Box::new(move |_, decision| said(&decision)));
@@ -157,7 +157,7 @@ impl Guard {
             }
             Some(_) => None,
             None => {
-                let told = format!("no answer of the guard: `{}` passes without a checkpoint", call.tool);
+                let told = format!("the guard did not answer, so `{}` runs without a checkpoint", call.tool);
                 aloud::speak(&self.output, vec![told]);
                 None
             }
@@ -192,7 +192,7 @@ fn refused(stance: &Stance, tool: &str, output: &Output) -> Option<String> {
     match stance {
         Stance::Proceed => None,
         Stance::Ask(_) => {
-            aloud::speak(output, vec![format!("`{tool}` passes, because no person can answer here")]);
+            aloud::speak(output, vec![format!("`{tool}` runs, because no person can answer here")]);
             None
         }
         Stance::Deny(reason) => Some(format!("piton: {reason}")),

@@ -72,7 +72,7 @@ pub fn proxy(options: Proxied) -> Result<u8> {
     let waited = server.await_end();
     let unguarded = match &options.guarding {
         Guarding::By(_) => None,
-        Guarding::Nobody(why) => Some(format!("NOT GUARDED, calls that write pass without a checkpoint: {why}")),
+        Guarding::Nobody(why) => Some(format!("NOT GUARDED: calls that write run without a checkpoint: {why}")),
     };
     // A client that does not read stderr, or a stopped terminal, must not hold the messages up.
     let said = Arc::new(Output::start(stderr()));
@@ -89,7 +89,7 @@ pub fn proxy(options: Proxied) -> Result<u8> {
     down(output, &shared, unguarded);
     // Closed now, so that the client sees the end of the stream even if the server keeps running.
     if let Err(error) = child::close_stdout() {
-        tracing::warn!(%error, "the end of the server's output cannot be handed on");
+        tracing::warn!(%error, "cannot close the client's input after the server closed its output");
     }
     let status = waited.join().ok().flatten();
     if let Some(ending) = ending {
@@ -117,7 +117,7 @@ struct Server {
 
 impl Server {
     fn start(command: &[OsString]) -> Result<(Arc<Server>, ChildStdin, ChildStdout)> {
-        let missing = || Error::new(Code::BadRequest, "no server is named").hint("piton mcp-proxy -- SERVER ARGS…");
+        let missing = || Error::new(Code::BadRequest, "no server is given").hint("piton mcp-proxy -- SERVER ARGS…");
         let (program, arguments) = command.split_first().ok_or_else(missing)?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -136,7 +136,7 @@ impl Server {
         let server = Arc::clone(self);
         std::thread::spawn(move || {
             if let Err(error) = child::await_end(server.id) {
-                tracing::warn!(%error, "the server cannot be waited for");
+                tracing::warn!(%error, "cannot wait for the server");
             }
             locked(&server.child).wait().ok()
         })
@@ -150,7 +150,7 @@ impl Server {
             return false;
         }
         if let Err(error) = child::signal(self.id, number) {
-            tracing::warn!(%error, "a signal cannot be handed on");
+            tracing::warn!(%error, "cannot forward a signal");
         }
         true
     }
@@ -166,7 +166,7 @@ struct Message {
 fn next(input: &mut impl BufRead) -> Option<Message> {
     let mut bytes = Vec::new();
     if let Err(error) = input.by_ref().take(MAX_MESSAGE as u64).read_until(b'\n', &mut bytes) {
-        tracing::warn!(%error, "a stream of the MCP proxy cannot be read any more");
+        tracing::warn!(%error, "a stream of the MCP proxy can no longer be read");
     }
     let whole = bytes.len() < MAX_MESSAGE || bytes.ends_with(b"\n");
     (!bytes.is_empty()).then_some(Message { bytes, whole })
@@ -222,7 +222,7 @@ fn down(output: ChildStdout, shared: &Shared, mut notice: Option<String>) {
         drop(alone);
         if let Err(error) = passed {
             // The dropped output tells the server.
-            tracing::debug!(%error, "the client does not read any more");
+            tracing::debug!(%error, "the client no longer reads");
             return;
         }
     }
@@ -247,9 +247,9 @@ impl Up {
                 None => self.pass(&message, &mut client),
             };
             if let Err(error) = passed {
-                tracing::debug!(%error, "the server does not read any more");
+                tracing::debug!(%error, "the server no longer reads");
                 if let Err(error) = child::close_stdin() {
-                    tracing::warn!(%error, "the end of the server's input cannot be handed on");
+                    tracing::warn!(%error, "cannot close the server's input after the client closed its own");
                 }
                 return;
             }
@@ -266,7 +266,7 @@ impl Up {
             vec![Call { id: None, tool, arguments: serde_json::Value::Null, external: false, doubt: true }]
         };
         let Some(guard) = &mut self.guard else {
-            let passing = calls.iter().map(|call| format!("not guarded: `{}` passes without a checkpoint", call.tool));
+            let passing = calls.iter().map(|call| format!("not guarded: `{}` runs without a checkpoint", call.tool));
             aloud::speak(&self.said, passing.collect());
             return None;
         };
@@ -280,8 +280,7 @@ impl Up {
 
     fn refuse(&self, message: &Message, reason: &str, client: &mut impl BufRead) -> std::io::Result<()> {
         if !message.whole {
-            let told =
-                "a message too long to be read was not passed on, nor answered: the policy denies what it may do";
+            let told = "a message that is too long was neither forwarded nor answered, because the policy denies actions that piton cannot check";
             aloud::speak(&self.said, vec![told.to_owned()]);
             return rest(client, std::io::sink());
         }
@@ -289,7 +288,7 @@ impl Up {
             let _alone = locked(&self.shared.out);
             let mut out = stdout().lock();
             if let Err(error) = out.write_all(&answer).and_then(|()| out.flush()) {
-                tracing::debug!(%error, "the client does not read any more");
+                tracing::debug!(%error, "the client no longer reads");
             }
         }
         Ok(())

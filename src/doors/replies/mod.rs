@@ -249,7 +249,10 @@ pub fn protected(protection: &Protection) -> CheckpointBlock {
             pending: Some(pending(*ticket)),
             reason: Some(match named {
                 Some(named) => {
-                    format!("{LATE}. Checkpoint {} has the paths that it names", named.checkpoint.record.number)
+                    format!(
+                        "{LATE}. Checkpoint {} contains the paths that the action names",
+                        named.checkpoint.record.number
+                    )
                 }
                 None => LATE.to_owned(),
             }),

@@ -103,8 +103,8 @@ pub fn restored(restored: &Restored) -> RestoreReply {
         },
         warnings: warnings(&texts, &restored.externals),
         message: restored.operation.is_none().then(|| match (outcome.kept.is_empty(), restored.conflicts.is_empty()) {
-            (true, true) => "nothing to do: the files are as the checkpoint has them".to_owned(),
-            _ => "nothing was changed: every path that would have changed is kept, and its reason is given".to_owned(),
+            (true, true) => "nothing to do: the files are the same as in the checkpoint".to_owned(),
+            _ => "nothing was changed: every path that would have changed was kept, for the reasons above".to_owned(),
         }),
         ..RestoreReply::default()
     }

@@ -197,7 +197,7 @@ impl Link {
             if let Ok(stream) = connect(&dir) {
                 // The socket is private, but a home on a shared directory may have been prepared by another user.
                 if process::peer(&stream)? != process::user() {
-                    return Err(Error::new(Code::Permission, "the daemon's socket is another user's").path(&dir));
+                    return Err(Error::new(Code::Permission, "the daemon's socket belongs to another user").path(&dir));
                 }
                 let mut link = Link::over(stream);
                 let Some(greeting) = link.greeting(until)?.filter(|greeting| greeting.ok) else {

@@ -109,7 +109,7 @@ pub fn run(home: &Home, idle: Duration) -> Result<Ended> {
     if let Err(error) = std::fs::remove_file(dir.join("socket"))
         && error.kind() != std::io::ErrorKind::NotFound
     {
-        tracing::warn!(%error, "the daemon's socket stays behind");
+        tracing::warn!(%error, "could not remove the daemon's socket");
     }
     let deadline = Instant::now() + GRACE;
     for stream in clients.lock().streams.values() {
@@ -178,7 +178,7 @@ async fn accept(
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => welcome(stream, engine, clients),
                 Err(error) => {
-                    tracing::warn!(%error, "a client could not be accepted");
+                    tracing::warn!(%error, "could not accept a client");
                     // The process may be out of descriptors: some connections will end.
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
@@ -187,7 +187,7 @@ async fn accept(
             _ = int.recv() => return Ok(()),
             _ = hup.recv() => match engine.reload() {
                 Ok(warnings) => warnings.iter().for_each(|warning| tracing::warn!("{warning}")),
-                Err(error) => tracing::warn!(%error, "the old configuration stays"),
+                Err(error) => tracing::warn!(%error, "the old configuration stays in force"),
             },
             () = tokio::time::sleep(LOOK_FOR_SOCKET) => {
                 if clients.lock().streams.is_empty() && !socket.exists() {
@@ -210,7 +210,7 @@ async fn accept(
 fn welcome(stream: tokio::net::UnixStream, engine: &Arc<Engine>, clients: &Arc<Clients>) {
     match stream.peer_cred() {
         Ok(peer) if peer.uid() == process::user() => {}
-        Ok(peer) => return tracing::warn!(uid = peer.uid(), "a client of another user was turned away"),
+        Ok(peer) => return tracing::warn!(uid = peer.uid(), "a client of another user was refused"),
         Err(error) => return tracing::warn!(%error, "a client was refused: its user cannot be determined"),
     }
     let stream = stream.into_std().and_then(|stream| stream.set_nonblocking(false).map(|()| stream));

@@ -54,9 +54,9 @@ impl<B> From<B> for Called<B> {
 /// `bad-request` for an empty list: it names nothing, and must not mean everything.
 pub(super) fn paths(timeline: &Timeline, texts: Option<&[String]>) -> Result<Vec<RelPath>> {
     if texts.is_some_and(<[String]>::is_empty) {
-        return Err(Error::new(Code::BadRequest, "`paths` is an empty list, which names nothing")
+        return Err(Error::new(Code::BadRequest, "`paths` is an empty list")
             .field("paths")
-            .hint("leave `paths` out to mean everything"));
+            .hint("to include everything, omit `paths`"));
     }
     texts.unwrap_or_default().iter().map(|text| path_in(timeline, text)).collect()
 }
@@ -81,7 +81,7 @@ pub fn inside(root: &Path, full: &Path, typed: &Path) -> Result<RelPath> {
     });
     match relative {
         Ok(relative) => RelPath::from_path(&relative),
-        Err(_) => Err(Error::new(Code::BadPath, "the path lies outside of the workspace")
+        Err(_) => Err(Error::new(Code::BadPath, "the path is outside the workspace")
             .path(typed)
             .hint(format!("the workspace is {}", git_quoted(root.as_os_str().as_bytes())))),
     }
@@ -303,7 +303,7 @@ pub(super) fn with_fresh(error: Error, look: impl FnOnce() -> Result<PreviewRepl
     match fresh {
         Ok(preview) => error.preview(preview),
         Err(why) => {
-            tracing::warn!(%why, "no fresh preview of a stale plan");
+            tracing::warn!(%why, "could not make a new preview of an outdated plan");
             error
         }
     }
@@ -367,7 +367,7 @@ fn told(stage: RestoreStage<'_>, (run, branch): (&str, &str), tell: &dyn Fn(Noti
                 checkpoint_type: record.kind.into(),
                 paths: plan.changes(),
             })));
-            progress(plan, 1, "the present files are saved; bringing files back");
+            progress(plan, 1, "the present files are saved; restoring files");
         }
         RestoreStage::Applied(plan) => progress(plan, 2, "files are back"),
     }
@@ -391,7 +391,7 @@ fn known_run(timeline: &mut Timeline, named: &str) -> Result<String> {
         return Ok(run);
     }
     let text = format!("there is no run `{}` in this workspace", printable(named));
-    Err(Error::new(Code::NoSuchRun, text).field("run").hint("`run.list` and `piton list --runs` name the runs"))
+    Err(Error::new(Code::NoSuchRun, text).field("run").hint("`run.list` and `piton list --runs` list the runs"))
 }
 
 /// Returns the notice of files that changed under the agent; none if none did.

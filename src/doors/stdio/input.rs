@@ -93,7 +93,7 @@ pub(super) fn read_lines(
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    tracing::warn!(%error, "the input cannot be read any more");
+                    tracing::warn!(%error, "the input can no longer be read");
                     break;
                 }
             }

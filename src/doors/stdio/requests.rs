@@ -73,7 +73,7 @@ pub(super) fn line(session: &mut Session, output: &Arc<Output>, line: Line) -> b
     let parsed = match line {
         Line::TooLong(bytes, number) => {
             let text = format!("line {number} has {bytes} bytes, more than the limit, and was skipped");
-            let error = Error::new(Code::LineTooLong, text).line(number).hint("send less in one line");
+            let error = Error::new(Code::LineTooLong, text).line(number).hint("send shorter lines");
             output.send(ErrorReply::line(None, &error));
             return true;
         }
@@ -231,8 +231,9 @@ fn call(session: &mut Session, body: Body, to: Answerer) {
         Body::Show(show) => ask(session, to, move |timeline, _, _| calls::show(timeline, &show.sha)),
         Body::Pin(chosen) => ask(session, to, move |timeline, _, _| calls::pin(timeline, &chosen, true)),
         Body::Unpin(_) | Body::Delete(_) if session.keeps_content() => {
-            let text = "this session is an agent's, and a deleted checkpoint cannot be restored; nothing was changed";
-            let hint = "if that is wanted, a person types `piton store delete` or `piton pin --remove` in a terminal of their own";
+            let text = "refused in an agent's session: a deleted checkpoint cannot be restored; nothing was changed";
+            let hint =
+                "to do that, a person runs `piton store delete` or `piton pin --remove` in a terminal of their own";
             to.send::<()>(session, Err(Error::new(Code::NeedsPerson, text).hint(hint)));
         }
         Body::Unpin(chosen) => ask(session, to, move |timeline, _, _| calls::pin(timeline, &chosen, false)),
@@ -331,7 +332,7 @@ fn git_changed(session: &Session, query: &GitChangedQuery) -> GitChangedReply {
     let answer = session.git_changed(Path::new(&query.top), &query.token);
     let texts = answer.paths.and_then(|paths| {
         let texts: std::result::Result<Vec<String>, _> = paths.into_iter().map(String::from_utf8).collect();
-        texts.map_err(|_| "a name of a changed path is no text".to_owned())
+        texts.map_err(|_| "the name of a changed path is not text".to_owned())
     });
     let (everything, paths) = match texts {
         Ok(paths) => (None, paths),

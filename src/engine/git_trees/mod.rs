@@ -131,7 +131,7 @@ impl GitTree {
         self.advance(top, home);
         let why = match &mut self.stage {
             Stage::Resting(_, why) => why.clone(),
-            Stage::Starting(_) => "piton begins to watch the work tree".to_owned(),
+            Stage::Starting(_) => "piton is starting to watch the work tree".to_owned(),
             Stage::Watching(tree) => match tree.answer(token, Instant::now() + PATIENCE) {
                 Ok(answer) => return answer,
                 Err(why) => {
@@ -161,7 +161,7 @@ impl GitTree {
                 self.stage = match made {
                     Ok(tree) => Stage::Watching(Box::new(tree)),
                     Err(why) => {
-                        tracing::info!(top = %top.display(), why, "git is not answered with paths");
+                        tracing::info!(top = %top.display(), why, "piton does not list changed paths for git");
                         Stage::Resting(Instant::now() + REST, why)
                     }
                 };

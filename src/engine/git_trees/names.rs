@@ -43,7 +43,7 @@ impl<'t> ChangedNames<'t> {
     /// The reason why everything may have changed.
     pub(super) fn add(&mut self, path: &RelPath, reach: Reach) -> Result<(), Doubt> {
         if path.is_root() {
-            return Err(Doubt::Once("the top of the work tree has changed".to_owned()));
+            return Err(Doubt::Once("the top directory of the work tree has changed".to_owned()));
         }
         self.names.insert(path.as_bytes().to_vec());
         if reach == Reach::Subtree {
@@ -79,7 +79,7 @@ impl<'t> ChangedNames<'t> {
             };
             self.left = match self.left.checked_sub(found.len()) {
                 Some(left) => left,
-                None => return Err(Doubt::Once(format!("{} has changed, with too much in it", dir.display()))),
+                None => return Err(Doubt::Once(format!("{} has changed, and it contains too much", dir.display()))),
             };
             for (path, facts) in found {
                 if path.name() == GIT {
@@ -101,7 +101,7 @@ impl<'t> ChangedNames<'t> {
     /// Looks for other names of a file: which ones these are, only a look at the whole tree can tell.
     fn file(&self, path: &RelPath, links: u64) -> Result<(), Doubt> {
         match links > 1 && !self.linked.contains(path) {
-            true => Err(Doubt::Outdated(format!("{} has got another name", path.display()))),
+            true => Err(Doubt::Outdated(format!("{} has a second name (a hard link)", path.display()))),
             false => Ok(()),
         }
     }

@@ -78,7 +78,7 @@ impl WatchedTree {
         let (clock, _) = watcher.sync(Clock::default(), &rules, Instant::now() + START);
         // Only now is every change an event.
         if self::ignored(&git)? != ignored {
-            return Err("ignore rules have changed meanwhile".to_owned());
+            return Err("ignore rules have changed in the meantime".to_owned());
         }
         let linked = linked(top, &ignored)?;
         let epoch = clock.watcher();
@@ -113,7 +113,7 @@ impl WatchedTree {
         self.note(&changed)?;
         let token_now = self.token();
         let Some(since) = self.look_of(token) else {
-            return Ok(everything(Some(token_now), "the token is not one of this watcher"));
+            return Ok(everything(Some(token_now), "the token is from another watcher"));
         };
         let mut names = ChangedNames::new(&self.top, &self.ignored, &self.linked);
         match self.log.since(since).try_for_each(|(path, reach)| names.add(path, reach)) {
@@ -161,7 +161,7 @@ fn users_files() -> Vec<PathBuf> {
 fn ignored(git: &UsersGit) -> Result<BTreeSet<RelPath>, String> {
     let dirs = git.ignored_dirs().map_err(|error| error.text())?;
     if dirs.len() > MOST_IGNORED {
-        return Err(format!("git leaves out more than {MOST_IGNORED} directories"));
+        return Err(format!("git ignores more than {MOST_IGNORED} directories"));
     }
     dirs.iter().map(|dir| RelPath::parse(dir).map_err(|error| error.text())).collect()
 }

@@ -61,7 +61,7 @@ impl Ear {
             ear.lock().found = found;
         };
         if let Err(error) = std::thread::Builder::new().name("silence".to_owned()).spawn(work) {
-            tracing::debug!(%error, "silence is not looked for");
+            tracing::debug!(%error, "cannot check for changes without events");
         }
     }
 }

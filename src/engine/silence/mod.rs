@@ -63,7 +63,7 @@ fn look_with(scene: &Scene<'_>, home: &Path, variable: &dyn Fn(&str) -> Option<P
         let is_open = suspicion.is_weak && scene.workspace.is_some_and(|one| has_open_action(&one.dir, client.name()));
         let records = scene.workspace.map(|workspace| workspace.dir.as_path());
         let changes = changed_since(records, scene.root, suspicion.changed.0).unwrap_or_else(|error| {
-            tracing::debug!(%error, "changes without events cannot be looked for");
+            tracing::debug!(%error, "cannot check for changes without events");
             Vec::new()
         });
         suspicion.verdict(client, &changes, is_open)

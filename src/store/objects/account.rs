@@ -114,9 +114,7 @@ impl Objects {
             return Ok(None);
         }
         if is_news {
-            tracing::warn!(
-                "objects of the store are gone or damaged: what is remembered of its content is looked up again"
-            );
+            tracing::warn!("objects of the store are missing or damaged, so piton reads the store's content again");
             layout::change_epoch(&self.git_dir)?;
         }
         if known.as_ref() != Some(&next) {
@@ -299,7 +297,7 @@ fn mend(set: &Set) -> Result<Option<Inventory>> {
         pack::write_synced(&aside, bytes)?;
         std::fs::rename(&aside, &path).at("renaming", &aside)?;
         sync_dir(path.parent().unwrap_or(Path::new(".")))?;
-        tracing::warn!(path = %path.display(), "a pack's index was written again");
+        tracing::warn!(path = %path.display(), "rebuilt the index of a pack");
         let known = known.get_or_insert_with(|| set.inventory(false));
         if let (Some(known), Some(idx)) = (known.packs.get_mut(&pack.name()), FileMark::behind(&path)?) {
             known.idx = idx;

@@ -64,7 +64,7 @@ impl Aside {
             };
             // Before the lock was held, another process may have taken it for a leftover.
             let is_ours = match file.try_lock() {
-                Ok(()) => file.metadata().at("looking at", &path)?.nlink() > 0,
+                Ok(()) => file.metadata().at("checking", &path)?.nlink() > 0,
                 Err(TryLockError::WouldBlock) => false,
                 // Without locks nobody can take it for a leftover.
                 Err(TryLockError::Error(_)) => true,
@@ -114,7 +114,7 @@ fn name_aside(place: &Path) -> PathBuf {
 }
 
 fn no_name(place: &Path) -> Error {
-    Error::new(Code::Internal, "no temporary file can be made").path(place).hint("try again")
+    Error::new(Code::Internal, "cannot create a temporary file").path(place).hint("try again")
 }
 
 /// Removes the files and directories that killed writers have left in `dir`, and returns their number.
@@ -153,7 +153,7 @@ fn remove(path: &Path) -> Result<bool> {
     let removed = if facts.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
     match removed {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        removed => removed.at("removing what a killed process left", path).map(|()| true),
+        removed => removed.at("removing the files that a killed process left", path).map(|()| true),
     }
 }
 

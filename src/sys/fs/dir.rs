@@ -58,7 +58,7 @@ impl Dir {
     /// `conflict` where a component is missing, a link or not a directory; `bad-path`; I/O errors.
     pub fn open_dir(&self, rel: &Path) -> Result<Dir> {
         self.find_dir(rel)?.ok_or_else(|| {
-            Error::new(Code::Conflict, "no directory is there (links are not followed)").path(self.path.join(rel))
+            Error::new(Code::Conflict, "there is no directory (links are not followed)").path(self.path.join(rel))
         })
     }
 

@@ -70,7 +70,7 @@ pub fn replace_kept(path: &Path, content: &[u8], facts: &Metadata) -> Result<()>
     let mode = facts.permissions().mode() & 0o7777;
     if facts.nlink() == 1 && !has_attributes(path) {
         let mut aside = Aside::file(path)?;
-        let there = aside.file.metadata().at("looking at", &aside.path)?;
+        let there = aside.file.metadata().at("checking", &aside.path)?;
         let is_kept = (there.uid(), there.gid()) == (facts.uid(), facts.gid())
             || fchown(&aside.file, Some(facts.uid()), Some(facts.gid())).is_ok();
         let done = is_kept

@@ -179,9 +179,9 @@ pub fn holder(path: &Path) -> String {
 fn locked(path: &Path, wait: Duration) -> Error {
     let holder = holder(path);
     let holder = if holder.trim().is_empty() { "an unknown process".to_owned() } else { holder.trim().to_owned() };
-    Error::new(Code::StoreLocked, format!("still locked by {holder} after {} ms", wait.as_millis()))
+    Error::new(Code::StoreLocked, format!("{holder} still has the lock after {} ms", wait.as_millis()))
         .path(path)
-        .hint("try again when it has finished; the lock ends with its process")
+        .hint("try again when it has finished; the lock is released when its process ends")
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ impl FileMark {
         match looked {
             Ok(facts) => Ok(Some(FileMark::from(&facts))),
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
-            Err(error) => Err(Error::io(error, "looking at", path)),
+            Err(error) => Err(Error::io(error, "checking", path)),
         }
     }
 }

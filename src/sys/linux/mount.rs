@@ -48,7 +48,7 @@ pub fn foreign(path: &Path) -> Result<Option<&'static str>> {
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the numbers have 32 bits")]
 fn kind(path: &Path) -> Result<u32> {
-    Ok(rustix::fs::statfs(path).at("asking for the file system at", path)?.f_type as u32)
+    Ok(rustix::fs::statfs(path).at("reading the file system of", path)?.f_type as u32)
 }
 
 /// The table of mounts.
@@ -155,7 +155,7 @@ impl MountsBelow {
     pub fn have_changed(&mut self) -> Result<bool> {
         let mut asked = [PollFd::new(&self.table, PollFlags::PRI)];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut asked, Some(&at_once)).at("asking for changes of", Path::new(TABLE))?;
+        poll(&mut asked, Some(&at_once)).at("subscribing to changes of", Path::new(TABLE))?;
         if !asked[0].revents().intersects(PollFlags::PRI | PollFlags::ERR) {
             return Ok(false);
         }

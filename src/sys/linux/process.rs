@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 /// Returns the errors of the system.
 pub fn peer(stream: &UnixStream) -> Result<u32> {
     let peer = rustix::net::sockopt::socket_peercred(stream)
-        .map_err(|errno| Error::io(errno.into(), "asking who is at the other end", Path::new("socket")))?;
+        .map_err(|errno| Error::io(errno.into(), "reading which user is connected", Path::new("socket")))?;
     Ok(peer.uid.as_raw())
 }
 

@@ -84,7 +84,7 @@ fn decode(bytes: &[u8], shared: &mut dyn FnMut(&str) -> Result<Vec<u8>>) -> Resu
     for position in &link.deleted {
         match slots.get_mut(*position as usize) {
             Some(slot) => slot.tracked = false,
-            None => return Err(damaged("deletes an entry that its shared index has not")),
+            None => return Err(damaged("deletes an entry that is missing from its shared index")),
         }
     }
     // Entries that replace one of the shared index come without a name; the name stands there already.
@@ -103,7 +103,7 @@ fn files(slots: Vec<IndexSlot>) -> Result<Vec<(RelPath, SeenFile)>> {
         // git writes no `.`, `..` or empty component: what reads as another path is damage.
         .map(|slot| {
             let path = RelPath::parse(&slot.name).ok().filter(|path| path.as_bytes() == slot.name);
-            Ok((path.ok_or_else(|| damaged("tracks an impossible path"))?, slot.seen))
+            Ok((path.ok_or_else(|| damaged("tracks an invalid path"))?, slot.seen))
         })
         .collect::<Result<Vec<_>>>()?;
     if !files.is_sorted_by(|one, other| one.0 <= other.0) {
@@ -115,7 +115,7 @@ fn files(slots: Vec<IndexSlot>) -> Result<Vec<(RelPath, SeenFile)>> {
 
 fn damaged(what: &str) -> Error {
     Error::new(Code::Conflict, format!("the git index {what}"))
-        .hint("`git fsck` and `git status` in that repository show more")
+        .hint("`git fsck` and `git status` in that repository show details")
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ pub(super) fn parse(bytes: &[u8], hash: IndexHash) -> Result<Parsed> {
     }
     let version = reader.u32()?;
     if !(2..=4).contains(&version) {
-        return Err(damaged(&format!("has version {version}, which is not known here")));
+        return Err(damaged(&format!("has version {version}, which piton does not support")));
     }
     let slots = entries(&mut reader, version, hash)?;
     let link = extensions(&mut reader, hash)?;
@@ -110,7 +110,7 @@ fn entries(reader: &mut IndexReader<'_>, version: u32, hash: IndexHash) -> Resul
         let slot = entry(reader, version, hash, previous)?;
         total += slot.name.len();
         if total > MAX_NAMES {
-            return Err(damaged("contains more names than are read"));
+            return Err(damaged("contains more names than piton reads"));
         }
         slots.push(slot);
     }
@@ -141,8 +141,10 @@ fn entry(reader: &mut IndexReader<'_>, version: u32, hash: IndexHash, previous: 
     }
     let name = if version == 4 {
         let strip = reader.varint()?;
-        let keep =
-            previous.len().checked_sub(strip).ok_or_else(|| damaged("has a name that does not fit its predecessor"))?;
+        let keep = previous
+            .len()
+            .checked_sub(strip)
+            .ok_or_else(|| damaged("has a name that does not match the one before it"))?;
         [&previous[..keep], reader.until_nul()?].concat()
     } else {
         let name = reader.until_nul()?.to_vec();
@@ -154,7 +156,7 @@ fn entry(reader: &mut IndexReader<'_>, version: u32, hash: IndexHash, previous: 
     let stated = usize::from(flags & NAME_LENGTH);
     let fits = name.len() == stated || (stated == usize::from(NAME_LENGTH) && name.len() > stated);
     if !fits || name.len() > MAX_NAME {
-        return Err(damaged("has a name of another length than stated"));
+        return Err(damaged("has a name whose length differs from the stated one"));
     }
     // The rest of the flags is the length of the name.
     let staged = (mode, flags & !(NAME_LENGTH | EXTENDED), more, whole);
@@ -172,7 +174,7 @@ fn extensions(reader: &mut IndexReader<'_>, hash: IndexHash) -> Result<Option<Li
             b"sdir" => {}
             // Extensions whose name begins with a capital are optional.
             [b'A'..=b'Z', ..] => {}
-            _ => return Err(damaged("has a required extension that is not known here")),
+            _ => return Err(damaged("has a required extension that piton does not support")),
         }
     }
     Ok(link)
@@ -247,7 +249,7 @@ impl<'a> IndexReader<'a> {
             byte = self.take(1)?[0];
             value = (value + 1) << 7 | usize::from(byte & 0x7f);
             if value > MAX_NAME {
-                return Err(damaged("has a name that does not fit its predecessor"));
+                return Err(damaged("has a name that does not match the one before it"));
             }
         }
         Ok(value)

@@ -49,9 +49,9 @@ pub(super) fn check_contents(plan: &Plan, shared: &SharedFiles, blobs: &dyn Blob
         if entry.kind == EntryKind::Dir || !asked.insert(entry.id) || blobs.has(&entry.id)? {
             continue;
         }
-        return Err(Error::new(Code::IncompleteCheckpoint, "the content of a file is missing in the store")
+        return Err(Error::new(Code::IncompleteCheckpoint, "the content of a file is missing from the store")
             .path(path.to_path())
-            .hint("nothing was changed; choose another checkpoint, or leave this path out"));
+            .hint("nothing was changed; choose another checkpoint, or omit this path"));
     }
     Ok(())
 }
@@ -139,7 +139,7 @@ impl Loosened {
         while let Some((path, perm)) = self.0.pop_last() {
             let outcome = root.find_dir(path.to_path()).and_then(|dir| dir.map_or(Ok(()), |dir| dir.chmod_self(perm)));
             if let Err(error) = outcome {
-                failed.push((path, format!("permissions {perm:04o} could not be set again: {error}")));
+                failed.push((path, format!("permissions {perm:04o} could not be restored: {error}")));
             }
         }
         failed

@@ -150,7 +150,7 @@ fn remove_staged(root: &Dir, staged: &mut BTreeMap<RelPath, Staging>) -> Vec<(Re
             }
         });
         if let Err(error) = outcome {
-            failed.push((path, format!("a temporary file is left: {error}")));
+            failed.push((path, format!("a temporary file was left behind: {error}")));
         }
     }
     failed
@@ -158,8 +158,11 @@ fn remove_staged(root: &Dir, staged: &mut BTreeMap<RelPath, Staging>) -> Vec<(Re
 
 fn moved_away(staged: &Staged) -> Error {
     let name = String::from_utf8_lossy(&staged.name);
-    Error::new(Code::Conflict, format!("its directory is not there any more; `{name}` may be left in its new place"))
-        .path(staged.dir.to_path())
+    Error::new(
+        Code::Conflict,
+        format!("its directory no longer exists; `{name}` might be left where the directory was moved to"),
+    )
+    .path(staged.dir.to_path())
 }
 
 fn finish(root: &Dir, mut commit: Commit<'_>) -> Outcome {

@@ -238,7 +238,7 @@ impl Commit<'_> {
         Ok(match dir.stat(path.name())? {
             Some(there) if there.kind == FileKind::Dir && there.perm() == to.perm => StepOutcome::Already,
             Some(there) if there.kind == FileKind::Dir => {
-                StepOutcome::Kept(format!("was there already; its permissions stay {:04o}", there.perm()))
+                StepOutcome::Kept(format!("already existed; its permissions are still {:04o}", there.perm()))
             }
             Some(_) | None => StepOutcome::Moved,
         })

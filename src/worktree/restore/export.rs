@@ -26,7 +26,7 @@ pub fn export(
     if !prepare(dir)? {
         return Err(Error::new(Code::Conflict, "the directory is not empty")
             .path(dir)
-            .hint("name a directory that does not exist or is empty"));
+            .hint("give a directory that does not exist or is empty"));
     }
     let nothing = Manifest::new();
     let plan = plan(&PlanInput {

@@ -61,11 +61,11 @@ impl fmt::Display for KeepReason {
             KeepReason::NotEmpty(None) => f.write_str("not empty"),
             KeepReason::NotEmpty(Some(path)) => write!(f, "not empty: `{}` stays", path.display()),
             KeepReason::InsideBlocked(dir) => write!(f, "`{}` stays a directory", dir.display()),
-            KeepReason::NotAgreed => f.write_str("it came after the restore was planned"),
+            KeepReason::NotAgreed => f.write_str("it was created after the restore was planned"),
             KeepReason::ChangedSince => f.write_str("it has changed since"),
             KeepReason::NotOwn(share) => f.write_str(share.reason()),
             KeepReason::NotChosen => f.write_str("it was not chosen"),
-            KeepReason::Excepted => f.write_str("left alone by --except"),
+            KeepReason::Excepted => f.write_str("excluded by --except"),
             KeepReason::Local => {
                 f.write_str("local: an ignored, secret or untracked file changes only by name, or with --local")
             }
@@ -115,9 +115,9 @@ impl ConflictReason {
 impl fmt::Display for ConflictReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ConflictReason::NotSaved(why) => write!(f, "what is there now is in no checkpoint: {why}"),
+            ConflictReason::NotSaved(why) => write!(f, "the present content is in no checkpoint: {why}"),
             ConflictReason::Special => f.write_str("a FIFO, socket or device is there"),
-            ConflictReason::Blocked(path) => write!(f, "`{}` stays and is in the way", path.display()),
+            ConflictReason::Blocked(path) => write!(f, "`{}` is kept and is in the way", path.display()),
             ConflictReason::GitDir => f.write_str("piton never writes into a `.git`"),
             ConflictReason::NotHeld(why) => f.write_str(why),
             ConflictReason::Repository(why) => f.write_str(why),
@@ -125,12 +125,12 @@ impl fmt::Display for ConflictReason {
             ConflictReason::OtherSpelling(path) => {
                 write!(
                     f,
-                    "`{}` is there, and this file system takes both for one name; rename it first",
+                    "`{}` exists, and this file system does not distinguish the two names; rename it first",
                     path.display()
                 )
             }
             ConflictReason::LeftOut => {
-                f.write_str("rules changed after the plan was agreed to, and leave it out now; check a new preview")
+                f.write_str("the rules have changed since the preview and now exclude it; check a new preview")
             }
         }
     }

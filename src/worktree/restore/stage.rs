@@ -116,7 +116,7 @@ impl StagingArea<'_> {
                 format!("the target of a link has more than {LONGEST_TARGET} bytes"),
             )
             .path(dir.path())
-            .hint("nothing was changed; no link can have it: leave this path out"));
+            .hint("nothing was changed; this system has no links of that length, so leave this path out"));
         }
         copied?;
         if !is_of(&to.id, &target) {
@@ -185,7 +185,7 @@ fn is_of(id: &ObjectId, content: &[u8]) -> bool {
 }
 
 fn damaged(id: &ObjectId) -> Error {
-    Error::new(Code::StoreDamaged, format!("the content of object {id} is not what its id says"))
+    Error::new(Code::StoreDamaged, format!("the content of object {id} does not match its id"))
         .hint("nothing was changed; run `piton doctor`")
 }
 

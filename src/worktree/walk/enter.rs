@@ -103,7 +103,7 @@ impl Walker<'_> {
         match exclude {
             Ok(content) => lines.append(&mut level::lines(&content)),
             Err(error) => {
-                let text = format!("`info/exclude` of the repository in `{shown}` is not heeded: {error}");
+                let text = format!("`info/exclude` of the repository in `{shown}` is ignored: {error}");
                 self.found.warnings.push(text);
             }
         }

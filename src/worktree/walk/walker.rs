@@ -409,7 +409,7 @@ fn complaints(request: &Request<'_>) -> Vec<String> {
         .map(|path| format!("`{}` is never captured", path.display()));
     let faulty = request.exclude.iter().filter_map(|pattern| {
         let fault = level::fault(pattern)?;
-        Some(format!("the exclude pattern `{pattern}` is not heeded: {fault}"))
+        Some(format!("the exclude pattern `{pattern}` is ignored: {fault}"))
     });
     unreachable.chain(faulty).collect()
 }

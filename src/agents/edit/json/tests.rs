@@ -144,10 +144,10 @@ fn what_is_malformed_is_refused() {
         ("{\"a\": \"x\n\"}", Code::BadJson, "misspelt"),
         ("{\"a\": \"x}", Code::BadJson, "no end"),
         ("{} /* x", Code::BadJson, "comment"),
-        ("{}{}", Code::BadJson, "follows"),
+        ("{}{}", Code::BadJson, "after the end"),
         (deep.as_str(), Code::BadJson, "deeply"),
         ("[]", Code::Conflict, "root"),
-        ("{\"hooks\": []}", Code::Conflict, "no object"),
+        ("{\"hooks\": []}", Code::Conflict, "not an object"),
         ("{\"hooks\": {}, \"hooks\": {}}", Code::Conflict, "twice"),
         ("{\"hooks\": {\"Stop\": [], \"Stop\": []}}", Code::Conflict, "twice"),
     ];

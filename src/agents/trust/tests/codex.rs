@@ -97,7 +97,7 @@ fn codex_is_switched_off_in_each_of_its_files() {
                     ("~/.codex/config.toml", TRUSTED),
                     ("/etc/codex/requirements.toml", "allow_managed_hooks_only = yes"),
                 ],
-                Unknown("it is no TOML"),
+                Unknown("it is not TOML"),
             ),
             (
                 &[

@@ -85,9 +85,9 @@ impl ForgetIntent {
         match std::fs::read(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             read => serde_json::from_slice(&read.at("reading", &path)?).map(Some).map_err(|error| {
-                Error::new(Code::StoreDamaged, "the note of a forget that was killed cannot be read")
+                Error::new(Code::StoreDamaged, "cannot read the note of a killed `piton forget`")
                     .path(&path)
-                    .hint("remove it, and forget again")
+                    .hint("remove it and run `piton forget` again")
                     .caused_by(error)
             }),
         }
@@ -131,12 +131,12 @@ pub fn unfinished(home: &Home) -> Option<String> {
     let time = local_minute(intent.at);
     Some(match (&intent.kind, intent.has_moved) {
         (IntentKind::Secret { .. }, true) => format!(
-            "`piton forget --secret` of {time} was killed: no checkpoint contains the secret any more, but records and logs \
-             may; run the same command once more"
+            "`piton forget --secret` of {time} was killed. No checkpoint contains the secret now, but records and logs \
+             might. Run the same command again"
         ),
         (IntentKind::Secret { .. }, false) => {
-            format!("`piton forget --secret` of {time} is not finished: run the same command once more")
+            format!("`piton forget --secret` of {time} is not finished; run the same command again")
         }
-        _ => format!("`piton forget` of {time} is not finished: `piton forget --continue` finishes it"),
+        _ => format!("`piton forget` of {time} is not finished; to finish it, run `piton forget --continue`"),
     })
 }

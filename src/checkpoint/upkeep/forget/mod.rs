@@ -179,8 +179,8 @@ impl<'p> ForgetPlan<'p> {
         if self.digest()? == digest {
             return Ok(());
         }
-        Err(Error::new(Code::StalePlan, "the plan is another one by now; nothing was forgotten")
-            .hint("check it with `piton forget … --dry-run`, and give the digest of that"))
+        Err(Error::new(Code::StalePlan, "the plan has changed since it was shown; nothing was removed")
+            .hint("check it with `piton forget … --dry-run` and give the digest of that plan"))
     }
 
     /// Carries the plan out, and proves it. Checkpoints that were taken since it was made are written anew too.

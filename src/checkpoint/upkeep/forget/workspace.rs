@@ -77,7 +77,7 @@ impl WorkspacePlan {
         if self.digest()? == digest {
             return Ok(());
         }
-        Err(Error::new(Code::StalePlan, "the plan is another one by now; nothing was forgotten")
+        Err(Error::new(Code::StalePlan, "the plan has changed since it was shown; nothing was removed")
             .hint("check it with `piton forget --workspace DIR --dry-run`"))
     }
 
