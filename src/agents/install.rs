@@ -217,10 +217,11 @@ impl HookFile {
 
 fn refuse_foreign(text: Option<&str>) -> Result<()> {
     match text {
-        Some(text) if !text.trim().is_empty() && !is_own(text) => {
-            Err(Error::new(Code::Conflict, "another program's file has the name of piton's file")
-                .hint("move it away and install again, or call `piton hook` from it (docs/AGENTS.md)"))
-        }
+        Some(text) if !text.trim().is_empty() && !is_own(text) => Err(Error::new(
+            Code::Conflict,
+            "there is already a file of another program under the name that piton needs",
+        )
+        .hint("move it away and install again, or call `piton hook` from it (docs/AGENTS.md)")),
         _ => Ok(()),
     }
 }

@@ -44,7 +44,7 @@ impl WorkNote {
         let text = serde_json::to_vec(&noted).unwrap_or_default();
         let written = create_private_dir(&dir).and_then(|()| replace_cache(&path, &text));
         if let Err(error) = written {
-            tracing::warn!(%error, "this process is not noted, so that an uninstall does not end it");
+            tracing::warn!(%error, "could not record this process, so `piton uninstall` will not stop it");
         }
         Some(WorkNote(path))
     }

@@ -79,7 +79,7 @@ fn write(mark: &Mutex<Option<DoorMark>>, kind: Door, client: Option<&str>, dir: 
     if mark.is_none() {
         *mark = Some(DoorMark::open(dir, kind, client)?);
     }
-    mark.as_mut().map_or(Ok(()), DoorMark::note).at("setting the mark of an integration among", dir)
+    mark.as_mut().map_or(Ok(()), DoorMark::note).at("recording the integration in", dir)
 }
 
 type Work = Box<dyn FnOnce() + Send>;

@@ -71,7 +71,7 @@ impl fmt::Display for Denial {
             Denial::TooLarge => f.write_str("larger than the checkpoint's size limit"),
             Denial::Skipped(why) => write!(f, "left out of the checkpoint: {why}"),
             Denial::OutsideExtent => f.write_str("the checkpoint only covers other paths"),
-            Denial::Untracked => f.write_str("no pattern of tracked files matched it"),
+            Denial::Untracked => f.write_str("the file matches no pattern in `tracked_files`"),
             Denial::Partial => f.write_str("the checkpoint is incomplete"),
         }
     }

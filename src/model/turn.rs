@@ -87,7 +87,7 @@ impl Attribution {
     pub fn reason(self) -> &'static str {
         match self {
             Attribution::Sure => "an action of the turn named it",
-            Attribution::Likely => "likely: it changed while the turn ran a command that can change any file",
+            Attribution::Likely => "likely: the path changed while the turn ran a command that can change any file",
             Attribution::Touched => "touched: it was written again after the turn's action",
             Attribution::Shared => "shared: another run or person may have changed it too",
             Attribution::Unknown => "unknown: it is not known which action changed it",

@@ -169,7 +169,7 @@ impl HookFile {
                 return Err("several documents");
             }
             if line.starts_with(['{', '[', '"', '\'', '?', '!', '&', '%']) {
-                return Err("a root that is no plain list of names");
+                return Err("a root that is not a simple list of names");
             }
         }
         Ok(file)

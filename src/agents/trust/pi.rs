@@ -49,7 +49,7 @@ fn left_out(asked: &TrustQuestion<'_>, shown: &str, entries: &Value) -> Option<D
     let entry =
         entry.or_else(|| named('!').find(|pattern| !is_in && fits(pattern)).map(|pattern| format!("!{pattern}")))?;
     Some(Doubt {
-        what: format!("`{entry}` in `extensions` of {shown} excludes piton's extension"),
+        what: format!("`{entry}` in {shown}, under `extensions`, disables piton's extension"),
         step: format!("remove `{entry}` from that file, or enable the extension with `pi config`"),
         is_certain: true,
     })

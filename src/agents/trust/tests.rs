@@ -262,7 +262,7 @@ fn pi_leaves_an_extension_out() {
         r#""!extensions/*""#,
         r#""!**/piton.*""#,
     ] {
-        with(text, Off("~/.pi/agent/settings.json excludes piton's extension"));
+        with(text, Off("~/.pi/agent/settings.json, under `extensions`, disables piton's extension"));
     }
     check(
         Client::Pi,
@@ -292,7 +292,7 @@ fn pi_leaves_an_extension_out() {
     }
     assert!(!ask(&[trust(r#"{"/work": 1}"#)])[0].is_certain);
     let own = ("./.pi/settings.json", r#"{"extensions": ["-extensions/piton.ts"]}"#);
-    assert!(ask(&[trust(r#"{"/work": true}"#), own])[0].what.contains("./.pi/settings.json excludes"));
+    assert!(ask(&[trust(r#"{"/work": true}"#), own])[0].what.contains("./.pi/settings.json, under `extensions`"));
 }
 
 /// Seen in Copilot CLI 1.0.102.

@@ -61,6 +61,6 @@ impl Catalog {
             "checkpoint {} was fetched from another machine, so no run can continue from it",
             checkpoint.id.short()
         );
-        Err(Error::new(Code::OtherWorkspace, text).hint("restore it instead of rolling back to it"))
+        Err(Error::new(Code::OtherWorkspace, text).hint("you cannot roll back to this checkpoint; restore it instead"))
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn items(context: &Context, changes: &[PlannedChange], preview: &Prev
     let changed = plan.keep.iter().filter(|(_, why)| *why == KeepReason::ChangedSince);
     let changed = changed.map(|(path, why)| (path, why.to_string()));
     let conflicts = plan.conflict.iter().map(|(path, why)| (path, why.to_string()));
-    let whole = "a repository is restored only with the whole turn: `piton undo`";
+    let whole = "a repository cannot be restored on its own; `piton undo` undoes the whole turn";
     let repositories = preview.repositories.iter().map(|path| (path, whole.to_owned()));
     items.extend(changed.chain(conflicts).chain(repositories).map(|(path, why)| ChoiceItem {
         name: name(context, path),
@@ -98,9 +98,9 @@ fn effect(change: &PlannedChange, file: &HunkedFile) -> String {
         (_, None) => format!("Deleted; choose it to restore it{with}."),
         (Some(_), Some(_)) if file.parts() > 0 => "Changed; press → to list its parts.".to_owned(),
         (Some(_), Some(_)) if file.is_binary => {
-            format!("Changed; binary or large, so it can only be chosen as a whole{with}.")
+            format!("This file changed. It is binary or large, so it can only be chosen as a whole{with}.")
         }
-        (Some(_), Some(_)) => format!("Changed; it can only be chosen as a whole{with}."),
+        (Some(_), Some(_)) => format!("This file changed. It can only be chosen as a whole{with}."),
     }
 }
 

@@ -114,7 +114,7 @@ impl Scratch {
         if listed.is_some_and(|listed| listed.total > 0) {
             return Ok(());
         }
-        Err(Error::new(Code::Internal, "the hook answered but took no checkpoint before the loss that it reported"))
+        Err(Error::new(Code::Internal, "the hook answered and reported a loss, but took no checkpoint before it"))
     }
 }
 

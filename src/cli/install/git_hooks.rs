@@ -96,7 +96,7 @@ fn aside(work: &mut Installation<'_>, path: &Path, hook: GitHook, script: &[u8])
         if facts(&next)?.is_some() {
             return Err(Error::new(Code::Conflict, "piton already runs a hook that was here before this one")
                 .path(&next)
-                .hint("to restore that hook, run `piton uninstall git`; then decide which of the two to keep"));
+                .hint("to restore that hook, run `piton uninstall git`; then decide which of the two hooks to keep"));
         }
         Made::of(&work.context.home).create(&dir.join(ASIDE), MODE)?;
         // The hook is there all the time, in one form or the other.

@@ -35,8 +35,9 @@ pub fn with_line(value: &OsStr, text: &[u8]) -> Result<Vec<u8>> {
         return Ok(joined(before).into_iter().chain(added).chain(joined(after)).collect());
     }
     if lines.last().is_some_and(|line| line.goes_on) {
-        return Err(Error::new(Code::Conflict, "its last line continues after the end of the file")
-            .hint("fix that line and try again"));
+        return Err(
+            Error::new(Code::Conflict, "its last line ends with a backslash").hint("fix that line and try again")
+        );
     }
     let end: &[u8] = if lines.iter().any(|line| line.end() == b"\r\n") { b"\r\n" } else { b"\n" };
     let is_joined = lines.last().is_some_and(|line| line.end().is_empty());

@@ -86,6 +86,9 @@ fn stranded(dir: &Dir, name: &[u8]) -> Error {
     let kept = [KEPT_PREFIX, &String::from_utf8_lossy(name)].concat();
     let renamed = dir.rename_new(name, dir, kept.as_bytes());
     let name = if matches!(renamed, Ok(true)) { kept.into() } else { String::from_utf8_lossy(name) };
-    Error::new(Code::Conflict, format!("written to during the restore; the previous content is kept as `{name}`"))
-        .path(dir.path().join(name.as_ref()))
+    Error::new(
+        Code::Conflict,
+        format!("another program wrote to the file during the restore; the earlier content is kept as `{name}`"),
+    )
+    .path(dir.path().join(name.as_ref()))
 }

@@ -248,7 +248,7 @@ impl Walker<'_> {
     ) {
         let targeted = place.forced || self.targets.contains(&path);
         if self.targets.any_below(&path) {
-            let text = format!("targets below `{}` were not captured: the file is a symbolic link", path.display());
+            let text = format!("nothing below `{}` was captured, because it is a symbolic link", path.display());
             self.found.warnings.push(text);
         }
         if self.request.budget.is_sparing() && targeted && !self.may_take(place, &path, stamp.size) {

@@ -434,8 +434,11 @@ impl<'c> Rewriter<'c> {
                 _ => tree::decode(content).map(|all| all.iter().any(|entry| pattern.is_in(&entry.name))),
             };
             if self.pattern().map_or(Ok(false), holds)? {
-                return Err(Error::new(Code::Internal, "could not remove the secret from the list of its paths")
-                    .hint("to forget the whole workspace, run `piton forget --workspace DIR`"));
+                return Err(Error::new(
+                    Code::Internal,
+                    "could not remove the secret from the list of paths that contained it",
+                )
+                .hint("to forget the whole workspace, run `piton forget --workspace DIR`"));
             }
             emit(kind, id, content)
         })
